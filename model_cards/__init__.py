@@ -1,0 +1,1 @@
+"""Templates of model cards; installed as `mrs_model_cards`. Data, no logic."""

@@ -1,0 +1,1 @@
+"""The `mrs` command: one thin file a verb."""

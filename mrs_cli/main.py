@@ -1,0 +1,46 @@
+"""The `mrs` command. Every error that a person can act on is one sentence on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from mrs_core import __version__
+from mrs_core.errors import run_with_sentence
+
+# verb -> what it does, as `mrs --help` prints it; each lives in mrs_cli/VERB.py and is imported only when called
+VERBS = {
+    "data": "prepare data sets and print their statistics",
+    "train": "train a model (through accelerate)",
+    "score": "score a file of suggestions",
+    "suggest": "answer messages with a trained model",
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mrs", description="Multilingual reply suggestion, from data to suggestions.")
+    parser.add_argument("--version", action="version", version=f"mrs-suggest {__version__}")
+    listing = "\n".join(f"  {verb:<10}{text}" for verb, text in VERBS.items())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"verbs:\n{listing}\n\n`mrs VERB --help` tells more."
+    parser.add_argument("verb", choices=VERBS, metavar="verb")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code: 0 done, 2 an error of the input, 130 interrupted."""
+    options = make_parser().parse_args(argv)
+    verb = importlib.import_module(f"mrs_cli.{options.verb}")
+    try:
+        return run_with_sentence(f"mrs {options.verb}", lambda: verb.main(options.arguments))
+    except BrokenPipeError:  # `mrs ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

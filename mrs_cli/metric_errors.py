@@ -1,0 +1,17 @@
+"""The metrics know no errors of the project: they raise ValueError, and ImportError for a missing extra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mrs_core.errors import InputError
+
+
+@contextmanager
+def metric_errors(where: str) -> Iterator[None]:
+    """Turn a metric's refusal of its input into the sentence that the command line prints."""
+    try:
+        yield
+    except (ValueError, ImportError) as error:
+        raise InputError(f"{where}: {error}") from error

@@ -1,0 +1,73 @@
+"""`mrs suggest`: three replies to each message."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mrs_core.errors import InputError
+from mrs_core.predictions import SUGGESTIONS
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mrs suggest", description=__doc__)
+    parser.add_argument("--model", required=True, type=Path, help="the folder that a training run wrote")
+    parser.add_argument("--lang", required=True, help="the language of the messages")
+    parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a message")
+    parser.add_argument(
+        "--count", type=int, default=SUGGESTIONS, help=f"suggestions a message (default {SUGGESTIONS}, section 3.3)"
+    )
+    parser.add_argument("message", nargs="*", help="the messages to answer")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    if bool(options.message) == options.interactive:
+        raise InputError("pass either messages to answer or --interactive.")
+    if options.count < 1:
+        raise InputError(f"--count {options.count}: expected a number from 1.")
+    _quiet_libraries()
+    from mrs_models.suggester import Suggester
+
+    suggester = Suggester.load(options.model)
+    suggester.require_language(options.lang)
+    messages = _typed_messages() if options.interactive else iter(options.message)
+    for message in messages:
+        if not message.strip():
+            continue
+        suggestions = suggester.suggest([message], options.lang, options.count)[0]
+        if options.json:
+            found = [{"reply": s.reply, "score": round(s.score, 6)} for s in suggestions]
+            line = {"message": message, "lang": options.lang, "model": str(options.model), "suggestions": found}
+            print(json.dumps(line, ensure_ascii=False), flush=True)
+        else:
+            print(f"> {message}")
+            for number, suggestion in enumerate(suggestions, start=1):
+                print(f"  {number}. {suggestion.reply}", flush=True)
+    return 0
+
+
+def _typed_messages() -> Iterator[str]:
+    """Lines of standard input; a prompt where a person types them."""
+    person = sys.stdin.isatty()
+    if person:
+        print("Type a message, Enter; Ctrl-D ends.", file=sys.stderr)
+    while True:
+        if person:
+            print("message: ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line.rstrip("\r\n")
+
+
+def _quiet_libraries() -> None:
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()

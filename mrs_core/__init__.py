@@ -1,0 +1,3 @@
+"""What every room may use: languages, errors, files, arguments, provenance. Imports nothing else of the project."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,40 @@
+"""Errors that a person can act on.
+
+Each carries one full sentence: what is wrong, where, what was expected, what to do. The command line prints that
+sentence and exits with 2; everything else that escapes is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+class MrsError(Exception):
+    """Base of all errors that are the input's or the installation's fault, not the code's."""
+
+
+class InputError(MrsError):
+    """A file, row, key or argument is not what it must be."""
+
+
+class MissingExtraError(MrsError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed: "
+            f"run `pip install 'mrs-suggest[{extra}]'`."
+        )
+
+
+def run_with_sentence(name: str, call: Callable[[], int | None]) -> int:
+    """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C."""
+    try:
+        return call() or 0
+    except MrsError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted.", file=sys.stderr)
+        return 130

@@ -1,0 +1,75 @@
+"""Output that appears whole or not at all, and contents named by their hash."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mrs_core.errors import InputError
+
+
+@contextmanager
+def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.
+
+    On any error, Ctrl-C included, the new folder is removed and `target` is as it was.
+
+    Raises:
+        InputError: `target` exists (and is not an empty folder) and `overwrite` is false, or its parent is no
+            folder that can be written.
+    """
+    target = Path(os.path.abspath(target))
+    occupied = target.exists() and not (target.is_dir() and not any(target.iterdir()))
+    if occupied and not overwrite:
+        raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
+    except OSError as error:
+        raise InputError(f"{target.parent}: cannot write there ({error.strerror}); choose another folder.") from None
+    try:
+        yield partial
+        partial.chmod(0o777 & ~_umask())
+        if target.exists():
+            old = partial.with_name(partial.name.replace(".partial-", ".old-"))
+            target.rename(old)
+            partial.rename(target)
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        else:
+            partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 under a temporary name, then rename it to `path`."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def content_hash(paths: Iterable[Path]) -> str:
+    """SHA-256 (first 16 hex digits) over the contents of the files in the order of their names."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        total.update(digest.digest())
+    return total.hexdigest()[:16]
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,60 @@
+"""The five-column prediction file of MRS: message, reference, three suggestions; tab-separated, without a header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mrs_core.errors import InputError
+from mrs_core.files import write_whole
+
+SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One example: any of the texts may be empty; `suggestions` holds 1 to `SUGGESTIONS` texts, best first."""
+
+    message: str
+    reference: str
+    suggestions: tuple[str, ...]
+
+
+def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
+    """Read a prediction file; only tab and newline have a meaning, an empty field stays an empty field.
+
+    Raises:
+        InputError: the file is missing, empty, not UTF-8, or a line has fewer than three or more than 2 + `nbest`
+            columns.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
+    predictions = []
+    for number, line in enumerate(raw.removesuffix(b"\n").split(b"\n") if raw else [], start=1):
+        try:
+            fields = line.removesuffix(b"\r").decode("utf-8").split("\t")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}, line {number}: not UTF-8 at byte {error.start}; convert the file.") from None
+        if not 3 <= len(fields) <= 2 + nbest:
+            raise InputError(
+                f"{path}, line {number}: expected message, reference and 1 to {nbest} suggestions separated by tabs, "
+                f"found {len(fields)} column{'s' * (len(fields) != 1)}."
+            )
+        predictions.append(Prediction(fields[0], fields[1], tuple(fields[2:])))
+    if not predictions:
+        raise InputError(f"{path}: the file is empty; expected one example a line.")
+    return predictions
+
+
+def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
+    """Write a prediction file; tabs and line ends inside a text become spaces."""
+    lines = (_line((p.message, p.reference, *p.suggestions)) for p in predictions)
+    write_whole(path, "".join(lines))
+
+
+def _line(fields: Sequence[str]) -> str:
+    clean = (field.replace("\t", " ").replace("\r\n", " ").replace("\n", " ").replace("\r", " ") for field in fields)
+    return "\t".join(clean) + "\n"

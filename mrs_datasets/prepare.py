@@ -1,0 +1,64 @@
+"""From a source to a prepared folder, whichever of the three layouts the source has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mrs_core.errors import InputError
+from mrs_core.files import whole_folder
+from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.official import find_official_root, read_official, unpacked
+from mrs_datasets.readers.pairs import read_pair_folder
+from mrs_datasets.readers.sample import BOOKS, read_phrase_books
+from mrs_datasets.report import Report
+from mrs_datasets.responses import MAX_RESPONSES
+from mrs_datasets.writer import write_prepared
+
+SAMPLE_SOURCE = "sample"
+
+
+def prepare_mrs(
+    source: str,
+    out: Path,
+    *,
+    min_reply_count: int = 1,
+    max_responses: int = MAX_RESPONSES,
+    overwrite: bool = False,
+    progress: Callable[[Chunks], Chunks] = lambda chunks: chunks,
+) -> dict[str, Any]:
+    """Write the prepared folder `out` and return its report.
+
+    Args:
+        source: `sample`, the official archive, the folder that it unpacks to, or a folder of `LANG.tsv` files.
+        min_reply_count, max_responses: for response sets that are counted here (see `count_responses`).
+        progress: wraps the stream of chunks, to show how far it is.
+
+    Raises:
+        InputError: the source is missing or broken, or `out` exists; nothing is left behind.
+    """
+    path = Path(source)
+    if source != SAMPLE_SOURCE and not path.exists():
+        raise InputError(
+            f"{source}: no such file or folder; pass the official archive, a folder of LANG.tsv files, or `sample`."
+        )
+    counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
+    with whole_folder(out, overwrite) as partial:
+        if source == SAMPLE_SOURCE and not path.exists():
+            report = Report("sample", {"split": "80/10/10 by message", **counted})
+            return write_prepared(partial, progress(read_phrase_books(BOOKS, report)), report, "MRS sample", source)
+        if path.is_file():
+            with unpacked(path, partial) as folder:
+                root = find_official_root(folder)
+                if root is None:
+                    raise InputError(f"{source}: the archive has no train/, valid/ or test/ folder.")
+                report = Report("official")
+                return write_prepared(partial, progress(read_official(root, report)), report, "MRS", source)
+        root = find_official_root(path)
+        if root is not None:
+            report = Report("official")
+            return write_prepared(partial, progress(read_official(root, report)), report, "MRS", source)
+        report = Report("pairs", {"split": "80/10/10 by message", **counted})
+        chunks = read_pair_folder(path, report, min_reply_count, max_responses)
+        return write_prepared(partial, progress(chunks), report, "Message-reply pairs", source)

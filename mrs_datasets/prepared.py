@@ -1,0 +1,113 @@
+"""Opens prepared data for the rooms above: a prepared folder, a hub id, or the embedded sample."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrs_core.errors import InputError
+from mrs_core.files import content_hash
+from mrs_core.languages import LANGUAGES
+from mrs_datasets.prepare import SAMPLE_SOURCE
+from mrs_datasets.readers.sample import SAMPLE
+from mrs_datasets.schema import responses_config
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+SILENT_BYTES = 100 << 20
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """Where prepared data come from. `folder` is None for a hub repository."""
+
+    name: str
+    folder: Path | None
+    revision: str | None
+
+    def load(self, config: str, split: str) -> Dataset:
+        """One split of one config.
+
+        Raises:
+            InputError: the source has no such config or split; the sentence names what it has.
+        """
+        if self.folder is None:
+            return self._load_from_hub(config, split)
+        files = self._files(config, split)
+        if not files:
+            have = sorted(path.name for path in (self.folder / "data").iterdir())
+            raise InputError(f"{self.folder}: no {split} split of {config!r}; the folder has {' '.join(have)}.")
+        return _read_parquet(files)
+
+    def languages(self) -> list[str]:
+        """The languages with pairs, in the order of Table 1."""
+        if self.folder is not None:
+            have: Iterable[str] = {path.name for path in (self.folder / "data").iterdir()}
+        else:
+            from datasets import get_dataset_config_names
+
+            have = get_dataset_config_names(self.name, revision=self.revision)
+        return [code for code in LANGUAGES if code in set(have)]
+
+    def identity(self, languages: Iterable[str]) -> dict[str, Any]:
+        """What `run.json` says of the data: id, revision or the hash of the contents used."""
+        if self.folder is None:
+            from huggingface_hub import HfApi
+
+            sha = HfApi().dataset_info(self.name, revision=self.revision).sha
+            return {"id": self.name, "revision": sha}
+        configs = [config for code in languages for config in (code, responses_config(code))]
+        files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
+        report = self.folder / "report.json"
+        title = json.loads(report.read_text(encoding="utf-8"))["name"] if report.is_file() else self.name
+        return {"id": self.name, "title": title, "content_hash": content_hash(files)}
+
+    def _files(self, config: str, split: str) -> list[Path]:
+        assert self.folder is not None
+        return sorted((self.folder / "data" / config).glob(f"{split}-*.parquet"))
+
+    def _load_from_hub(self, config: str, split: str) -> Dataset:
+        from datasets import load_dataset
+        from datasets.exceptions import DatasetNotFoundError
+
+        try:
+            return load_dataset(self.name, config, split=split, revision=self.revision)
+        except (DatasetNotFoundError, ValueError, ConnectionError, FileNotFoundError) as error:
+            raise InputError(f"{self.name}: cannot load {config}/{split} from the hub ({error}).") from None
+
+
+def open_prepared(data: str, revision: str | None = None) -> PreparedData:
+    """Open `sample`, a prepared folder, or a hub id (`namespace/name`).
+
+    Raises:
+        InputError: a folder that is not a prepared one, or a name that is none of the three.
+    """
+    path = Path(data)
+    if data == SAMPLE_SOURCE and not path.exists():
+        return PreparedData(SAMPLE_SOURCE, SAMPLE, None)
+    if path.is_dir():
+        if not (path / "data").is_dir():
+            raise InputError(f"{data}: not a prepared folder (no data/ in it); make one with `mrs data prepare`.")
+        return PreparedData(path.resolve().name, path, None)
+    if data.count("/") == 1 and not data.startswith((".", "/")) and not path.exists():
+        return PreparedData(data, None, revision)
+    raise InputError(f"{data}: no such folder; pass a prepared folder, a hub id such as ORG/mrs, or `sample`.")
+
+
+def _read_parquet(files: list[Path]) -> Dataset:
+    """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; a bar for large files only."""
+    from datasets import Dataset
+    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    silent = sum(path.stat().st_size for path in files) < SILENT_BYTES and not are_progress_bars_disabled()
+    if silent:
+        disable_progress_bars()
+    try:
+        return Dataset.from_parquet([str(path) for path in files])
+    finally:
+        if silent:
+            enable_progress_bars()

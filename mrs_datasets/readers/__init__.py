@@ -1,0 +1,10 @@
+"""One reader a source layout. A reader yields `(config, split, table)` chunks; the writer puts them into Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+Chunk = tuple[str, str, pa.Table]
+Chunks = Iterator[Chunk]

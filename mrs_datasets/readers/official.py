@@ -1,0 +1,153 @@
+"""The official MRS archive (`mrs.tgz`), or the folder that it unpacks to.
+
+    {train,valid,test}/LANG/*.tsv*             message, tab, reply; further columns ignored
+    rsp_set/LANG/response_lm_cluster.txt*      log-probability, tab, text, tab, cluster
+    mt/LANG/*.tsv*                             machine-translated training pairs, where a copy has them
+
+A leading folder is tolerated; files may be plain, gzip or xz.
+"""
+
+from __future__ import annotations
+
+import lzma
+import math
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from mrs_core.errors import InputError
+from mrs_core.languages import LANGUAGES, require_language
+from mrs_datasets.readers import Chunk, Chunks
+from mrs_datasets.readers.lines import read_lines
+from mrs_datasets.readers.pairs import chunked, read_pairs
+from mrs_datasets.report import Report
+from mrs_datasets.schema import MT_PREFIX, RESPONSE_SCHEMA, responses_config
+
+SPLIT_FOLDERS = {"train": "train", "valid": "validation", "test": "test"}
+RESPONSE_FOLDER, RESPONSE_FILE = "rsp_set", "response_lm_cluster.txt"
+MT_FOLDER = "mt"
+
+
+def find_official_root(folder: Path) -> Path | None:
+    """The folder that holds train/, valid/ or test/: `folder` itself or one folder below it; None if there is none."""
+    for root in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
+        if any((root / name).is_dir() for name in SPLIT_FOLDERS):
+            return root
+    return None
+
+
+@contextmanager
+def unpacked(archive: Path, beside: Path) -> Iterator[Path]:
+    """Unpack a tar archive into a temporary folder beside the output, and remove it afterwards.
+
+    Members go through tarfile's `data` filter: none may point outside, be a device, or carry odd modes.
+
+    Raises:
+        InputError: no tar archive, damaged, a member that the filter refuses, or too little disk.
+    """
+    target = beside / "unpacked"
+    try:
+        with tarfile.open(archive, "r:*") as tar:
+            members = tar.getmembers()
+            need, free = sum(member.size for member in members), shutil.disk_usage(beside).free
+            if need > free:
+                raise InputError(f"{archive}: unpacking needs {need:,} bytes of disk beside --out, {free:,} are free.")
+            target.mkdir()
+            tar.extractall(target, members, filter="data")
+    except tarfile.FilterError as error:
+        raise InputError(f"{archive}: the archive is refused, since a member is unsafe ({error}).") from None
+    except (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise InputError(
+            f"{archive}: the archive is damaged or cut off ({error}); expected a tar file, fetch it again."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{archive}: cannot unpack the archive ({error.strerror or error}).") from None
+    try:
+        yield target
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def read_official(root: Path, report: Report) -> Chunks:
+    """Read the official layout below `root` (see `find_official_root`).
+
+    Raises:
+        InputError: an unknown language, a language without one of its splits, or a broken file.
+    """
+    languages = sorted(
+        {path.name for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER) for path in _folders(root / name)},
+        key=lambda code: list(LANGUAGES).index(require_language(code, str(root)).code),
+    )
+    if not languages:
+        raise InputError(f"{root}: no language folder below {', '.join(SPLIT_FOLDERS)}; expected train/LANG/*.tsv.")
+    for language in languages:
+        for name, split in SPLIT_FOLDERS.items():
+            files = _data_files(root / name / language)
+            if not files:
+                raise InputError(
+                    f"{root / name / language}: the {split} split of {language} is missing; expected "
+                    f"{name}/{language}/*.tsv (also .gz, .xz)."
+                )
+            for path in files:
+                yield from chunked(language, split, read_pairs(path, report, f"{language}/{split}"))
+        responses = [root / RESPONSE_FOLDER / language / (RESPONSE_FILE + end) for end in ("", ".gz", ".xz")]
+        found = [path for path in responses if path.is_file()]
+        if found:
+            yield read_responses(found[0], language)
+        else:
+            report.notes.append(f"{language}: no {RESPONSE_FOLDER}/{language}/{RESPONSE_FILE}, so no response set.")
+    for folder in _folders(root / MT_FOLDER):
+        config = MT_PREFIX + require_language(folder.name, str(folder)).code
+        for path in _data_files(folder):
+            yield from chunked(config, "train", read_pairs(path, report, f"{config}/train"))
+
+
+def read_responses(path: Path, language: str) -> Chunk:
+    """Read `response_lm_cluster.txt` of a language.
+
+    The file does not tell counts, so `count` is null. `source` is organic for English, whose set is not augmented
+    (section 2.1), and null for the others, whose sets mix both kinds without saying which is which.
+
+    Raises:
+        InputError: a line without three columns, or a log-probability that is no finite number.
+    """
+    log_probs, replies, clusters = [], [], []
+    for number, line in read_lines(path):
+        fields = line.split("\t")
+        if len(fields) < 3:
+            raise InputError(
+                f"{path}, line {number}: expected log-probability, reply and cluster separated by tabs, found "
+                f"{len(fields)} column{'s' * (len(fields) != 1)}."
+            )
+        log_probs.append(_number(path, number, fields[0]))
+        replies.append(fields[1])
+        clusters.append(fields[2])
+    if not replies:
+        raise InputError(f"{path}: the response set is empty; expected log-probability, reply, cluster a line.")
+    source = "organic" if language == "en" else None
+    columns = [replies, [None] * len(replies), log_probs, clusters, [source] * len(replies)]
+    arrays = [pa.array(c, t) for c, t in zip(columns, RESPONSE_SCHEMA.types, strict=True)]
+    return responses_config(language), "train", pa.table(arrays, RESPONSE_SCHEMA)
+
+
+def _number(path: Path, number: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{path}, line {number}: expected a log-probability in the first column, found {text!r}.")
+    return value
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _data_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.tsv*") if path.is_file()) if folder.is_dir() else []

@@ -1,0 +1,33 @@
+"""The embedded sample: phrase books, one a language, written for this project (`mrs_datasets/phrase_books/`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from mrs_core.errors import InputError
+from mrs_core.languages import LANGUAGES
+from mrs_datasets.phrase_books import read_phrase_book
+from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.pairs import split_pairs
+from mrs_datasets.report import Report
+
+PACKAGE = Path(__file__).resolve().parent.parent
+BOOKS = PACKAGE / "phrase_books"
+SAMPLE = PACKAGE / "sample"  # the prepared folder that ships with the package
+
+
+def read_phrase_books(books: Path, report: Report) -> Chunks:
+    """Read every phrase book of the folder and split its pairs as a folder of `LANG.tsv` files is split.
+
+    `LANG.txt` or parts of it, `LANG_a.txt`, `LANG_b.txt`, in the order of their names.
+    """
+    for language in LANGUAGES:
+        parts = sorted(books.glob(f"{language}.txt")) + sorted(books.glob(f"{language}_*.txt"))
+        exchanges = [exchange for part in parts for exchange in read_phrase_book(part)]
+        messages = Counter(message for exchange in exchanges for message in exchange.messages)
+        repeated = [message for message, count in messages.items() if count > 1]
+        if repeated or not exchanges:
+            found = f"{repeated[0]!r} in two parts" if repeated else "no book"
+            raise InputError(f"{books}: a message of {language} must stand in one exchange only; found {found}.")
+        yield from split_pairs(language, (pair for exchange in exchanges for pair in exchange.pairs()), report)

@@ -1,0 +1,43 @@
+"""Response sets: which replies a retriever may suggest (Zhang et al. 2021, section 2.1)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pyarrow as pa
+
+from mrs_core.text import normalise_reply
+from mrs_datasets.schema import RESPONSE_SCHEMA
+
+MAX_RESPONSES = 50_000  # section 2.1: "30K to 50K most frequent replies"
+PAPER_MIN_REPLY_COUNT = 20  # section 2.1: at least twenty times, in 0.5 to 49 million pairs a language
+
+
+def count_responses(
+    counts: Counter[str], min_reply_count: int = 1, max_responses: int = MAX_RESPONSES
+) -> pa.Table:
+    """The response set of a language, from the counts of its training replies.
+
+    Args:
+        counts: reply -> how often it was given in the training split.
+        min_reply_count: rarer replies are left out. The paper takes 20, for Reddit; the default 1 keeps every reply,
+            since the folders that this function serves are small.
+        max_responses: the most frequent ones are kept; ties in the order of the text.
+
+    Returns:
+        A table with `RESPONSE_SCHEMA`, most frequent first. `log_prob` is the add-one smoothed unigram over whole
+        replies, `log((count + 1) / (pairs + distinct replies))`, taken before anything is left out; `cluster` is the
+        normalised form, so that replies which differ in case or punctuation form one cluster.
+    """
+    mass = math.log(counts.total() + len(counts)) if counts else 0.0
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    kept = [(reply, count) for reply, count in ranked if count >= min_reply_count][:max_responses]
+    columns = [
+        [reply for reply, _ in kept],
+        [count for _, count in kept],
+        [math.log(count + 1) - mass for _, count in kept],
+        [normalise_reply(reply) for reply, _ in kept],
+        ["organic"] * len(kept),
+    ]
+    return pa.table([pa.array(c, t) for c, t in zip(columns, RESPONSE_SCHEMA.types, strict=True)], RESPONSE_SCHEMA)

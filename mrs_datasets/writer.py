@@ -1,0 +1,109 @@
+"""Writes a prepared folder: Parquet shards, the card and the report; it appears whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mrs_core import __version__
+from mrs_core.errors import InputError
+from mrs_datasets.card import render_card
+from mrs_datasets.readers import Chunks
+from mrs_datasets.report import Report
+from mrs_datasets.schema import config_order, config_schema, config_splits
+
+SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the hub's advised 500 MB
+ROW_GROUP_ROWS = 100_000
+
+
+@dataclass
+class _SplitWriter:
+    """The shards of one config and split; a new shard starts every `SHARD_ROWS` rows."""
+
+    folder: Path
+    split: str
+    schema: pa.Schema
+    rows: int = 0
+    text_bytes: int = 0
+    shards: list[Path] = field(default_factory=list)
+    _open: pq.ParquetWriter | None = None
+    _shard_rows: int = 0
+
+    def write(self, table: pa.Table) -> None:
+        while True:
+            room = SHARD_ROWS - self._shard_rows
+            self._writer().write_table(table.slice(0, room), row_group_size=ROW_GROUP_ROWS)
+            written = min(room, table.num_rows)
+            self.rows += written
+            self.text_bytes += table.slice(0, room).nbytes
+            self._shard_rows += written
+            table = table.slice(written)
+            if not table.num_rows:
+                return
+            self.close()
+
+    def close(self) -> None:
+        if self._open:
+            self._open.close()
+            self._open, self._shard_rows = None, 0
+
+    def finish(self) -> list[Path]:
+        """Close, and give the shards their final names."""
+        self.close()
+        total = len(self.shards)
+        return [
+            shard.rename(self.folder / f"{self.split}-{number:05d}-of-{total:05d}.parquet")
+            for number, shard in enumerate(self.shards)
+        ]
+
+    def _writer(self) -> pq.ParquetWriter:
+        if self._open is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.shards.append(self.folder / f"{self.split}-{len(self.shards):05d}.parquet")
+            self._open = pq.ParquetWriter(self.shards[-1], self.schema, compression="zstd")
+        return self._open
+
+
+def write_prepared(folder: Path, chunks: Chunks, report: Report, name: str, source: str) -> dict[str, Any]:
+    """Write every chunk below `folder`, then `report.json` and the card; return the report.
+
+    Raises:
+        InputError: a config ended up without one of its splits, or nothing came at all.
+    """
+    writers: dict[tuple[str, str], _SplitWriter] = {}
+    for config, split, table in chunks:
+        key = (config, split)
+        if key not in writers:
+            writers[key] = _SplitWriter(folder / "data" / config, split, config_schema(config))
+        writers[key].write(table)
+    configs = sorted({config for config, _ in writers}, key=config_order)
+    if not configs:
+        raise InputError(f"{source}: the source holds no data.")
+    layout: dict[str, dict[str, dict[str, Any]]] = {}
+    for config in configs:
+        for split in config_splits(config):
+            if (config, split) not in writers:
+                raise InputError(f"{source}: the {split} split of {config} is missing.")
+            layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
+    result = {"name": name, "version": __version__, **report.as_dict(), "configs": layout}
+    (folder / "report.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "README.md").write_text(render_card(result), encoding="utf-8")
+    return result
+
+
+def _finish(writer: _SplitWriter, folder: Path) -> dict[str, Any]:
+    files = [
+        {
+            "path": path.relative_to(folder).as_posix(),
+            "bytes": path.stat().st_size,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        }
+        for path in writer.finish()
+    ]
+    return {"rows": writer.rows, "bytes": writer.text_bytes, "files": files}

@@ -1,0 +1,122 @@
+"""Dist-n of reply suggestions as an `evaluate` module; the arithmetic is in `mrs_metrics.distinct`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.distinct import distinct_counts
+from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.rouge import prepare_official, score_examples
+from mrs_metrics.signature import signature
+from mrs_metrics.tokenize import get_tokenizer
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (ngram_sets,)
+
+_DESCRIPTION = """\
+Dist-n, the diversity of reply suggestions: distinct n-grams over the number of tokens, 0 to 1. Texts are lower-cased,
+tokenized and cut as in MRS's weighted ROUGE; n-grams do not cross from one suggestion to the next.
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each example the list of its suggestions, best first.
+    references: for each example the real reply; only for `chosen="best"`.
+    language: BCP-47 code, selects the tokenizer; default `en`.
+    n: orders to report; default (1, 2).
+    chosen: `all` suggestions (default), or the `best` one of each example by weighted ROUGE, as MRS counts them;
+        examples whose reference that metric skips are left out then.
+    denominator: `tokens` (default) or `ngrams`.
+Returns:
+    dist1, dist2, ...: one for each n, 0 to 1.
+    counts: for each of them the distinct n-grams, all n-grams and all tokens.
+    signature: how the figures were computed, to be printed with them.
+Examples:
+    >>> metric = evaluate.load("dist_n")
+    >>> metric.compute(predictions=[["i do"], ["i do not"]])["dist1"]
+    0.6
+"""
+
+_CITATION = """\
+@inproceedings{li-etal-2016-diversity,
+    title = "A Diversity-Promoting Objective Function for Neural Conversation Models",
+    author = "Li, Jiwei and Galley, Michel and Brockett, Chris and Gao, Jianfeng and Dolan, Bill",
+    booktitle = "Proceedings of NAACL-HLT 2016",
+    year = "2016",
+}
+"""
+
+# `evaluate` knows no optional input: a reference that was not given is stored as an empty text.
+_NOT_GIVEN = ""
+
+
+class DistN(evaluate.Metric):
+    """Adapter of `mrs_metrics.distinct` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "predictions": datasets.Sequence(datasets.Value("string")),
+                    "references": datasets.Value("string"),
+                }
+            ),
+            reference_urls=["https://arxiv.org/abs/1510.03055"],
+        )
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+        """Add examples, with or without their references."""
+        if references is None and predictions is not None:
+            references = [_NOT_GIVEN] * len(predictions)
+        super().add_batch(predictions=predictions, references=references, **kwargs)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+        """Add one example, with or without its reference."""
+        super().add(prediction=prediction, reference=_NOT_GIVEN if reference is None else reference, **kwargs)
+
+    def _compute(
+        self,
+        predictions: list[list[str]],
+        references: list[str],
+        language: str = "en",
+        n: int | tuple[int, ...] = (1, 2),
+        chosen: str = "all",
+        denominator: str = "tokens",
+    ) -> dict[str, Any]:
+        orders = (n,) if isinstance(n, int) else tuple(n)
+        tokenizer = get_tokenizer(language)
+        if chosen == "all":
+            token_lists = [prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
+        elif chosen == "best":
+            if not any(references):
+                raise ValueError("Dist-n of the best suggestions needs references to choose the best by.")
+            token_lists = score_examples(predictions, references, language).chosen_tokens
+        else:
+            raise ValueError(f"The suggestions chosen for Dist-n must be 'all' or 'best', not {chosen!r}.")
+        counts = {order: distinct_counts(token_lists, order) for order in orders}
+        return {
+            **{f"dist{order}": count.ratio(denominator) for order, count in counts.items()},
+            "counts": {
+                f"dist{order}": {"distinct": count.distinct, "ngrams": count.ngrams, "tokens": count.tokens}
+                for order, count in counts.items()
+            },
+            "signature": signature(
+                "dist_n",
+                rules="official",
+                chosen=chosen,
+                nbest=max(map(len, predictions), default=0),
+                per=denominator,
+                case="lower",
+                tok=f"{tokenizer.name}-{tokenizer.version}",
+                sent="no",
+                lang=language,
+            ),
+        }

@@ -1,0 +1,1 @@
+"""The `evaluate` module of MRS's weighted ROUGE."""

@@ -1,0 +1,91 @@
+"""Weighted ROUGE of reply suggestions as an `evaluate` module; the arithmetic is in `mrs_metrics.rouge`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.rouge import aggregate, score_examples
+from mrs_metrics.signature import signature
+from mrs_metrics.tokenize import get_tokenizer
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (ngram_sets, signature, get_tokenizer)
+
+_DESCRIPTION = """\
+Weighted ROUGE of reply suggestions, ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), of each example's best suggestion, by the
+rules of the official evaluation script of MRS.
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each example the list of its suggestions, best first.
+    references: for each example the real reply.
+    language: BCP-47 code, selects the tokenizer; default `en`.
+    rules: `official`.
+    per_example: also return the scores of each example; default False.
+Returns:
+    n: examples scored.
+    rouge1, rouge2, rouge3, weighted: means over these examples, 0 to 1.
+    skipped: examples left out, by reason.
+    signature: how the score was computed, to be printed with it.
+    per_example: on request, lists of one entry per scored example: `weighted`, `rouge1`, `rouge2`, `rouge3`, `chosen`
+        (index of the best suggestion, -1 for none) and `kept` (index of the example).
+Examples:
+    >>> metric = evaluate.load("mrs_rouge")
+    >>> metric.compute(predictions=[["No.", "Yes!"]], references=["Yes!"])["weighted"]
+    0.4999...
+"""
+
+_CITATION = """\
+@inproceedings{zhang-etal-2021-dataset,
+    title = "A Dataset and Baselines for Multilingual Reply Suggestion",
+    author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and
+      Awadallah, Ahmed Hassan",
+    booktitle = "Proceedings of ACL-IJCNLP 2021",
+    year = "2021",
+}
+"""
+
+
+class MrsRouge(evaluate.Metric):
+    """Adapter of `mrs_metrics.rouge` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "predictions": datasets.Sequence(datasets.Value("string")),
+                    "references": datasets.Value("string"),
+                }
+            ),
+            reference_urls=["https://arxiv.org/abs/2106.02017", "https://github.com/microsoft/MRS"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[list[str]],
+        references: list[str],
+        language: str = "en",
+        rules: str = "official",
+        per_example: bool = False,
+    ) -> dict[str, Any]:
+        scores = score_examples(predictions, references, language=language, rules=rules)
+        result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
+        if per_example:
+            orders = {f"rouge{order}": column.tolist() for order, column in enumerate(scores.rouge.T, start=1)}
+            result["per_example"] = {
+                "weighted": scores.weighted.tolist(),
+                **orders,
+                "chosen": scores.chosen.tolist(),
+                "kept": scores.kept.tolist(),
+            }
+        return result

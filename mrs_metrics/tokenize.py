@@ -1,0 +1,194 @@
+"""Tokenizers that the published MRS scores were computed with.
+
+Every language but Japanese goes through the rules of the Penn Treebank as NLTK 3.8.1 reads them
+(`word_tokenize(text, preserve_line=True)`); Japanese goes through MeCab with the dictionary unidic-lite, as
+`MeCab.Tagger("-Owakati")` does. The Treebank rules are implemented here, because later NLTK releases treat opening
+quotes differently (4 % of sentences) and scores would drift with the installed release.
+
+Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3, and its official
+evaluation script.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+
+# The NLTK release whose behaviour the Treebank rules below reproduce.
+TREEBANK_VERSION = "3.8.1"
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A named tokenizer: call it with a text to get the list of its tokens.
+
+    Attributes:
+        name: what the score's signature calls it, for example `treebank`.
+        version: release of the rules or of the dictionary, for the signature.
+        spaced: text -> tokens separated by white space, exactly as the official script sees the tokenized text. It
+            is kept apart from the list of tokens because MeCab ends its output with " \\n", and MRS's rules look at
+            that white space.
+
+    >>> get_tokenizer("en")("Isn't it?")
+    ['Is', "n't", 'it', '?']
+    """
+
+    name: str
+    version: str
+    spaced: Callable[[str], str]
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the tokens of a text."""
+        return self.spaced(text).split()
+
+
+@cache
+def get_tokenizer(language: str) -> Tokenizer:
+    """Return MRS's tokenizer for a language; the same object every time.
+
+    Args:
+        language: a BCP-47 code such as `en`, `pt` or `ja`.
+
+    Raises:
+        ValueError: the code has not the form of a language code.
+        ImportError: Japanese is asked for and fugashi or unidic-lite is not installed.
+
+    >>> get_tokenizer("fr").name
+    'treebank'
+    """
+    if not isinstance(language, str) or not _LANGUAGE.fullmatch(language):
+        raise ValueError(f"The language must be a BCP-47 code such as 'en' or 'ja', not {language!r}.")
+    if language.lower().split("-")[0] == "ja":
+        return _mecab()
+    return Tokenizer("treebank", TREEBANK_VERSION, lambda text: " ".join(treebank_tokens(text)))
+
+
+def _mecab() -> Tokenizer:
+    try:
+        import fugashi
+        import unidic_lite
+    except ImportError as error:
+        raise ImportError(
+            "Tokenizing Japanese needs MeCab and its dictionary unidic-lite, which are not installed: "
+            "run pip install 'mrs-suggest[ja]'."
+        ) from error
+    # The dictionary is named outright: left to itself, fugashi would prefer the full unidic where that is installed.
+    folder = unidic_lite.DICDIR
+    tagger = fugashi.GenericTagger(f'-r "{folder}/mecabrc" -d "{folder}"')
+
+    def spaced(text: str) -> str:
+        # MeCab reads UTF-8, which has no lone surrogates; they become "?".
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        # fugashi's own `parse` strips its output; this keeps the edges as MeCab's "-Owakati" writes them.
+        return "".join(f"{node.surface} " for node in tagger(text)) + "\n"
+
+    return Tokenizer("mecab-unidic-lite", metadata.version("unidic-lite"), spaced)
+
+
+# --- Treebank rules -------------------------------------------------------------------------------------------------
+#
+# The rules are passes over the text that put spaces around what becomes a token; the last step splits at white space.
+# A pass may see the spaces of the passes before it, so their order matters. The number of consecutive spaces never
+# does. A pass is skipped where a look for its characters shows that it would change nothing. Patterns that are one
+# group as a whole are applied by `_apart`.
+
+_OPENING_QUOTE = re.compile("([«“‘„]|`+)")
+_CLOSING_QUOTE = re.compile("([»”’])")
+_DOUBLE_QUOTE_AFTER_OPENER = re.compile(r"(?<=[ (\[{<])(?:\"|'')")
+# 'x where x is a word of one letter that is no English clitic ('s, 't, 'm, 'd, 'n).
+_QUOTED_LETTER = re.compile(r"'(?=\w\b)(?![stmdn])", re.IGNORECASE)
+# What may follow the dot that ends the text and still leave it the final dot.
+_AFTER_FINAL_DOT = "])}>\"'»”’ "
+# The character after the comma is consumed, so that of two commas in a row only the first is set apart.
+_COMMA_BEFORE_NON_DIGIT = re.compile(r"([:,])(\D)")
+_COMMA_AT_END = re.compile(r"([:,])$")
+_DOTS = re.compile(r"(\.\.+)")
+_SYMBOL = re.compile(r"([?!;@#$%&])")
+_BRACKET_OR_STAR = re.compile(r"([][(){}<>*])")
+_QUOTE_BEFORE_SPACE = re.compile(r"('(?<=[^']'))(?= )")
+_CLITIC_OF_ONE_LETTER = re.compile(r"('(?<=[^' ]')[sSmMdD]?)(?= )")
+_CLITIC_OF_TWO_LETTERS = re.compile(r"(?<=[^' ])('(?:ll|LL|re|RE|ve|VE)|n't|N'T)(?= )")
+# Words that fall apart after their third letter: can|not, gim|me, lem|me, gon|na, got|ta, wan|na.
+_FUSED = re.compile(r"\b(?:cannot|gimme|lemme|gonna|gotta|wanna(?=\s))\b", re.IGNORECASE)
+_FUSED_HINTS = ("nno", "mme", "nna", "tta")
+_FUSED_QUOTE = re.compile(r"\b(d|more)(?:(?<=d)('ye)|(?<=e)('n))\b", re.IGNORECASE)
+# Two passes: in 'tis'twas the second word is reached because the first one left a space.
+_TIS = re.compile(r" ('t)(is)\b", re.IGNORECASE)
+_TWAS = re.compile(r" ('t)(was)\b", re.IGNORECASE)
+
+
+def treebank_tokens(text: str) -> list[str]:
+    """Split a text by the Treebank rules; equal to NLTK 3.8.1's `word_tokenize(text, preserve_line=True)`.
+
+    The whole text counts as one sentence: a dot inside stays on its word, only the last one is set apart.
+
+    >>> treebank_tokens('"I cannot see it. At all," he said.')
+    ['``', 'I', 'can', 'not', 'see', 'it.', 'At', 'all', ',', "''", 'he', 'said', '.']
+    """
+    single, double = "'" in text, '"' in text
+    if "`" in text or double or single or not text.isascii():
+        text = _set_opening_quotes_apart(text, single, double)
+    text = _set_final_dot_apart(text)
+    if "," in text or ":" in text:
+        text = _COMMA_BEFORE_NON_DIGIT.sub(r" \1 \2", text)
+        text = _apart(_COMMA_AT_END, text)
+    if ".." in text:
+        text = _apart(_DOTS, text)
+    text = _apart(_SYMBOL, text)
+    if single:
+        text = _apart(_QUOTE_BEFORE_SPACE, text)
+    text = _apart(_BRACKET_OR_STAR, text)
+    if "--" in text:
+        text = text.replace("--", " -- ")
+    text = f" {text} "
+    if not text.isascii():
+        text = _apart(_CLOSING_QUOTE, text)
+    if single or double:
+        text = _set_closing_quotes_and_clitics_apart(text)
+    return _split_fused_words(text, single).split()
+
+
+def _apart(pattern: re.Pattern[str], text: str) -> str:
+    """Put spaces around each match; splitting at a group keeps it and is faster than substituting it."""
+    return " ".join(pattern.split(text))
+
+
+def _set_opening_quotes_apart(text: str, single: bool, double: bool) -> str:
+    text = _apart(_OPENING_QUOTE, text)
+    if text.startswith('"'):
+        text = "``" + text[1:]
+    if "``" in text:
+        text = text.replace("``", " `` ")
+    if double or single:
+        text = _DOUBLE_QUOTE_AFTER_OPENER.sub(" `` ", text)
+    if single:
+        text = _QUOTED_LETTER.sub("' ", text)
+    return text
+
+
+def _set_final_dot_apart(text: str) -> str:
+    dot = text.rfind(".")
+    if dot < 1 or text[dot - 1] == ".":
+        return text
+    after = text[dot + 1 :].rstrip()
+    return text if after.strip(_AFTER_FINAL_DOT) else f"{text[:dot]} . {after} "
+
+
+def _set_closing_quotes_and_clitics_apart(text: str) -> str:
+    text = text.replace("''", " '' ").replace('"', " '' ")
+    return _apart(_CLITIC_OF_TWO_LETTERS, _apart(_CLITIC_OF_ONE_LETTER, text))
+
+
+def _split_fused_words(text: str, single: bool) -> str:
+    lowered = text.lower()
+    if any(hint in lowered for hint in _FUSED_HINTS):
+        text = _FUSED.sub(lambda match: f" {match[0][:3]} {match[0][3:]} ", text)
+    if single:
+        text = _FUSED_QUOTE.sub(lambda match: f" {match[1]} {match[2] or match[3]} ", text)
+        text = _TWAS.sub(r" \1 \2 ", _TIS.sub(r" \1 \2 ", text))
+    return text

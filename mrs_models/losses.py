@@ -1,0 +1,120 @@
+"""Losses of the dual encoder over in-batch negatives, with GradCache underneath.
+
+Notation: S is the score matrix of a batch of n pairs, `S[i, j] = message_i . reply_j`, unscaled (Zhang et al. 2021,
+eq. 3); R_i and C_i are the sums of exp(S) over row i and column i.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+from sentence_transformers.util import all_gather, all_gather_with_grad, dot_score, get_rank
+from torch import Tensor
+
+from mrs_core.errors import InputError
+
+LOSSES = {
+    "eq4": "-log(exp(S_ii) / (R_i + C_i - exp(S_ii))): eq. 4 of the paper, with the logarithm",
+    "symsm": "-log(exp(S_ii) / (R_i + C_i)): SymSMLoss of the official code, which counts the positive twice",
+    "sm": "-log(exp(S_ii) / R_i): SMLoss of the official code, one-sided; its train.sh uses it",
+}
+
+
+class ReplyLoss(CachedMultipleNegativesRankingLoss):
+    """The three losses of MRS by name (`LOSSES`), exact and in bounded memory.
+
+    The library has `symsm` and `sm` (as directions of its multiple-negatives loss with scale 1 and dot product) but
+    not `eq4`, and none of them leaves out equal replies. All three are one formula here: the log-sum-exp over the
+    row and, for the symmetric two, the column, in which `eq4` leaves out the diagonal.
+
+    Args:
+        model: the dual encoder; it gives message and reply vectors, each (n, dimension).
+        kind: `eq4`, `symsm` or `sm`.
+        mask_duplicates: a reply equal to the example's own (the same integer in the `label` column) elsewhere in the
+            batch is no negative. Replies follow Zipf's law, so that a batch of 256 holds "thanks" several times.
+        mini_batch_size: pairs that are embedded with gradients at a time (GradCache, Gao et al. 2021); it bounds the
+            memory and does not change the loss.
+        gather_across_devices: the replies of all ranks are negatives.
+
+    Example:
+        >>> from mrs_models.losses import LOSSES
+        >>> sorted(LOSSES)
+        ['eq4', 'sm', 'symsm']
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        kind: str = "eq4",
+        mask_duplicates: bool = True,
+        mini_batch_size: int = 32,
+        gather_across_devices: bool = False,
+    ) -> None:
+        if kind not in LOSSES:
+            raise InputError(f"--loss: expected one of {', '.join(LOSSES)}, found {kind!r}.")
+        super().__init__(
+            model,
+            scale=1.0,
+            similarity_fct=dot_score,
+            mini_batch_size=mini_batch_size,
+            gather_across_devices=gather_across_devices,
+        )
+        self.kind = kind
+        self.mask_duplicates = mask_duplicates
+
+    def calculate_loss(
+        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
+    ) -> Tensor:
+        """The mean loss of this rank's pairs.
+
+        Args:
+            reps: message and reply vectors as lists of mini-batches, each (mini-batch, dimension).
+            labels: (n,) integer id of each reply; needed for `mask_duplicates`.
+            with_backward: back-propagate chunk by chunk up to `reps`.
+        """
+        messages, replies = torch.cat(reps[0]), torch.cat(reps[1])
+        local = len(messages)
+        offset = 0
+        if self.mask_duplicates and labels is None:
+            raise InputError("mask_duplicates needs a `label` column with an integer id per reply; add it or turn it off.")
+        if self.gather_across_devices:
+            messages, replies = all_gather_with_grad(messages), all_gather_with_grad(replies)
+            labels = all_gather(labels) if labels is not None else None
+            offset = get_rank() * local
+        total = messages.new_zeros(())
+        for begin in range(0, local, self.mini_batch_size):
+            end = min(begin + self.mini_batch_size, local)
+            own = torch.arange(offset + begin, offset + end, device=messages.device)
+            loss = self._rows(messages, replies, labels, own).sum() / local
+            if with_backward:
+                loss.backward()
+                loss = loss.detach()
+            total = total + loss
+        return total
+
+    def _rows(self, messages: Tensor, replies: Tensor, labels: Tensor | None, own: Tensor) -> Tensor:
+        """Losses of the pairs `own` (m,) against all: (m,)."""
+        row = torch.arange(len(own), device=own.device)
+        scores = messages[own] @ replies.T
+        positive = scores[row, own]
+        parts = [scores]
+        diagonal = torch.zeros_like(scores, dtype=torch.bool)
+        diagonal[row, own] = True
+        if self.kind != "sm":
+            columns = replies[own] @ messages.T
+            parts.append(columns.masked_fill(diagonal, -torch.inf) if self.kind == "eq4" else columns)
+        if self.mask_duplicates and labels is not None:
+            equal = (labels[own, None] == labels[None, :]) & ~diagonal
+            parts = [part.masked_fill(equal, -torch.inf) for part in parts]
+        return torch.logsumexp(torch.cat(parts, dim=1), dim=1) - positive
+
+    def get_config_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "mask_duplicates": self.mask_duplicates,
+            "mini_batch_size": self.mini_batch_size,
+            "gather_across_devices": self.gather_across_devices,
+        }

@@ -1,0 +1,183 @@
+"""Exact search for the best replies of a response set (Zhang et al. 2021, sections 2.1 and 4.1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from mrs_core.errors import InputError
+from mrs_core.text import normalise_reply
+
+Encode = Callable[[list[str]], torch.Tensor]
+_VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
+
+
+@dataclass(frozen=True)
+class ResponseIndex:
+    """The replies of one language with their vectors; build it with `build`, not by hand.
+
+    Attributes:
+        replies: N reply texts, no two with the same normalised form.
+        vectors: (N, dimension) float32 reply vectors.
+        clusters: (N,) int64; at most one reply of a cluster is suggested.
+        log_probs: (N,) float32 natural log-probabilities of the replies (0 where the source does not tell).
+        alpha: weight of the log-probability in the score. 0 as in the paper, which leaves the bonus out for
+            simplicity (section 4.1), and in the official test script; its training script sweeps around 0.5.
+    """
+
+    replies: list[str]
+    vectors: torch.Tensor
+    clusters: torch.Tensor
+    log_probs: torch.Tensor
+    alpha: float = 0.0
+
+    @classmethod
+    def build(
+        cls,
+        encode: Encode,
+        replies: Sequence[str],
+        clusters: Sequence[str] | None = None,
+        log_probs: Sequence[float | None] | None = None,
+        alpha: float = 0.0,
+    ) -> ResponseIndex:
+        """Embed a response set, most frequent reply first.
+
+        Args:
+            encode: reply texts -> (n, dimension) vectors.
+            replies: of replies with the same normalised form, the first one is kept.
+            clusters: a name per reply; default its normalised form.
+            log_probs: natural logarithms, None where unknown.
+
+        Raises:
+            InputError: there is no reply, or a bonus is asked for without log-probabilities.
+        """
+        kept: dict[str, int] = {}
+        for number, reply in enumerate(replies):
+            if reply.strip():
+                kept.setdefault(normalise_reply(reply), number)
+        order = list(kept.values())
+        if not order:
+            raise InputError("the response set is empty: nothing can be suggested from it.")
+        known = log_probs is not None and any(value is not None for value in log_probs)
+        if alpha and not known:
+            raise InputError(f"the bonus alpha = {alpha} needs log-probabilities, and the response set has none.")
+        names = [clusters[number] for number in order] if clusters is not None else list(kept)
+        ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        floor = min((v for v in log_probs or () if v is not None), default=0.0)
+        bonus = [floor if (v := log_probs[number]) is None else v for number in order] if known and log_probs else []
+        texts = [replies[number] for number in order]
+        return cls(
+            texts,
+            encode(texts).detach().float().cpu().contiguous(),
+            torch.tensor([ids[name] for name in names]),
+            torch.tensor(bonus or [0.0] * len(order), dtype=torch.float32),
+            float(alpha),
+        )
+
+    def scores(self, messages: torch.Tensor) -> torch.Tensor:
+        """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
+        scores = messages.detach().float().cpu() @ self.vectors.T
+        return scores + self.alpha * self.log_probs if self.alpha else scores
+
+    def search(self, messages: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k best replies of each message, best first, no two of one cluster; exact.
+
+        Args:
+            messages: (n, dimension).
+            k: how many; fewer come back where the set has fewer clusters.
+
+        Returns:
+            Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
+        """
+        scores = self.scores(messages)
+        distinct = int(self.clusters.max()) + 1
+        k = min(k, distinct)
+        width = k if distinct == len(self.replies) else min(4 * k, len(self.replies))
+        while True:
+            top = _stable_top(scores, width)
+            rows = [_first_of_clusters(row, self.clusters, k) for row in top]
+            if all(len(row) == k for row in rows):
+                chosen = torch.stack(rows)
+                return chosen.numpy(), scores.gather(1, chosen).numpy()
+            width = min(4 * width, len(self.replies))
+
+    def save(self, folder: Path) -> None:
+        """Write the index to `folder`: vectors as safetensors, texts and settings as JSON."""
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {"vectors": self.vectors, "clusters": self.clusters, "log_probs": self.log_probs}
+        save_file(tensors, folder / _VECTORS)
+        text = json.dumps({"alpha": self.alpha, "replies": self.replies}, ensure_ascii=False, indent=0)
+        (folder / _REPLIES).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> ResponseIndex:
+        """Read an index that `save` wrote.
+
+        Raises:
+            InputError: a file is missing or does not fit the other.
+        """
+        try:
+            tensors = load_file(folder / _VECTORS)
+            facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
+            index = cls(facts["replies"], tensors["vectors"], tensors["clusters"], tensors["log_probs"], facts["alpha"])
+        except (OSError, KeyError, ValueError) as error:
+            raise InputError(f"{folder}: no usable response index ({error}); train or download the model again.") from None
+        if not len(index.replies) == len(index.vectors) == len(index.clusters) == len(index.log_probs):
+            raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; download the model again.")
+        return index
+
+
+def _stable_top(scores: torch.Tensor, width: int) -> torch.Tensor:
+    """(n, width) numbers of the best columns, equal scores by column number, so that results do not depend on how a
+    machine breaks ties."""
+    values, columns = torch.topk(scores, width, dim=1, sorted=True)
+    # A tie at the border may leave out a smaller column: take every column that reaches the border value.
+    ties = (scores >= values[:, -1:]).sum(1) > width
+    for row in torch.nonzero(ties).flatten().tolist():
+        reach = torch.nonzero(scores[row] >= values[row, -1]).flatten()
+        best = torch.sort(scores[row, reach], descending=True, stable=True).indices[:width]
+        columns[row] = reach[best]
+    by_number = torch.sort(columns, dim=1).values
+    order = torch.sort(scores.gather(1, by_number), dim=1, descending=True, stable=True).indices
+    return by_number.gather(1, order)
+
+
+def _first_of_clusters(columns: torch.Tensor, clusters: torch.Tensor, k: int) -> torch.Tensor:
+    """The first k columns that are each the first of their cluster."""
+    seen: dict[int, int] = {}
+    for column, cluster in zip(columns.tolist(), clusters[columns].tolist(), strict=True):
+        seen.setdefault(cluster, column)
+        if len(seen) == k:
+            break
+    return torch.tensor(list(seen.values()), dtype=torch.int64)
+
+
+class ResponseIndexes(Mapping[str, ResponseIndex]):
+    """The indexes of a model by language, below `response_index/` of its folder; each is read when first used."""
+
+    FOLDER = "response_index"
+
+    def __init__(self, model_folder: Path) -> None:
+        self._folder = model_folder / self.FOLDER
+        self._loaded: dict[str, ResponseIndex] = {}
+        self._names = sorted(path.name for path in self._folder.iterdir()) if self._folder.is_dir() else []
+
+    def __getitem__(self, language: str) -> ResponseIndex:
+        if language not in self._names:
+            raise KeyError(language)
+        if language not in self._loaded:
+            self._loaded[language] = ResponseIndex.load(self._folder / language)
+        return self._loaded[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,98 @@
+"""Message and language in, three suggestions out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from mrs_core.errors import InputError
+from mrs_models.response_index import ResponseIndex, ResponseIndexes
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One reply to click; scores of one message can be compared, scores of different messages cannot."""
+
+    reply: str
+    score: float
+
+
+class Suggester:
+    """Answers messages from the response set of their language.
+
+    Example:
+        >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
+        >>> [s.reply for s in suggester.suggest(["¿Quedamos mañana?"], "es")[0]]  # doctest: +SKIP
+        ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
+    """
+
+    def __init__(self, model: SentenceTransformer, indexes: Mapping[str, ResponseIndex]) -> None:
+        self.model = model
+        self.indexes = indexes
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Suggester:
+        """Load a trained retriever: a folder with the model and its `response_index/`.
+
+        Raises:
+            InputError: no such folder, no model in it, or no response index.
+        """
+        path = Path(folder)
+        if not (path / "modules.json").is_file():
+            raise InputError(f"{folder}: no trained retriever there (no modules.json); pass the folder that a run wrote.")
+        indexes = ResponseIndexes(path)
+        if not indexes:
+            raise InputError(f"{folder}: the model has no {ResponseIndexes.FOLDER}/ folder, so nothing to suggest from.")
+        from mrs_models.dual_encoder import load_dual_encoder
+
+        return cls(load_dual_encoder(path), indexes)
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages that can be answered."""
+        return list(self.indexes)
+
+    def require_language(self, language: str) -> None:
+        """Raise InputError if the model has no response set for the language."""
+        if language not in self.indexes:
+            raise InputError(f"--lang {language}: the model answers {' '.join(self.languages)}; pass one of these.")
+
+    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+        """Up to k suggestions a message, best first, no two that say the same.
+
+        Raises:
+            InputError: the model has no response set for the language.
+        """
+        self.require_language(language)
+        if not messages:
+            return []
+        index = self.indexes[language]
+        numbers, scores = index.search(self.encode(messages), k)
+        return [
+            [Suggestion(index.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
+            for row, values in zip(numbers, scores, strict=True)
+        ]
+
+    def encode(self, messages: Sequence[str]) -> torch.Tensor:
+        """(n, dimension) message vectors."""
+        return encode_messages(self.model, list(messages))
+
+
+def encode_messages(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:
+    """(n, dimension) float32 vectors of messages, on the CPU."""
+    return model.encode_query(texts, batch_size=BATCH, convert_to_tensor=True, show_progress_bar=False).float().cpu()
+
+
+def encode_replies(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:
+    """(n, dimension) float32 vectors of replies, on the CPU."""
+    return model.encode_document(texts, batch_size=BATCH, convert_to_tensor=True, show_progress_bar=False).float().cpu()

@@ -1,0 +1,37 @@
+"""The curves of a run, drawn from the trainer's log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def draw_curves(log_history: list[dict[str, Any]], best_step: int | None, path: Path) -> None:
+    """Draw training loss (left) and validation figures (right) over the steps into a PNG.
+
+    Args:
+        log_history: `trainer.state.log_history`.
+        best_step: the kept checkpoint's step, marked by a line.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    loss = [(entry["step"], entry["loss"]) for entry in log_history if "loss" in entry]
+    left.plot(*zip(*loss, strict=True) if loss else ([], []), color="#20639b", marker=".", label="training loss")
+    left.set(xlabel="step", ylabel="loss", title="Training loss")
+    shown = (("weighted_rouge", "weighted ROUGE", "#3caea3"), ("mrr", "MRR (1 of 100)", "#ed553b"))
+    for key, label, colour in shown:
+        points = [(entry["step"], entry[f"eval_{key}"]) for entry in log_history if f"eval_{key}" in entry]
+        if points:
+            right.plot(*zip(*points, strict=True), marker=".", color=colour, label=label)
+    right.set(xlabel="step", ylim=(0, None), title="Validation")
+    for axis in (left, right):
+        axis.grid(alpha=0.3)
+        if best_step is not None:
+            axis.axvline(best_step, color="black", linestyle=":", linewidth=1, label=f"kept: step {best_step}")
+        axis.legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

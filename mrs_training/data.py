@@ -1,0 +1,106 @@
+"""The data of one run, by language."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+
+from mrs_core.errors import InputError
+from mrs_core.languages import require_language
+from mrs_core.text import normalise_reply
+from mrs_datasets.prepared import PreparedData
+from mrs_datasets.schema import SPLITS, responses_config
+
+ALL_LANGUAGES = "all"
+
+
+@dataclass(frozen=True)
+class ResponseSet:
+    """The columns of a `LANG-responses` config that a response index needs."""
+
+    replies: list[str]
+    clusters: list[str]
+    log_probs: list[float | None]
+
+
+@dataclass(frozen=True)
+class LanguageData:
+    """The three splits (columns message, reply) and the response set of one language."""
+
+    language: str
+    train: Dataset
+    validation: Dataset
+    test: Dataset
+    responses: ResponseSet
+
+
+def chosen_languages(data: PreparedData, languages: list[str]) -> list[str]:
+    """The languages of a run; `all` stands for those that the data have.
+
+    Raises:
+        InputError: a language that MRS or the data do not have.
+    """
+    have = data.languages()
+    if languages == [ALL_LANGUAGES]:
+        return have
+    for code in languages:
+        require_language(code, "--language")
+        if code not in have:
+            raise InputError(f"--language {code}: {data.name} has {' '.join(have)}.")
+    return list(dict.fromkeys(languages))
+
+
+def load_language(data: PreparedData, language: str, limits: dict[str, int | None], seed: int) -> LanguageData:
+    """Load one language; each split is cut to a seeded sample of `limits[split]` rows where that is smaller.
+
+    Raises:
+        InputError: a split or the response set is missing or empty.
+    """
+    splits = {}
+    for split in SPLITS:
+        rows = data.load(language, split)
+        if not len(rows):
+            raise InputError(f"{data.name}: the {split} split of {language} is empty; training needs all three splits.")
+        splits[split] = _sample(rows, limits.get(split), seed)
+    responses = data.load(responses_config(language), "train")
+    return LanguageData(
+        language,
+        splits["train"],
+        splits["validation"],
+        splits["test"],
+        ResponseSet(list(responses["reply"]), list(responses["cluster"]), list(responses["log_prob"])),
+    )
+
+
+def with_reply_ids(pairs: Dataset) -> Dataset:
+    """Add the `label` column: equal for replies with the same normalised form, on every rank and machine."""
+    return pairs.map(_reply_ids, batched=True, desc="reply ids")
+
+
+def rows_used(languages: list[LanguageData]) -> dict[str, dict[str, int]]:
+    """Rows per language and split, for the record of the run."""
+    return {
+        part.language: {
+            "train": len(part.train),
+            "validation": len(part.validation),
+            "test": len(part.test),
+            "responses": len(part.responses.replies),
+        }
+        for part in languages
+    }
+
+
+def _reply_ids(batch: dict[str, list[Any]]) -> dict[str, list[int]]:
+    digests = (hashlib.blake2b(normalise_reply(r).encode(), digest_size=8).digest() for r in batch["reply"])
+    return {"label": [int.from_bytes(digest, "big", signed=True) for digest in digests]}
+
+
+def _sample(rows: Dataset, limit: int | None, seed: int) -> Dataset:
+    if limit is None or limit >= len(rows):
+        return rows
+    chosen = np.random.default_rng(seed).choice(len(rows), limit, replace=False)
+    return rows.select(np.sort(chosen))

@@ -1,0 +1,101 @@
+"""Evaluation of a retriever: on validation while it trains, on test beside the three baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+
+from mrs_metrics.tokenize import get_tokenizer
+from mrs_models.baselines import MostFrequentReplies, RandomReplies, TfidfReplies
+from mrs_models.response_index import ResponseIndex
+from mrs_models.suggester import encode_replies
+from mrs_models.systems import Retriever, System
+from mrs_training.data import LanguageData
+from mrs_training.evaluation import SystemResult, difference, evaluate_system, summary
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+BEST_METRIC = "weighted_rouge"  # the paper's main metric picks the checkpoint (section 3.3)
+POOLED = "pooled"
+
+
+def build_index(model: SentenceTransformer, part: LanguageData, alpha: float) -> ResponseIndex:
+    """Embed the response set of a language."""
+    responses = part.responses
+    return ResponseIndex.build(
+        lambda texts: encode_replies(model, texts), responses.replies, responses.clusters, responses.log_probs, alpha
+    )
+
+
+class ReplyEvaluator(SentenceEvaluator):
+    """Weighted ROUGE of the top three, MRR and P@1 in 1-of-100 pools, on validation, pooled over languages."""
+
+    def __init__(self, parts: list[LanguageData], alpha: float, seed: int) -> None:
+        super().__init__()
+        self.primary_metric = BEST_METRIC
+        self._parts, self._alpha, self._seed = parts, alpha, seed
+
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        results = []
+        for part in self._parts:
+            system = Retriever(model, build_index(model, part, self._alpha))
+            results.append(_evaluate(system, part, part.validation, self._seed))
+        figures = summary(results, self._seed)
+        return {BEST_METRIC: figures["weighted"], "mrr": figures["mrr"], "p_at_1": figures["p@1"]}
+
+
+def compare_on_test(
+    model: SentenceTransformer, parts: list[LanguageData], indexes: dict[str, ResponseIndex], seed: int
+) -> tuple[dict[str, Any], dict[str, list[list[str]]]]:
+    """The model and the three baselines on the test split.
+
+    Returns:
+        The figures: `systems` -> name -> language or `pooled` -> figures, `differences` -> baseline -> intervals of
+        the model's lead, pooled and per language, `signatures` -> language -> metric -> signature. And the model's
+        suggestions by language, in the order of the test split.
+    """
+    results: dict[str, list[SystemResult]] = {}
+    for part in parts:
+        for system in _systems(model, part, indexes[part.language], seed):
+            results.setdefault(system.name, []).append(_evaluate(system, part, part.test, seed))
+    own = results[Retriever.name]
+    scopes = {POOLED: slice(None)} | {part.language: slice(i, i + 1) for i, part in enumerate(parts)}
+    figures = {
+        "systems": {
+            name: {scope: summary(rows[where], seed) for scope, where in scopes.items()}
+            for name, rows in results.items()
+        },
+        "differences": {
+            name: {scope: difference(own[where], rows[where], seed) for scope, where in scopes.items()}
+            for name, rows in results.items()
+            if name != Retriever.name
+        },
+        "signatures": {result.language: result.signatures for result in own},
+    }
+    return figures, {result.language: result.suggestions for result in own}
+
+
+def _systems(
+    model: SentenceTransformer, part: LanguageData, index: ResponseIndex, seed: int
+) -> Iterable[System]:
+    messages, replies = list(part.train["message"]), list(part.train["reply"])
+    yield Retriever(model, index)
+    yield RandomReplies(index, seed)
+    yield MostFrequentReplies(replies, index, seed)
+    yield TfidfReplies(messages, replies, get_tokenizer(part.language), seed)
+
+
+def _evaluate(system: System, part: LanguageData, examples: Any, seed: int) -> SystemResult:
+    return evaluate_system(
+        system,
+        part.language,
+        list(examples["message"]),
+        list(examples["reply"]),
+        part.responses.replies,
+        seed,
+    )

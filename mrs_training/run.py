@@ -1,0 +1,135 @@
+"""The folder and the record of one run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mrs_core.arguments import as_plain
+from mrs_core.errors import InputError
+from mrs_core.files import write_whole
+from mrs_core.predictions import Prediction, write_predictions
+from mrs_core.provenance import commit, hardware, versions
+from mrs_models.dual_encoder import encoders, load_dual_encoder
+from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_training.curves import draw_curves
+from mrs_training.data import LanguageData
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from transformers import TrainerState
+
+RECORD = "run.json"  # written last: a folder that has it holds a finished run
+LAST = ("last", "true", "True")
+
+
+class RunFolder:
+    """Where a run writes. The trainer puts its checkpoints there; `finish` adds the rest.
+
+    Raises:
+        InputError: the folder holds a finished run, and neither overwriting nor resuming was asked for, or it holds
+            checkpoints of a run that was cut off.
+    """
+
+    def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
+        self.folder = folder
+        if overwrite and not resume:
+            for path in (folder / RECORD, *folder.glob("checkpoint-*")):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if (folder / RECORD).exists() and not resume:
+            raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
+        if not resume and any(folder.glob("checkpoint-*")):
+            raise InputError(
+                f"--output_dir {folder}: holds checkpoints of a run that was cut off; pass "
+                "--resume_from_checkpoint last to go on, or --overwrite to start again."
+            )
+
+    @staticmethod
+    def predictions_name(languages: Sequence[str], language: str | None = None) -> str:
+        """`predictions.tsv` for one language, else `predictions.LANG.tsv`."""
+        return "predictions.tsv" if len(languages) == 1 else f"predictions.{language or 'LANG'}.tsv"
+
+    def finish(
+        self,
+        model: SentenceTransformer,
+        indexes: dict[str, ResponseIndex],
+        record: dict[str, Any],
+        parts: list[LanguageData],
+        suggestions: dict[str, list[list[str]]],
+        log_history: list[dict[str, Any]],
+    ) -> None:
+        """Write model, response indexes, predictions, curves, and last the record."""
+        model.save_pretrained(str(self.folder), create_model_card=False, safe_serialization=True)
+        for language, index in indexes.items():
+            index.save(self.folder / ResponseIndexes.FOLDER / language)
+        languages = [part.language for part in parts]
+        for part in parts:
+            rows = zip(part.test["message"], part.test["reply"], suggestions[part.language], strict=True)
+            name = self.predictions_name(languages, part.language)
+            write_predictions(self.folder / name, (Prediction(m, r, tuple(s)) for m, r, s in rows))
+        draw_curves(log_history, record["best_step"], self.folder / "curves.png")
+        write_whole(self.folder / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def last_checkpoint(folder: Path, resume: str | None) -> str | None:
+    """The checkpoint to go on from: `last` stands for the newest one of the folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not resume:
+        return None
+    if resume not in LAST:
+        if not Path(resume).is_dir():
+            raise InputError(f"--resume_from_checkpoint {resume}: no such folder.")
+        return resume
+    checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    if not checkpoints:
+        raise InputError(f"--resume_from_checkpoint last: {folder} has no checkpoint; leave the option out.")
+    return str(checkpoints[-1])
+
+
+def assert_best_weights(model: SentenceTransformer, checkpoint: str | None) -> None:
+    """The trainer only logs an error when it cannot load the best checkpoint, and then keeps the last weights."""
+    if checkpoint is None:
+        raise RuntimeError("The trainer kept no best checkpoint; eval_strategy and save_strategy must be equal.")
+    best = load_dual_encoder(checkpoint)
+    for mine, theirs in zip(encoders(model), encoders(best), strict=True):
+        expected = theirs.state_dict()
+        for name, tensor in mine.state_dict().items():
+            if not torch.equal(tensor.cpu(), expected[name].cpu()):
+                raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")
+
+
+def run_record(
+    *,
+    trainer: str,
+    options: Sequence[Any],
+    seed: int,
+    data: dict[str, Any],
+    state: TrainerState,
+    figures: dict[str, Any],
+    seconds: float,
+) -> dict[str, Any]:
+    """Everything that is needed to repeat a run and to write its card."""
+    best = state.best_model_checkpoint
+    return {
+        "trainer": trainer,
+        "arguments": {key: value for part in options for key, value in as_plain(part).items()},
+        "seed": seed,
+        "commit": commit(),
+        "versions": versions(),
+        "hardware": hardware(),
+        "data": data,
+        "steps": state.global_step,
+        "epochs": state.epoch,
+        "best_step": int(best.rpartition("-")[2]) if best else None,
+        "best_metric": state.best_metric,
+        "seconds": round(seconds, 1),
+        "metrics": figures,
+    }

@@ -1,0 +1,1 @@
+"""Launchable trainers; installed as `mrs_trainers`."""

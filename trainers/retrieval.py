@@ -1,0 +1,187 @@
+"""Train the paper's dual encoder (Zhang et al. 2021, section 4.1) on message-reply pairs.
+
+    accelerate launch trainers/retrieval.py                                     # a small model on the embedded sample
+    accelerate launch trainers/retrieval.py --config trainers/configs/retrieval/mbert_es.yaml --data ORG/mrs
+
+The defaults train a small model from scratch in minutes on two CPU cores; the paper's settings are in the YAML files.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
+
+from mrs_core.arguments import make_dataclass_parser, parse_with_config
+from mrs_core.errors import InputError, run_with_sentence
+from mrs_datasets.prepared import open_prepared
+from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_encoder, freeze
+from mrs_models.losses import ReplyLoss
+from mrs_models.tiny import build_tiny
+from mrs_training.data import ALL_LANGUAGES, LanguageData, chosen_languages, load_language, rows_used, with_reply_ids
+from mrs_training.retrieval_evaluation import BEST_METRIC, ReplyEvaluator, build_index, compare_on_test
+from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, run_record
+from mrs_training.tables import print_results
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from transformers import HfArgumentParser
+
+TINY = "tiny"
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class RetrievalArguments:
+    """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
+
+    data: str = field(default="sample", metadata={"help": "a prepared folder, a hub id, or `sample`"})
+    data_revision: str | None = field(default=None, metadata={"help": "revision of a hub data set"})
+    language: list[str] = field(
+        default_factory=lambda: [ALL_LANGUAGES],
+        metadata={"help": "languages to train and test on, or `all` that the data have; one language per batch"},
+    )
+    model_name_or_path: str = field(
+        default=TINY, metadata={"help": "a hub id, a local folder, or `tiny` (built and trained from scratch)"}
+    )
+    model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
+    pooling: str | None = field(
+        default=None,
+        metadata={"help": "pooler, mean, cls or max; default pooler as in the official code, mean for `tiny`"},
+    )
+    message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut (official train.sh)"})
+    reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut (official train.sh)"})
+    loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
+    mask_duplicates: bool | None = field(
+        default=None, metadata={"help": "an equal reply is no negative; default on for eq4, off for the official two"}
+    )
+    mini_batch_size: int = field(default=64, metadata={"help": "pairs embedded at a time (GradCache); memory only"})
+    freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper: yes)"})
+    freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
+    alpha: float = field(
+        default=0.0, metadata={"help": "weight of the log-probability bonus in suggestions (paper, section 4.1: none)"}
+    )
+    max_train_examples: int | None = field(default=None, metadata={"help": "a seeded sample of each language"})
+    max_validation_examples: int | None = field(default=10_000, metadata={"help": "of each language; a seeded sample"})
+    max_test_examples: int | None = field(default=None, metadata={"help": "of each language; a seeded sample"})
+    overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
+
+
+@dataclass
+class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
+    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
+
+    output_dir: str | None = field(default="build/retriever", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per step and device (paper: 256)"})
+    num_train_epochs: float = field(default=12.0, metadata={"help": "passes over the pairs (paper: 20 en, 50 others)"})
+    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
+    warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
+    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
+    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
+    eval_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch; must equal save_strategy"})
+    save_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch"})
+    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
+    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
+    metric_for_best_model: str | None = field(default=BEST_METRIC, metadata={"help": "on validation"})
+    multi_dataset_batch_sampler: str = field(
+        default=MultiDatasetBatchSamplers.PROPORTIONAL.value,
+        metadata={"help": "one language per batch; languages in proportion to their size, or round_robin"},
+    )
+    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
+
+
+def make_parser() -> HfArgumentParser:
+    """The parser of this trainer; `mrs train retrieval` uses it too."""
+    return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), "retrieval", __doc__ or "")
+
+
+def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> None:
+    """Train, keep the best checkpoint, compare with the baselines on test, and write the folder of the run."""
+    run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
+    checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
+    started = time.time()
+    source = open_prepared(options.data, options.data_revision)
+    limits = {
+        "train": options.max_train_examples,
+        "validation": options.max_validation_examples,
+        "test": options.max_test_examples,
+    }
+    languages = chosen_languages(source, options.language)
+    parts = [load_language(source, code, limits, training.seed) for code in languages]
+    model = make_model(options, training, parts)
+    trainer = make_trainer(model, options, training, parts)
+    trainer.train(resume_from_checkpoint=checkpoint)
+    if training.load_best_model_at_end:
+        assert_best_weights(model, trainer.state.best_model_checkpoint)
+    if not trainer.is_world_process_zero():
+        return
+    model.eval()
+    indexes = {part.language: build_index(model, part, options.alpha) for part in parts}
+    figures, suggestions = compare_on_test(model, parts, indexes, training.seed)
+    record = run_record(
+        trainer="retrieval",
+        options=(options, training),
+        seed=training.seed,
+        data={**source.identity(languages), "rows": rows_used(parts)},
+        state=trainer.state,
+        figures=figures,
+        seconds=time.time() - started,
+    )
+    run.finish(model, indexes, record, parts, suggestions, trainer.state.log_history)
+    print_results(figures)
+    print(f"wrote {run.folder}: model, response_index/, run.json, curves.png, {run.predictions_name(languages)}")
+
+
+def make_model(
+    options: RetrievalArguments, training: RetrievalTrainingArguments, parts: list[LanguageData]
+) -> SentenceTransformer:
+    """The dual encoder, from a checkpoint or `tiny`, with what is to be frozen frozen."""
+    lengths = (options.message_tokens, options.reply_tokens)
+    if options.model_name_or_path == TINY:
+        with tempfile.TemporaryDirectory() as folder:
+            texts = (text for part in parts for column in ("message", "reply") for text in part.train[column])
+            build_tiny(texts, Path(folder), training.seed)
+            model = build_dual_encoder(folder, options.pooling or "mean", *lengths)
+    else:
+        model = build_dual_encoder(
+            options.model_name_or_path, options.pooling or "pooler", *lengths, options.model_revision
+        )
+    if options.freeze_embeddings or options.freeze_layers:
+        freeze(model, options.freeze_embeddings, options.freeze_layers)
+    return model.to(training.device)
+
+
+def make_trainer(
+    model: SentenceTransformer,
+    options: RetrievalArguments,
+    training: RetrievalTrainingArguments,
+    parts: list[LanguageData],
+) -> SentenceTransformerTrainer:
+    """The library's trainer with our loss, one data set per language, and our evaluator."""
+    training.router_mapping = {"message": "query", "reply": "document"}
+    masked = options.mask_duplicates if options.mask_duplicates is not None else options.loss == "eq4"
+    loss = ReplyLoss(model, options.loss, masked, options.mini_batch_size)
+    return SentenceTransformerTrainer(
+        model=model,
+        args=training,
+        train_dataset={part.language: with_reply_ids(part.train) for part in parts},
+        loss=loss,
+        evaluator=ReplyEvaluator(parts, options.alpha, training.seed),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, train; return the exit code."""
+    return run_with_sentence("retrieval", lambda: train(*parse_with_config(make_parser(), argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
