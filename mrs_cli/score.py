@@ -18,7 +18,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("file", type=Path, help="message, reference, suggestions; tab-separated, without a header")
     parser.add_argument("--lang", required=True, help="the language; it picks the tokenizer")
     parser.add_argument(
-        "--nbest", type=int, default=SUGGESTIONS, help=f"suggestions a line at most (default {SUGGESTIONS}, section 3.3)"
+        "--nbest",
+        type=int,
+        default=SUGGESTIONS,
+        help=f"suggestions a line at most (default {SUGGESTIONS}, section 3.3)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -40,6 +43,7 @@ def score_file(path: Path, language: str, nbest: int = SUGGESTIONS) -> dict[str,
     from mrs_metrics.distinct import distinct_n, distinct_signature
     from mrs_metrics.rouge import aggregate, score_examples
     from mrs_metrics.significance import bootstrap_interval
+    from mrs_metrics.tokenize import get_tokenizer
 
     predictions = read_predictions(path, nbest)
     with metric_errors(str(path)):
@@ -55,7 +59,12 @@ def score_file(path: Path, language: str, nbest: int = SUGGESTIONS) -> dict[str,
             "dist2": distinct_n(scores.chosen_tokens, 2),
             "skipped": scores.skipped,
             "signature": scores.signature,
-            "dist_signature": distinct_signature(),
+            "dist_signature": distinct_signature(
+                max(len(prediction.suggestions) for prediction in predictions),
+                get_tokenizer(language),
+                language,
+                "best",
+            ),
         }
 
 
@@ -79,4 +88,6 @@ def _print_table(path: Path, figures: dict[str, Any]) -> None:
     table.add_row("Dist-2", f"{figures['dist2']:.4f}")
     console = Console()
     console.print(table)
-    console.print(figures["signature"], figures["dist_signature"], sep="\n", style="dim", highlight=False, soft_wrap=True)
+    console.print(
+        figures["signature"], figures["dist_signature"], sep="\n", style="dim", highlight=False, soft_wrap=True
+    )

@@ -78,7 +78,9 @@ def _read_config(parser: HfArgumentParser, path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         where = getattr(error, "problem_mark", None)
         line = f", line {where.line + 1}" if where else ""
-        raise InputError(f"--config {path}{line}: the file is not valid YAML; expected `option: value` lines.") from None
+        raise InputError(
+            f"--config {path}{line}: the file is not valid YAML; expected `option: value` lines."
+        ) from None
     if not isinstance(values, dict):
         raise InputError(f"--config {path}: expected a mapping of options to values, found {type(values).__name__}.")
     actions = {action.dest: action for action in parser._actions}

@@ -39,6 +39,4 @@ def require_language(code: str, where: str) -> Language:
     try:
         return LANGUAGES[code]
     except KeyError:
-        raise InputError(
-            f"{where}: unknown language {code!r}; MRS has {' '.join(LANGUAGES)}."
-        ) from None
+        raise InputError(f"{where}: unknown language {code!r}; MRS has {' '.join(LANGUAGES)}.") from None

@@ -52,7 +52,7 @@ def render_card(report: dict[str, Any]) -> str:
         f"---\n{front}---",
         f"# {report['name']}",
         WHAT[kind],
-        f"```python\nfrom datasets import load_dataset\n\nload_dataset(\"PATH/OR/ORG/NAME\", \"{example}\")\n```",
+        f'```python\nfrom datasets import load_dataset\n\nload_dataset("PATH/OR/ORG/NAME", "{example}")\n```',
         "## Configs",
         _configs_table(report),
         "One config per language holds the pairs; `LANG-responses` holds the response set that a retrieval model "

@@ -14,9 +14,7 @@ MAX_RESPONSES = 50_000  # section 2.1: "30K to 50K most frequent replies"
 PAPER_MIN_REPLY_COUNT = 20  # section 2.1: at least twenty times, in 0.5 to 49 million pairs a language
 
 
-def count_responses(
-    counts: Counter[str], min_reply_count: int = 1, max_responses: int = MAX_RESPONSES
-) -> pa.Table:
+def count_responses(counts: Counter[str], min_reply_count: int = 1, max_responses: int = MAX_RESPONSES) -> pa.Table:
     """The response set of a language, from the counts of its training replies.
 
     Args:

@@ -8,8 +8,10 @@ document route, and their score is the dot product, unscaled. `encode()` alone w
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import Pooling, Router, Transformer
 from torch import nn
 
@@ -38,9 +40,7 @@ def build_dual_encoder(
     Raises:
         InputError: the checkpoint cannot be loaded, or has no pooler where one is asked for.
     """
-    routes = [
-        _encoder(model_name_or_path, pooling, tokens, revision) for tokens in (message_tokens, reply_tokens)
-    ]
+    routes = [_encoder(model_name_or_path, pooling, tokens, revision) for tokens in (message_tokens, reply_tokens)]
     router = Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
     return SentenceTransformer(modules=[router], similarity_fn_name="dot", device="cpu")
 
@@ -68,7 +68,8 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
             )
         if lowest_layers > len(layers):
             raise InputError(f"--freeze_layers {lowest_layers}: the encoder has only {len(layers)} layers.")
-        frozen += ([encoder.embeddings] if embeddings else []) + list(layers[:lowest_layers])
+        frozen += [cast(nn.Module, encoder.embeddings)] if embeddings else []
+        frozen += list(layers[:lowest_layers])
     parameters = [parameter for module in frozen for parameter in module.parameters()]
     for parameter in parameters:
         parameter.requires_grad_(False)
@@ -77,10 +78,11 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
 
 def encoders(model: SentenceTransformer) -> list[nn.Module]:
     """The transformers encoders, message first."""
-    return [model[0].sub_modules[route][0].auto_model for route in ROUTES]
+    router = cast(Router, model[0])
+    return [cast(Transformer, router.sub_modules[route][0]).auto_model for route in ROUTES]
 
 
-def _encoder(name: str, pooling: str, tokens: int, revision: str | None) -> list[nn.Module]:
+def _encoder(name: str, pooling: str, tokens: int, revision: str | None) -> list[Module]:
     if pooling not in POOLINGS:
         raise InputError(f"--pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}.")
     by_pooler = {

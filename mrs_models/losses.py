@@ -6,12 +6,14 @@ eq. 3); R_i and C_i are the sums of exp(S) over row i and column i.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from sentence_transformers.util import all_gather, all_gather_with_grad, dot_score, get_rank
+from sentence_transformers.util.distributed import is_dist_initialized
 from torch import Tensor
 
 from mrs_core.errors import InputError
@@ -65,6 +67,17 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         self.kind = kind
         self.mask_duplicates = mask_duplicates
 
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
+        """The mean loss of a batch: `sentence_features` are the tokenized messages and replies.
+
+        Where one mini-batch holds the whole batch, caching gradients would only embed everything twice (a quarter
+        of the step), so it is left out; under DDP it stays, since a routed model is not run there without it.
+        """
+        features = list(sentence_features)
+        if is_dist_initialized() or len(features[0]["input_ids"]) > self.mini_batch_size:
+            return self.forward_cached(features, labels)
+        return self.calculate_loss([[self.model(feature)["sentence_embedding"]] for feature in features], labels)
+
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
@@ -79,7 +92,9 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         local = len(messages)
         offset = 0
         if self.mask_duplicates and labels is None:
-            raise InputError("mask_duplicates needs a `label` column with an integer id per reply; add it or turn it off.")
+            raise InputError(
+                "mask_duplicates needs a `label` column with an integer id per reply; add it or turn it off."
+            )
         if self.gather_across_devices:
             messages, replies = all_gather_with_grad(messages), all_gather_with_grad(replies)
             labels = all_gather(labels) if labels is not None else None

@@ -128,7 +128,9 @@ class ResponseIndex:
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
             index = cls(facts["replies"], tensors["vectors"], tensors["clusters"], tensors["log_probs"], facts["alpha"])
         except (OSError, KeyError, ValueError) as error:
-            raise InputError(f"{folder}: no usable response index ({error}); train or download the model again.") from None
+            raise InputError(
+                f"{folder}: no usable response index ({error}); train or download the model again."
+            ) from None
         if not len(index.replies) == len(index.vectors) == len(index.clusters) == len(index.log_probs):
             raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; download the model again.")
         return index

@@ -49,10 +49,14 @@ class Suggester:
         """
         path = Path(folder)
         if not (path / "modules.json").is_file():
-            raise InputError(f"{folder}: no trained retriever there (no modules.json); pass the folder that a run wrote.")
+            raise InputError(
+                f"{folder}: no trained retriever there (no modules.json); pass the folder that a run wrote."
+            )
         indexes = ResponseIndexes(path)
         if not indexes:
-            raise InputError(f"{folder}: the model has no {ResponseIndexes.FOLDER}/ folder, so nothing to suggest from.")
+            raise InputError(
+                f"{folder}: the model has no {ResponseIndexes.FOLDER}/ folder, so nothing to suggest from."
+            )
         from mrs_models.dual_encoder import load_dual_encoder
 
         return cls(load_dual_encoder(path), indexes)

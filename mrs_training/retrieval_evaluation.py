@@ -64,7 +64,7 @@ def compare_on_test(
         for system in _systems(model, part, indexes[part.language], seed):
             results.setdefault(system.name, []).append(_evaluate(system, part, part.test, seed))
     own = results[Retriever.name]
-    scopes = {POOLED: slice(None)} | {part.language: slice(i, i + 1) for i, part in enumerate(parts)}
+    scopes: dict[str, slice] = {POOLED: slice(None)} | {part.language: slice(i, i + 1) for i, part in enumerate(parts)}
     figures = {
         "systems": {
             name: {scope: summary(rows[where], seed) for scope, where in scopes.items()}
@@ -80,9 +80,7 @@ def compare_on_test(
     return figures, {result.language: result.suggestions for result in own}
 
 
-def _systems(
-    model: SentenceTransformer, part: LanguageData, index: ResponseIndex, seed: int
-) -> Iterable[System]:
+def _systems(model: SentenceTransformer, part: LanguageData, index: ResponseIndex, seed: int) -> Iterable[System]:
     messages, replies = list(part.train["message"]), list(part.train["reply"])
     yield Retriever(model, index)
     yield RandomReplies(index, seed)

@@ -26,7 +26,16 @@ def _systems_table(figures: dict[str, Any], languages: list[str]) -> Table:
     where = f"{len(languages)} languages pooled" if len(languages) > 1 else languages[0]
     n = figures["systems"]["Model"][POOLED]["n"]
     table = Table(title=f"Test split, {where}, {n:,} examples", title_justify="left")
-    headers = ("System", "ROUGE (95 %)", "lead of the model", "MRR (95 %)", "lead of the model", "P@1", "Dist-1", "Dist-2")
+    headers = (
+        "System",
+        "ROUGE (95 %)",
+        "lead of the model",
+        "MRR (95 %)",
+        "lead of the model",
+        "P@1",
+        "Dist-1",
+        "Dist-2",
+    )
     for column in headers:
         table.add_column(column, justify="left" if column == "System" else "right")
     for name, scopes in figures["systems"].items():

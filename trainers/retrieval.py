@@ -21,7 +21,7 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import InputError, run_with_sentence
+from mrs_core.errors import run_with_sentence
 from mrs_datasets.prepared import open_prepared
 from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_encoder, freeze
 from mrs_models.losses import ReplyLoss
@@ -57,7 +57,9 @@ class RetrievalArguments:
         default=None,
         metadata={"help": "pooler, mean, cls or max; default pooler as in the official code, mean for `tiny`"},
     )
-    message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut (official train.sh)"})
+    message_tokens: int = field(
+        default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut (official train.sh)"}
+    )
     reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut (official train.sh)"})
     loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
     mask_duplicates: bool | None = field(

@@ -9,14 +9,14 @@ import evaluate
 
 # A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
 # the file's address); the files that the named ones import are named too.
-from mrs_metrics.distinct import distinct_counts
+from mrs_metrics.distinct import distinct_counts, distinct_signature
 from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.rouge import prepare_official, score_examples
 from mrs_metrics.signature import signature
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets,)
+_BUNDLED = (ngram_sets, signature)
 
 _DESCRIPTION = """\
 Dist-n, the diversity of reply suggestions: distinct n-grams over the number of tokens, 0 to 1. Texts are lower-cased,
@@ -108,15 +108,7 @@ class DistN(evaluate.Metric):
                 f"dist{order}": {"distinct": count.distinct, "ngrams": count.ngrams, "tokens": count.tokens}
                 for order, count in counts.items()
             },
-            "signature": signature(
-                "dist_n",
-                rules="official",
-                chosen=chosen,
-                nbest=max(map(len, predictions), default=0),
-                per=denominator,
-                case="lower",
-                tok=f"{tokenizer.name}-{tokenizer.version}",
-                sent="no",
-                lang=language,
+            "signature": distinct_signature(
+                max(map(len, predictions), default=0), tokenizer, language, chosen, denominator
             ),
         }

@@ -1,0 +1,47 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both make .venv when it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO := build/demo
+# Nothing here needs a hub: what is not local is an error at once, not a time-out.
+OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
+
+.PHONY: demo test test-faults quality bench sample clean
+
+$(STAMP): setup.cfg pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,test,bench]'
+	touch $@
+
+demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
+	$(BIN)/mrs data prepare mrs --source sample --out $(DEMO)/mrs --overwrite
+	$(BIN)/mrs data stats $(DEMO)/mrs
+	$(OFFLINE) $(BIN)/accelerate launch trainers/retrieval.py --data $(DEMO)/mrs \
+		--output_dir $(DEMO)/retriever --overwrite true
+	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --lang es
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang es "¿Quedamos mañana?"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang en "Are you coming to dinner tonight?"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang ja "明日の会議は何時からですか？"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang de "Danke für deine Hilfe gestern!"
+
+test: $(STAMP)  ## unit and integration tests
+	$(OFFLINE) $(BIN)/pytest -m "not faults"
+
+test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
+	$(OFFLINE) $(BIN)/pytest -m faults
+
+quality: $(STAMP)  ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## every script prints a ratio against a named rival and writes benchmarks/results/
+	set -e; for script in benchmarks/bench_*.py; do $(OFFLINE) $(BIN)/python $$script; done
+
+sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
+	$(BIN)/python -m mrs_datasets.build_sample
+
+clean:
+	rm -rf build dist *.egg-info $(VENV)
