@@ -1,4 +1,4 @@
-"""One parser for the command line and YAML: `--config FILE` sets, the command line overrides, unknown keys are named."""
+"""One parser for command line and YAML: `--config FILE` sets, the command line overrides, unknown keys are named."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
 
 
 def _read_parquet(files: list[Path]) -> Dataset:
-    """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; a bar for large files only."""
+    """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; a bar for large ones."""
     from datasets import Dataset
     from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 

@@ -15,7 +15,9 @@ from mrs_core.text import normalise_reply
 from mrs_models.response_index import ResponseIndex
 
 TIE_NOISE = 1e-9  # smaller than any difference between counts, and than those between cosines that matter
-CHUNK = 256
+CHUNK = 64  # messages compared with all training messages at a time: at most 100 MB of similarities
+# Training pairs that TF-IDF searches at most, a seeded sample of larger splits: the search is exhaustive.
+MAX_TFIDF_PAIRS = 200_000
 Tokenize = Callable[[str], list[str]]
 
 
@@ -72,6 +74,9 @@ class TfidfReplies:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self._vectorizer = TfidfVectorizer(tokenizer=tokenize, token_pattern=None, lowercase=True)
+        if len(messages) > MAX_TFIDF_PAIRS:
+            chosen = np.sort(np.random.default_rng(seed).choice(len(messages), MAX_TFIDF_PAIRS, replace=False))
+            messages, replies = [messages[i] for i in chosen], [replies[i] for i in chosen]
         numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
         self._matrix = self._vectorizer.fit_transform(numbers).T.tocsr()
         self._answers: list[list[str]] = [[] for _ in numbers]
@@ -84,7 +89,8 @@ class TfidfReplies:
     def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
         rng = np.random.default_rng(self._seed)
         # Messages equally near (often at cosine 0) come in random order, not in the order of the file.
-        return [self._walk(np.lexsort((rng.random(len(row)), -row)), k) for row in self._similarities(messages)]
+        noisy = (row + TIE_NOISE * rng.random(len(row)) for row in self._similarities(messages))
+        return [self._nearest(row, k) for row in noisy]
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         askers = [self._askers.get(normalise_reply(reply), []) for reply in candidates]
@@ -99,7 +105,14 @@ class TfidfReplies:
             queries = self._vectorizer.transform(messages[begin : begin + CHUNK])
             yield from (queries @ self._matrix).toarray()
 
-    def _walk(self, order: np.ndarray, k: int) -> list[str]:
+    def _nearest(self, similarity: np.ndarray, k: int) -> list[str]:
+        # Every message has a reply, but neighbours may share theirs: try few neighbours, then all.
+        few = min(16 * k, len(similarity))
+        top = np.argpartition(-similarity, few - 1)[:few]
+        found = self._answers_of(top[np.argsort(-similarity[top])], k)
+        return found if len(found) == k or few == len(similarity) else self._answers_of(np.argsort(-similarity), k)
+
+    def _answers_of(self, order: np.ndarray, k: int) -> list[str]:
         found: dict[str, str] = {}
         for number in order:
             for reply in self._answers[number]:

@@ -79,7 +79,7 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
 def encoders(model: SentenceTransformer) -> list[nn.Module]:
     """The transformers encoders, message first."""
     router = cast(Router, model[0])
-    return [cast(Transformer, router.sub_modules[route][0]).auto_model for route in ROUTES]
+    return [cast(Transformer, cast(nn.ModuleList, router.sub_modules[route])[0]).auto_model for route in ROUTES]
 
 
 def _encoder(name: str, pooling: str, tokens: int, revision: str | None) -> list[Module]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mrs_core.text import normalise_reply
 
 Encode = Callable[[list[str]], torch.Tensor]
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
+_SCORES_AT_A_TIME = 1 << 24  # 64 MiB of float32
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,16 @@ class ResponseIndex:
         Returns:
             Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
         """
+        k = min(k, self._distinct_clusters)
+        rows = max(1, _SCORES_AT_A_TIME // len(self.replies))
+        found = [self._search(messages[begin : begin + rows], k) for begin in range(0, len(messages), rows)]
+        if not found:
+            return np.empty((0, k), np.int64), np.empty((0, k), np.float32)
+        return np.concatenate([numbers for numbers, _ in found]), np.concatenate([scores for _, scores in found])
+
+    def _search(self, messages: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
         scores = self.scores(messages)
-        distinct = int(self.clusters.max()) + 1
-        k = min(k, distinct)
-        width = k if distinct == len(self.replies) else min(4 * k, len(self.replies))
+        width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
         while True:
             top = _stable_top(scores, width)
             rows = [_first_of_clusters(row, self.clusters, k) for row in top]
@@ -107,6 +115,10 @@ class ResponseIndex:
                 chosen = torch.stack(rows)
                 return chosen.numpy(), scores.gather(1, chosen).numpy()
             width = min(4 * width, len(self.replies))
+
+    @cached_property
+    def _distinct_clusters(self) -> int:
+        return len(torch.unique(self.clusters))
 
     def save(self, folder: Path) -> None:
         """Write the index to `folder`: vectors as safetensors, texts and settings as JSON."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # Chosen on the validation split of the embedded sample for a run of minutes on two CPU cores.
 VOCABULARY = 6000
 HIDDEN, LAYERS, HEADS = 128, 2, 2
+DROPOUT = 0.1
 POSITIONS = 128
 
 
@@ -39,6 +40,8 @@ def build_tiny(texts: Iterable[str], folder: Path, seed: int, vocabulary: int = 
         num_attention_heads=HEADS,
         intermediate_size=4 * HIDDEN,
         max_position_embeddings=POSITIONS,
+        hidden_dropout_prob=DROPOUT,
+        attention_probs_dropout_prob=DROPOUT,
         pad_token_id=tokenizer.pad_token_id,
     )
     with torch.random.fork_rng(devices=[]):

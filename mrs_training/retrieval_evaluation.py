@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+from tqdm import tqdm
 
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.baselines import MostFrequentReplies, RandomReplies, TfidfReplies
@@ -31,22 +32,37 @@ def build_index(model: SentenceTransformer, part: LanguageData, alpha: float) ->
 
 
 class ReplyEvaluator(SentenceEvaluator):
-    """Weighted ROUGE of the top three, MRR and P@1 in 1-of-100 pools, on validation, pooled over languages."""
+    """Weighted ROUGE of the top three, MRR and P@1 in 1-of-100 pools, on validation, pooled over languages.
+
+    Each evaluation prints a line with the model beside the baselines, which are evaluated once.
+    """
 
     def __init__(self, parts: list[LanguageData], alpha: float, seed: int) -> None:
         super().__init__()
         self.primary_metric = BEST_METRIC
         self._parts, self._alpha, self._seed = parts, alpha, seed
+        self._baselines: dict[str, dict[str, Any]] = {}
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        results = []
-        for part in self._parts:
-            system = Retriever(model, build_index(model, part, self._alpha))
-            results.append(_evaluate(system, part, part.validation, self._seed))
+        indexes = [build_index(model, part, self._alpha) for part in self._parts]
+        results = [
+            _evaluate(Retriever(model, index), part, part.validation, self._seed)
+            for part, index in zip(self._parts, indexes, strict=True)
+        ]
         figures = summary(results, self._seed)
+        self._baselines = self._baselines or self._evaluate_baselines(indexes)
+        lines = [_line(name, facts) for name, facts in {Retriever.name: figures, **self._baselines}.items()]
+        tqdm.write(f"validation, step {steps}: " + "; ".join(lines))
         return {BEST_METRIC: figures["weighted"], "mrr": figures["mrr"], "p_at_1": figures["p@1"]}
+
+    def _evaluate_baselines(self, indexes: list[ResponseIndex]) -> dict[str, dict[str, Any]]:
+        results: dict[str, list[SystemResult]] = {}
+        for part, index in zip(self._parts, indexes, strict=True):
+            for system in _baselines(part, index, self._seed):
+                results.setdefault(system.name, []).append(_evaluate(system, part, part.validation, self._seed))
+        return {name: summary(rows, self._seed) for name, rows in results.items()}
 
 
 def compare_on_test(
@@ -61,7 +77,8 @@ def compare_on_test(
     """
     results: dict[str, list[SystemResult]] = {}
     for part in parts:
-        for system in _systems(model, part, indexes[part.language], seed):
+        index = indexes[part.language]
+        for system in (Retriever(model, index), *_baselines(part, index, seed)):
             results.setdefault(system.name, []).append(_evaluate(system, part, part.test, seed))
     own = results[Retriever.name]
     scopes: dict[str, slice] = {POOLED: slice(None)} | {part.language: slice(i, i + 1) for i, part in enumerate(parts)}
@@ -80,9 +97,8 @@ def compare_on_test(
     return figures, {result.language: result.suggestions for result in own}
 
 
-def _systems(model: SentenceTransformer, part: LanguageData, index: ResponseIndex, seed: int) -> Iterable[System]:
+def _baselines(part: LanguageData, index: ResponseIndex, seed: int) -> Iterator[System]:
     messages, replies = list(part.train["message"]), list(part.train["reply"])
-    yield Retriever(model, index)
     yield RandomReplies(index, seed)
     yield MostFrequentReplies(replies, index, seed)
     yield TfidfReplies(messages, replies, get_tokenizer(part.language), seed)
@@ -97,3 +113,7 @@ def _evaluate(system: System, part: LanguageData, examples: Any, seed: int) -> S
         part.responses.replies,
         seed,
     )
+
+
+def _line(name: str, figures: dict[str, Any]) -> str:
+    return f"{name} ROUGE {figures['weighted']:.4f} MRR {figures['mrr']:.3f}"

@@ -107,7 +107,8 @@ def make_parser() -> HfArgumentParser:
 
 def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> None:
     """Train, keep the best checkpoint, compare with the baselines on test, and write the folder of the run."""
-    run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
+    with training.main_process_first(local=False):
+        run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
     source = open_prepared(options.data, options.data_revision)
@@ -117,7 +118,8 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
         "test": options.max_test_examples,
     }
     languages = chosen_languages(source, options.language)
-    parts = [load_language(source, code, limits, training.seed) for code in languages]
+    with training.main_process_first(local=False):  # one rank fills the cache, the others read it
+        parts = [load_language(source, code, limits, training.seed) for code in languages]
     model = make_model(options, training, parts)
     trainer = make_trainer(model, options, training, parts)
     trainer.train(resume_from_checkpoint=checkpoint)
@@ -170,11 +172,13 @@ def make_trainer(
     """The library's trainer with our loss, one data set per language, and our evaluator."""
     training.router_mapping = {"message": "query", "reply": "document"}
     masked = options.mask_duplicates if options.mask_duplicates is not None else options.loss == "eq4"
+    with training.main_process_first(local=False):
+        labelled = {part.language: with_reply_ids(part.train) for part in parts}
     loss = ReplyLoss(model, options.loss, masked, options.mini_batch_size)
     return SentenceTransformerTrainer(
         model=model,
         args=training,
-        train_dataset={part.language: with_reply_ids(part.train) for part in parts},
+        train_dataset=labelled,
         loss=loss,
         evaluator=ReplyEvaluator(parts, options.alpha, training.seed),
     )

@@ -1,0 +1,65 @@
+"""What every test gets: temporary caches and no hub (set before any library is imported), shared fixtures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+CACHES = Path(tempfile.mkdtemp(prefix="mrs-tests-"))
+os.environ.update(
+    {
+        "HF_HOME": str(CACHES / "hf"),
+        "HF_DATASETS_CACHE": str(CACHES / "hf" / "datasets"),
+        "HF_HUB_CACHE": str(CACHES / "hf" / "hub"),
+        "HF_MODULES_CACHE": str(CACHES / "hf" / "modules"),
+        "HF_HUB_OFFLINE": "1",
+        "HF_EVALUATE_OFFLINE": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+)
+
+import pytest  # noqa: E402  (the caches come first)
+from hypothesis import settings  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[1]
+settings.register_profile("mrs", deadline=None)
+settings.load_profile("mrs")
+
+Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_unconfigure() -> None:
+    """Remove the session's caches."""
+    shutil.rmtree(CACHES, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Return the top folder of the project."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of real data; skip the test where it is absent."""
+    folder = Path(os.environ.get("MRS_SHARED_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "replies").is_dir():
+        pytest.skip(f"needs the shared data, which {folder} does not hold (set MRS_SHARED_DATA)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mrs() -> Mrs:
+    """Return a function that runs the `mrs` command in its own process, in the folder `cwd`."""
+
+    def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mrs_cli.main", *map(str, arguments)]
+        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=120)
+
+    return run

@@ -1,0 +1,145 @@
+"""The house rules: which floor may import which, what is packaged, which names and paths must not appear."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+# floor -> the other floors that it may import; a floor may always import itself, but for trainers/
+FLOORS: dict[str, set[str]] = {
+    "mrs_metrics": set(),
+    "mrs_core": set(),
+    "mrs_datasets": {"mrs_core"},
+    "mrs_models": {"mrs_metrics", "mrs_core"},
+    "mrs_training": {"mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
+    "trainers": {"mrs_training", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
+    "mrs_cli": {
+        "mrs_trainers", "mrs_model_cards", "mrs_training", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core",
+    },
+    "model_cards": set(),
+}  # fmt: skip
+INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards"}
+OURS = {*FLOORS, *INSTALLED_AS.values()}
+
+
+def imported_modules(path: Path, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted name) of every import of a file, also those inside functions and by `import_module`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            yield node.lineno, module
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args:
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = node.args[0]
+            if isinstance(name, ast.JoinedStr) and name.values:
+                name = name.values[0]
+            if function in ("import_module", "__import__") and isinstance(name, ast.Constant):
+                yield node.lineno, str(name.value)
+
+
+def upward_imports(root: Path) -> list[str]:
+    """The forbidden imports below `root`, as `file:line imports module`."""
+    found = {}
+    siblings = {path.stem for path in (root / "trainers").glob("*.py")} - {"__init__"}
+    for floor, below in FLOORS.items():
+        for path in sorted((root / floor).rglob("*.py")):
+            relative = path.relative_to(root)
+            for line, module in imported_modules(path, relative.parts[:-1]):
+                top = module.split(".")[0]
+                wrong = top in OURS and top not in below | {floor}
+                if floor == "trainers":  # launched by path: its own folder is on sys.path, its name is not its own
+                    wrong = wrong or top in siblings | {"trainers"}
+                if wrong:
+                    found.setdefault((relative.as_posix(), line), f"{relative.as_posix()}:{line} imports {module}")
+    return list(found.values())
+
+
+def test_no_floor_imports_upward(repository: Path) -> None:
+    missing = [floor for floor in FLOORS if not list((repository / floor).glob("*.py"))]
+    assert not missing, "a floor moved: the test would look at nothing"
+    assert upward_imports(repository) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("mrs_core/a.py", "import mrs_metrics.rouge"),
+        ("mrs_metrics/a.py", "def f():\n    from mrs_core.errors import InputError"),
+        ("mrs_metrics/deep/a.py", "try:\n    import mrs_core\nexcept ImportError:\n    pass"),
+        ("mrs_datasets/a.py", "from mrs_metrics.tokenize import get_tokenizer"),
+        ("mrs_models/a.py", "from mrs_datasets import prepared as p"),
+        ("mrs_training/a.py", "import numpy, mrs_trainers.retrieval"),
+        ("mrs_training/a.py", "from importlib import import_module\nimport_module('mrs_cli.main')"),
+        ("mrs_training/a.py", "import importlib\nimportlib.import_module(f'mrs_trainers.{name}')"),
+        ("mrs_cli/a.py", "from trainers import retrieval"),
+        ("trainers/a.py", "from .b import thing"),
+        ("trainers/a.py", "import b"),
+        ("trainers/a.py", "from trainers.b import thing"),
+        ("trainers/a.py", "import mrs_trainers.b"),
+        ("model_cards/a.py", "import mrs_core"),
+    ],
+)
+def test_the_checker_catches_a_planted_upward_import(tmp_path: Path, path: str, source: str) -> None:
+    (tmp_path / "trainers").mkdir()
+    (tmp_path / "trainers" / "b.py").touch()
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text(source, encoding="utf-8")
+    (found,) = upward_imports(tmp_path)
+    assert found.startswith(f"{path}:")
+
+
+def test_the_checker_lets_downward_imports_pass(tmp_path: Path) -> None:
+    (tmp_path / "trainers").mkdir()
+    (tmp_path / "trainers" / "a.py").write_text("import torch\nfrom mrs_training.run import b\nimport mrs_core")
+    (tmp_path / "mrs_datasets" / "readers").mkdir(parents=True)
+    (tmp_path / "mrs_datasets" / "readers" / "a.py").write_text("from ..schema import X\nfrom mrs_core import b")
+    assert upward_imports(tmp_path) == []
+
+
+def listed_packages(repository: Path) -> set[str]:
+    setup = configparser.ConfigParser()
+    setup.read(repository / "setup.cfg", encoding="utf-8")
+    return set(setup["options"]["packages"].split())
+
+
+def test_every_folder_with_code_is_a_listed_package(repository: Path) -> None:
+    folders = {path.parent.relative_to(repository) for floor in FLOORS for path in (repository / floor).rglob("*.py")}
+    names = {".".join((INSTALLED_AS.get(f.parts[0], f.parts[0]), *f.parts[1:])) for f in folders}
+    assert names == listed_packages(repository), "setup.cfg, [options] packages: what is not listed is not installed"
+
+
+def test_no_trainer_carries_the_name_of_a_library(repository: Path) -> None:
+    libraries = set(sys.stdlib_module_names) | set(metadata.packages_distributions())
+    assert {"torch", "datasets", "evaluate", "yaml"} <= libraries, "the list of libraries must hold what is installed"
+    names = {path.stem for path in (repository / "trainers").iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert not names & (libraries - OURS), "launching by path puts trainers/ first on sys.path"
+
+
+def test_no_top_level_folder_is_called_mrs(repository: Path) -> None:
+    assert not (repository / "mrs").exists(), 'load_dataset("mrs") would take it for the data set'
+
+
+def test_no_tracked_file_names_a_path_of_one_machine(repository: Path) -> None:
+    if not (repository / ".git").exists():
+        pytest.skip("needs a checkout, to list the tracked files")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, check=True).stdout
+    places = re.compile(rb"(?<![\w./-])/(?:work|tmp|root)/")
+    found = []
+    for name in filter(None, listed.decode("utf-8").split("\0")):
+        path = repository / name
+        content = path.read_bytes() if path.is_file() else b""
+        if b"\0" not in content and (hit := places.search(content)):
+            found.append(f"{name}:{content.count(10, 0, hit.start()) + 1}")
+    assert found == []
