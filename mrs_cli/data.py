@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_cli.metric_errors import metric_errors
+from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES, require_language
 from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
@@ -60,6 +61,9 @@ def main(argv: Sequence[str]) -> int:
 def _prepare(options: argparse.Namespace) -> None:
     from mrs_datasets.prepare import prepare_mrs
 
+    for option in ("min_reply_count", "max_responses"):
+        if getattr(options, option) < 1:
+            raise InputError(f"--{option.replace('_', '-')}: expected 1 or more, found {getattr(options, option)}.")
     report = prepare_mrs(
         options.source,
         options.out,

@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
 
 import yaml
 
@@ -37,9 +37,9 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     config = _config_path(arguments)
-    if config:
-        parser.set_defaults(**_read_config(parser, Path(config)))
     try:
+        if config:
+            arguments = [*_read_config(parser, Path(config)), *arguments]
         *objects, _, rest = parser.parse_args_into_dataclasses(
             arguments, return_remaining_strings=True, look_for_args_file=False
         )
@@ -55,7 +55,7 @@ def as_plain(options: Any) -> dict[str, Any]:
     plain = {}
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if "token" in field.name or field.name.startswith("_"):
+        if field.name == "token" or field.name.endswith("_token") or field.name.startswith("_"):
             continue
         plain[field.name] = value if isinstance(value, (str, int, float, bool, type(None), list, dict)) else str(value)
     return plain
@@ -70,7 +70,8 @@ def _config_path(arguments: list[str]) -> str | None:
     return None
 
 
-def _read_config(parser: HfArgumentParser, path: Path) -> dict[str, Any]:
+def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
+    """The options of a YAML file as command-line words, so that both have the same checks."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -84,15 +85,27 @@ def _read_config(parser: HfArgumentParser, path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"--config {path}: expected a mapping of options to values, found {type(values).__name__}.")
     actions = {action.dest: action for action in parser._actions}
+    words: list[str] = []
     for key, value in values.items():
         if key not in actions or key in ("help", "config"):
             raise InputError(f"--config {path}: unknown key {key!r}; `{parser.prog} --help` lists the options.")
         if isinstance(value, dict):
             raise InputError(f"--config {path}: key {key!r}: expected a value, found a mapping.")
-        if actions[key].nargs in ("+", "*") and not isinstance(value, list):
-            values[key] = [value]
-        elif not isinstance(value, (list, str, type(None))) and actions[key].type not in (None, str):
-            # argparse runs its type check on defaults that are strings only: `1e-6`, which YAML leaves a string,
-            # and a number where a switch is expected, are both caught this way
-            values[key] = str(value)
-    return values
+        many = actions[key].nargs in ("+", "*")
+        if value is None:
+            if actions[key].default is not None and key not in _optional(parser):
+                raise InputError(f"--config {path}: key {key!r}: expected a value, found none.")
+            parser.set_defaults(**{key: None})
+        elif isinstance(value, list) and not many:
+            raise InputError(f"--config {path}: key {key!r}: expected one value, found a list.")
+        elif many:
+            words += [f"--{key}", *map(str, value if isinstance(value, list) else [value])]
+        else:
+            words.append(f"--{key}={value}")
+    return words
+
+
+def _optional(parser: HfArgumentParser) -> set[str]:
+    """The options that may be None."""
+    hints = {name: hint for kind in parser.dataclass_types for name, hint in get_type_hints(kind).items()}
+    return {name for name, hint in hints.items() if type(None) in get_args(hint)}

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mrs_core.errors import InputError
@@ -23,10 +23,11 @@ def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
         InputError: `target` exists (and is not an empty folder) and `overwrite` is false, or its parent is no
             folder that can be written.
     """
-    target = Path(os.path.abspath(target))
+    target = Path(os.path.realpath(target))  # behind a link, so that the link stays
     occupied = target.exists() and not (target.is_dir() and not any(target.iterdir()))
     if occupied and not overwrite:
         raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
+    made = [folder for folder in target.parents if not folder.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
@@ -38,12 +39,19 @@ def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
         if target.exists():
             old = partial.with_name(partial.name.replace(".partial-", ".old-"))
             target.rename(old)
-            partial.rename(target)
+            try:
+                partial.rename(target)
+            except BaseException:
+                old.rename(target)
+                raise
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         else:
             partial.rename(target)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
+        for folder in made:  # innermost first; one that somebody else uses by now stays
+            with suppress(OSError):
+                folder.rmdir()
         raise
 
 
@@ -57,15 +65,20 @@ def write_whole(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's contents, 64 hex digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def content_hash(paths: Iterable[Path]) -> str:
     """SHA-256 (first 16 hex digits) over the contents of the files in the order of their names."""
     total = hashlib.sha256()
     for path in sorted(paths):
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        total.update(digest.digest())
+        total.update(bytes.fromhex(file_sha256(path)))
     return total.hexdigest()[:16]
 
 

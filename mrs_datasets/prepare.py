@@ -43,6 +43,9 @@ def prepare_mrs(
         raise InputError(
             f"{source}: no such file or folder; pass the official archive, a folder of LANG.tsv files, or `sample`."
         )
+    real = path.resolve()
+    if path.exists() and (real == out.resolve() or out.resolve() in real.parents):
+        raise InputError(f"--out {out}: holds the source {source}; choose another folder.")
     counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
     with whole_folder(out, overwrite) as partial:
         if source == SAMPLE_SOURCE and not path.exists():

@@ -50,8 +50,14 @@ class PreparedData:
         else:
             from datasets import get_dataset_config_names
 
-            have = get_dataset_config_names(self.name, revision=self.revision)
-        return [code for code in LANGUAGES if code in set(have)]
+            try:
+                have = get_dataset_config_names(self.name, revision=self.revision)
+            except (OSError, ValueError) as error:  # the hub's and datasets' "not found" are both OSError
+                raise InputError(f"{self.name}: neither a folder nor a data set on the hub ({error}).") from None
+        found = [code for code in LANGUAGES if code in set(have)]
+        if not found:
+            raise InputError(f"{self.name}: holds no language of MRS.")
+        return found
 
     def identity(self, languages: Iterable[str]) -> dict[str, Any]:
         """What `run.json` says of the data: id, revision or the hash of the contents used."""
@@ -100,7 +106,9 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
 
 def _read_parquet(files: list[Path]) -> Dataset:
     """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; a bar for large ones."""
+    import pyarrow as pa
     from datasets import Dataset
+    from datasets.exceptions import DatasetGenerationError
     from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     silent = sum(path.stat().st_size for path in files) < SILENT_BYTES and not are_progress_bars_disabled()
@@ -108,6 +116,8 @@ def _read_parquet(files: list[Path]) -> Dataset:
         disable_progress_bars()
     try:
         return Dataset.from_parquet([str(path) for path in files])
+    except (DatasetGenerationError, pa.ArrowInvalid) as error:
+        raise InputError(f"{files[0]}: cannot read it as Parquet ({error}); prepare the folder again.") from error
     finally:
         if silent:
             enable_progress_bars()

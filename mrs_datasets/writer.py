@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 
 from mrs_core import __version__
 from mrs_core.errors import InputError
+from mrs_core.files import file_sha256
 from mrs_datasets.card import render_card
 from mrs_datasets.readers import Chunks
 from mrs_datasets.report import Report
@@ -37,13 +37,13 @@ class _SplitWriter:
 
     def write(self, table: pa.Table) -> None:
         while True:
-            room = SHARD_ROWS - self._shard_rows
-            self._writer().write_table(table.slice(0, room), row_group_size=ROW_GROUP_ROWS)
-            written = min(room, table.num_rows)
-            self.rows += written
-            self.text_bytes += table.slice(0, room).nbytes
-            self._shard_rows += written
-            table = table.slice(written)
+            part = table.slice(0, SHARD_ROWS - self._shard_rows)
+            if part.num_rows:  # the library `datasets` cannot read an empty row group
+                self._writer().write_table(part, row_group_size=ROW_GROUP_ROWS)
+            self.rows += part.num_rows
+            self.text_bytes += part.nbytes
+            self._shard_rows += part.num_rows
+            table = table.slice(part.num_rows)
             if not table.num_rows:
                 return
             self.close()
@@ -90,6 +90,10 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, name: str, sour
         for split in config_splits(config):
             if (config, split) not in writers:
                 raise InputError(f"{source}: the {split} split of {config} is missing.")
+            if not writers[config, split].rows:  # the library `datasets` cannot load one
+                raise InputError(
+                    f"{source}: the {split} split of {config} has no usable row; add rows or leave it out."
+                )
             layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
     result = {"name": name, "version": __version__, **report.as_dict(), "configs": layout}
     (folder / "report.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -99,11 +103,7 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, name: str, sour
 
 def _finish(writer: _SplitWriter, folder: Path) -> dict[str, Any]:
     files = [
-        {
-            "path": path.relative_to(folder).as_posix(),
-            "bytes": path.stat().st_size,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        }
+        {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
         for path in writer.finish()
     ]
     return {"rows": writer.rows, "bytes": writer.text_bytes, "files": files}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import SentenceTransformer, SentenceTransformerModelCardData
 from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import Pooling, Router, Transformer
 from torch import nn
@@ -42,7 +42,8 @@ def build_dual_encoder(
     """
     routes = [_encoder(model_name_or_path, pooling, tokens, revision) for tokens in (message_tokens, reply_tokens)]
     router = Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
-    return SentenceTransformer(modules=[router], similarity_fn_name="dot", device="cpu")
+    card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
+    return SentenceTransformer(modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card)
 
 
 def load_dual_encoder(folder: str | Path) -> SentenceTransformer:

@@ -151,13 +151,14 @@ class ResponseIndex:
 def _stable_top(scores: torch.Tensor, width: int) -> torch.Tensor:
     """(n, width) numbers of the best columns, equal scores by column number, so that results do not depend on how a
     machine breaks ties."""
-    values, columns = torch.topk(scores, width, dim=1, sorted=True)
-    # A tie at the border may leave out a smaller column: take every column that reaches the border value.
-    ties = (scores >= values[:, -1:]).sum(1) > width
-    for row in torch.nonzero(ties).flatten().tolist():
-        reach = torch.nonzero(scores[row] >= values[row, -1]).flatten()
-        best = torch.sort(scores[row, reach], descending=True, stable=True).indices[:width]
-        columns[row] = reach[best]
+    values, columns = torch.topk(scores, min(width + 1, scores.shape[1]), dim=1, sorted=True)
+    # A tie across the border may leave out a smaller column: there, take every column that reaches the border value.
+    if columns.shape[1] > width:
+        for row in torch.nonzero(values[:, width - 1] == values[:, width]).flatten().tolist():
+            reach = torch.nonzero(scores[row] >= values[row, width - 1]).flatten()
+            best = torch.sort(scores[row, reach], descending=True, stable=True).indices[:width]
+            columns[row, :width] = reach[best]
+    columns = columns[:, :width]
     by_number = torch.sort(columns, dim=1).values
     order = torch.sort(scores.gather(1, by_number), dim=1, descending=True, stable=True).indices
     return by_number.gather(1, order)

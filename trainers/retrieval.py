@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
+from transformers.utils.logging import disable_progress_bar
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import run_with_sentence
@@ -87,7 +89,7 @@ class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
     learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
     warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
     lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
-    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
+    logging_steps: float = field(default=50, metadata={"help": "steps between two points of the loss curve"})
     eval_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch; must equal save_strategy"})
     save_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch"})
     save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
@@ -111,6 +113,8 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
         run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
+    training.dataloader_pin_memory &= torch.cuda.is_available()
+    disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
     source = open_prepared(options.data, options.data_revision)
     limits = {
         "train": options.max_train_examples,

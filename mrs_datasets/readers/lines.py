@@ -49,7 +49,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _decode(path: Path, number: int, line: bytes) -> str:
     try:
-        return line.removesuffix(b"\r").decode("utf-8")
+        # Windows editors put a byte-order mark first
+        return line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at position {error.start}); "

@@ -24,7 +24,7 @@ from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES, require_language
 from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.readers.lines import read_lines
-from mrs_datasets.readers.pairs import chunked, read_pairs
+from mrs_datasets.readers.pairs import chunked, is_tsv, read_pairs
 from mrs_datasets.report import Report
 from mrs_datasets.schema import MT_PREFIX, RESPONSE_SCHEMA, responses_config
 
@@ -54,6 +54,9 @@ def unpacked(archive: Path, beside: Path) -> Iterator[Path]:
     try:
         with tarfile.open(archive, "r:*") as tar:
             members = tar.getmembers()
+            absolute = [member.name for member in members if member.name.startswith(("/", "\\"))]
+            if absolute:
+                raise InputError(f"{archive}: the archive is refused, since a member is unsafe ({absolute[0]!r}).")
             need, free = sum(member.size for member in members), shutil.disk_usage(beside).free
             if need > free:
                 raise InputError(f"{archive}: unpacking needs {need:,} bytes of disk beside --out, {free:,} are free.")
@@ -63,7 +66,8 @@ def unpacked(archive: Path, beside: Path) -> Iterator[Path]:
         raise InputError(f"{archive}: the archive is refused, since a member is unsafe ({error}).") from None
     except (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise InputError(
-            f"{archive}: the archive is damaged or cut off ({error}); expected a tar file, fetch it again."
+            f"{archive}: no tar archive, or damaged or cut off ({str(error).splitlines()[0].rstrip(':')}); "
+            "expected the official archive or a folder."
         ) from None
     except OSError as error:
         raise InputError(f"{archive}: cannot unpack the archive ({error.strerror or error}).") from None
@@ -125,6 +129,8 @@ def read_responses(path: Path, language: str) -> Chunk:
                 f"{len(fields)} column{'s' * (len(fields) != 1)}."
             )
         log_probs.append(_number(path, number, fields[0]))
+        if not fields[1].strip():
+            raise InputError(f"{path}, line {number}: the reply is empty; expected log-probability, reply, cluster.")
         replies.append(fields[1])
         clusters.append(fields[2])
     if not replies:
@@ -150,4 +156,4 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.tsv*") if path.is_file()) if folder.is_dir() else []
+    return sorted(path for path in folder.iterdir() if is_tsv(path)) if folder.is_dir() else []

@@ -54,8 +54,7 @@ def split_of(message: str) -> str:
     All pairs of one message, and of messages that differ in case or punctuation alone, fall on one side, on every
     machine and in every version (BLAKE2b, 8 bytes, modulo 10).
     """
-    digest = hashlib.blake2b(normalise_reply(message).encode("utf-8"), digest_size=8).digest()
-    bucket = int.from_bytes(digest, "big") % 10
+    bucket = _digest(message) % 10
     return SPLITS[0] if bucket < 8 else SPLITS[bucket - 7]
 
 
@@ -66,24 +65,55 @@ def split_pairs(
     min_reply_count: int = 1,
     max_responses: int = MAX_RESPONSES,
 ) -> Chunks:
-    """Yield the three splits of `pairs` and the response set counted from the training replies."""
+    """Yield the three splits of `pairs` and the response set counted from the training replies.
+
+    Raises:
+        InputError: there are fewer than three different messages, or no reply is frequent enough.
+    """
     buffers: dict[str, list[Pair]] = {split: [] for split in SPLITS}
-    sizes: Counter[str] = Counter()
     replies: Counter[str] = Counter()
+    whole = True  # nothing was yielded yet
     for message, reply in pairs:
         split = split_of(message)
-        sizes[split] += 1
         buffers[split].append((message, reply))
-        if split == "train":
-            replies[reply] += 1
         if len(buffers[split]) == CHUNK_ROWS:
-            yield pair_chunk(language, split, buffers[split])
+            whole = False
+            yield _counted_chunk(language, split, buffers[split], replies)
             buffers[split].clear()
+    if whole and not all(buffers.values()):
+        _fill_empty_splits(language, buffers, report)
     for split, rows in buffers.items():
-        yield pair_chunk(language, split, rows)
-        if not sizes[split]:
-            report.notes.append(f"{language}: the {split} split is empty, since the source has few messages.")
-    yield responses_config(language), "train", count_responses(replies, min_reply_count, max_responses)
+        yield _counted_chunk(language, split, rows, replies)
+    responses = count_responses(replies, min_reply_count, max_responses)
+    if not responses.num_rows:
+        raise InputError(f"{language}: no reply comes {min_reply_count} times in training; lower --min-reply-count.")
+    yield responses_config(language), "train", responses
+
+
+def _fill_empty_splits(language: str, buffers: dict[str, list[Pair]], report: Report) -> None:
+    """Give an empty split of a tiny source one message, the one with the largest hash of the largest split."""
+    for split in SPLITS:
+        if buffers[split]:
+            continue
+        messages = {name: {normalise_reply(message) for message, _ in rows} for name, rows in buffers.items()}
+        donor = max(SPLITS, key=lambda name: len(messages[name]))
+        if len(messages[donor]) < 2:
+            raise InputError(f"{language}: the source has too few different messages for train, validation and test.")
+        moved = max(messages[donor], key=_digest)
+        buffers[split] = [pair for pair in buffers[donor] if normalise_reply(pair[0]) == moved]
+        buffers[donor] = [pair for pair in buffers[donor] if normalise_reply(pair[0]) != moved]
+        report.notes.append(f"{language}: few messages, so one was moved to fill the {split} split.")
+
+
+def _digest(message: str) -> int:
+    digest = hashlib.blake2b(normalise_reply(message).encode("utf-8"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def _counted_chunk(language: str, split: str, rows: list[Pair], replies: Counter[str]) -> Chunk:
+    if split == SPLITS[0]:
+        replies.update(reply for _, reply in rows)
+    return pair_chunk(language, split, rows)
 
 
 def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
@@ -101,7 +131,7 @@ def read_pair_folder(
     Raises:
         InputError: no such file, a name that is no language of MRS, or a broken line.
     """
-    files = {path: path.name.split(".tsv")[0] for path in sorted(folder.iterdir()) if _is_tsv(path)}
+    files = {path: path.name.split(".tsv")[0] for path in sorted(folder.iterdir()) if is_tsv(path)}
     if not files:
         raise InputError(
             f"{folder}: neither the official layout (train/, valid/, test/) nor LANG.tsv files (LANG one of "
@@ -132,5 +162,6 @@ def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:
     yield pair_chunk(config, split, rows)
 
 
-def _is_tsv(path: Path) -> bool:
+def is_tsv(path: Path) -> bool:
+    """Whether the reader takes the file: `.tsv`, `.tsv.gz` or `.tsv.xz`."""
     return path.is_file() and path.name.endswith((".tsv", ".tsv.gz", ".tsv.xz"))

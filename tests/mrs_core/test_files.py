@@ -25,6 +25,13 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def fill_and_fail(out: Path, error: BaseException, overwrite: bool = False) -> None:
+    with whole_folder(out, overwrite) as partial:
+        (partial / "sub").mkdir()
+        (partial / "sub" / "new.txt").write_text("new")
+        raise error
+
+
 def test_the_folder_appears_at_the_end_and_can_be_read_by_others(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with whole_folder(out) as partial:
@@ -39,24 +46,21 @@ def test_the_folder_appears_at_the_end_and_can_be_read_by_others(tmp_path: Path)
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), InputError("bad row"), KeyboardInterrupt()])
 def test_after_an_error_nothing_is_left(tmp_path: Path, error: BaseException) -> None:
-    with pytest.raises(type(error)), whole_folder(tmp_path / "out") as partial:
-        (partial / "sub").mkdir()
-        (partial / "sub" / "a.txt").write_text("a")
-        raise error
+    with pytest.raises(type(error)):
+        fill_and_fail(tmp_path / "out", error)
     assert names(tmp_path) == []
 
 
 def test_after_an_error_the_folders_above_are_gone_too(tmp_path: Path) -> None:
-    with pytest.raises(InputError), whole_folder(tmp_path / "a" / "b" / "out"):
-        raise InputError("bad row")
+    with pytest.raises(InputError):
+        fill_and_fail(tmp_path / "a" / "b" / "out", InputError("bad row"))
     assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), KeyboardInterrupt()])
 def test_after_an_error_the_old_folder_is_kept(old: Path, error: BaseException) -> None:
-    with pytest.raises(type(error)), whole_folder(old, overwrite=True) as partial:
-        (partial / "new.txt").write_text("new")
-        raise error
+    with pytest.raises(type(error)):
+        fill_and_fail(old, error, overwrite=True)
     assert names(old.parent) == ["out"]
     assert names(old) == ["old.txt"]
 
@@ -85,7 +89,7 @@ def test_overwriting_swaps_the_whole_folder(old: Path) -> None:
 
 
 def test_an_occupied_folder_is_refused_before_any_work(old: Path) -> None:
-    with pytest.raises(InputError, match="exists already.*--overwrite"), whole_folder(old):
+    with pytest.raises(InputError, match=r"exists already.*--overwrite"), whole_folder(old):
         pytest.fail("the block must not run")
     assert names(old.parent) == ["out"]
     assert names(old) == ["old.txt"]

@@ -1,0 +1,83 @@
+"""Response search: `ResponseIndex.search` against `sentence_transformers.util.semantic_search`, both exact.
+
+Workload: a response set of 45,000 replies (the size of MRS's largest, Table 1) with seeded random vectors of 768,
+every third reply in the cluster of another one; the three best replies of distinct clusters for 1 message at a time
+and for 512 messages at once. The rival has no clusters: it is asked for 12 replies and the first three of distinct
+clusters are taken from them. Both run on the CPU with the same threads; the answers must be equal.
+
+Run: python benchmarks/bench_search.py [--replies N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import torch
+from sentence_transformers.util import dot_score, semantic_search
+
+from mrs_models.response_index import ResponseIndex
+
+RESULT = Path(__file__).parent / "results" / "bench_search.json"
+FULL_SIZE, DIMENSION, K = 45_000, 768, 3
+
+
+def make_index(size: int) -> ResponseIndex:
+    """The index of the workload."""
+    generator = torch.Generator().manual_seed(20210605)
+    vectors = torch.randn(size, DIMENSION, generator=generator)
+    clusters = [str(number - 1 if number % 3 == 0 and number else number) for number in range(size)]
+    return ResponseIndex.build(lambda texts: vectors, [f"reply {number}" for number in range(size)], clusters)
+
+
+def rival(index: ResponseIndex, messages: torch.Tensor) -> list[list[int]]:
+    """Three replies of distinct clusters through the library's search."""
+    hits = semantic_search(messages, index.vectors, top_k=4 * K, score_function=dot_score)
+    answers = []
+    for row in hits:
+        seen: dict[int, int] = {}
+        for hit in row:
+            seen.setdefault(int(index.clusters[hit["corpus_id"]]), hit["corpus_id"])
+        answers.append(list(seen.values())[:K])
+    return answers
+
+
+def seconds(call: Callable[[], object], times: int) -> float:
+    """The best of three rounds, a call."""
+    rounds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for _ in range(times):
+            call()
+        rounds.append((time.perf_counter() - start) / times)
+    return min(rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replies", type=int, default=FULL_SIZE)
+    options = parser.parse_args()
+    index = make_index(options.replies)
+    generator = torch.Generator().manual_seed(1)
+    figures = {}
+    for name, batch, times in (("one message", 1, 50), ("512 messages", 512, 1)):
+        messages = torch.randn(batch, DIMENSION, generator=generator)
+        assert index.search(messages, K)[0].tolist() == rival(index, messages), "the answers differ"
+        ours = seconds(lambda: index.search(messages, K), times)  # noqa: B023
+        other = seconds(lambda: rival(index, messages), times)  # noqa: B023
+        figures[name] = {"seconds": {"ours": ours, "rival": other}, "ratio": round(other / ours, 2)}
+        print(f"{name}: ours {1000 * ours:.2f} ms, semantic_search {1000 * other:.2f} ms, ratio {other / ours:.2f}")
+    versions = {name: metadata.version(name) for name in ("torch", "sentence-transformers")}
+    result = {"name": "bench_search", "workload": (__doc__ or "").split("\n\n")[1], "replies": options.replies}
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(
+        json.dumps({**result, **figures, "threads": torch.get_num_threads(), "versions": versions}, indent=2) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

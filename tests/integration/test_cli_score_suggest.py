@@ -1,0 +1,294 @@
+"""`mrs score` and `mrs suggest`: in the process, and through the installed command where the process matters."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_cli.main import main
+from mrs_core.languages import LANGUAGES
+
+pytestmark = pytest.mark.integration
+
+BIN = Path(sys.executable).parent
+REPLIES = ["Yes, sure!", "yes sure", "No.", "Thanks a lot", "See you tomorrow", "YES, SURE"]
+Command = Callable[..., "tuple[int, str, str]"]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Command:
+    """A function that runs `mrs` in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def refused(result: tuple[int, str, str]) -> str:
+    """The sentence of a refusal: exit code 2, one line on standard error, nothing on standard output."""
+    code, out, err = result
+    assert (code, out) == (2, "")
+    lines = err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].endswith(".")
+    return lines[0]
+
+
+# --- mrs score
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_golden_files(run: Command, shared_data: Path, language: str) -> None:
+    if language == "ja":
+        pytest.importorskip("fugashi", reason="needs fugashi, of the extra [ja]")
+        pytest.importorskip("unidic_lite", reason="needs unidic-lite, of the extra [ja]")
+    folder = shared_data / "golden" / "rouge"
+    expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))[language]
+    code, out, err = run("score", folder / f"{language}.tsv", "--lang", language, "--json")
+    assert (code, err) == (0, "")
+    got = json.loads(out)
+    assert got["n"] == expected["n"]
+    for key in ("rouge1", "rouge2", "rouge3", "weighted"):
+        assert got[key] == pytest.approx(expected[key], abs=1e-6)
+    assert got["interval"][0] < got["weighted"] < got["interval"][1]
+    assert f"|lang:{language}|" in got["signature"]
+    assert {"dist1", "dist2", "dist_signature", "skipped"} <= got.keys()
+
+
+def test_the_table_shows_the_same_figures(run: Command, shared_data: Path) -> None:
+    path = shared_data / "golden" / "rouge" / "es.tsv"
+    figures = json.loads(run("score", path, "--lang", "es", "--json")[1])
+    code, printed, _ = run("score", path, "--lang", "es")
+    assert code == 0
+    for key in ("rouge1", "rouge2", "rouge3", "weighted", "dist1", "dist2"):
+        assert f"{figures[key]:.4f}" in printed
+    assert f"{figures['n']}" in printed
+    assert f"{figures['interval'][0]:.4f} to {figures['interval'][1]:.4f}" in printed
+    assert figures["signature"] in printed
+    assert figures["dist_signature"] in printed
+
+
+def scored(run: Command, path: Path, text: str | bytes, *options: object) -> dict[str, Any]:
+    path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+    code, out, err = run("score", path, "--lang", "en", "--json", *options)
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_empty_fields_do_not_shift(run: Command, tmp_path: Path) -> None:
+    """Scores by hand: one word right is 1/6, two are 1/6 + 1/3."""
+    path = tmp_path / "predictions.tsv"
+    assert scored(run, path, "\tyes\tno\tyes\tmaybe\n")["weighted"] == pytest.approx(1 / 6, abs=1e-6)
+    assert scored(run, path, "hi\tyes\t\t\tyes\n")["weighted"] == pytest.approx(1 / 6, abs=1e-6)
+    assert scored(run, path, "hi\tyes\t\t\t\n")["weighted"] == 0
+    # A message that equals the reference must never count as a suggestion.
+    assert scored(run, path, "yes\tyes\tno\t\t\n")["weighted"] == 0
+    both = scored(run, path, "\tyes\tno\tyes\t\n\tso what\t\tno\tso what\n")
+    assert (both["n"], both["weighted"]) == (2, pytest.approx((1 / 6 + 1 / 2) / 2, abs=1e-6))
+
+
+def test_line_ends(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "predictions.tsv"
+    plain = scored(run, path, "a\tyes\tyes\tb\tc\nb\tno\tyes\tno\tx\n")
+    assert scored(run, path, "a\tyes\tyes\tb\tc\r\nb\tno\tyes\tno\tx\r\n") == plain
+    assert scored(run, path, "a\tyes\tyes\tb\tc\nb\tno\tyes\tno\tx") == plain
+    # Only a newline ends a line: other separators stay inside their field.
+    assert scored(run, path, "a\u2028b\x0b\x85\tyes\tyes\tb\tc\nb\tno\tyes\tno\tx\n") == plain
+
+
+def test_skipped_examples_are_counted(run: Command, tmp_path: Path) -> None:
+    long = " ".join(["word"] * 101)
+    text = f"a\tyes\tyes\t\t\na\t...\tyes\t\t\na\t\tyes\t\t\na\t{long}\tyes\t\t\n"
+    got = scored(run, tmp_path / "p.tsv", text)
+    assert got["n"] == 1
+    assert got["weighted"] == pytest.approx(1 / 6, abs=1e-6)
+    assert sum(got["skipped"].values()) == 3
+    printed = run("score", tmp_path / "p.tsv", "--lang", "en")[1]
+    assert "skipped" in printed
+    assert "1 reference too long" in printed
+
+
+def test_all_references_skipped_is_refused(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_text("a\t...\tyes\t\t\nb\t\tno\t\t\n")
+    assert str(path) in refused(run("score", path, "--lang", "en"))
+    assert refused(run("score", path, "--lang", "en", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a\tb", "found 2 columns"),
+        ("a\tb\tc\td\te\tf", "found 6 columns"),
+        ("alone", "found 1 column"),
+        ("", "found 1"),
+    ],
+)
+def test_wrong_column_counts_name_the_line(run: Command, tmp_path: Path, line: str, expected: str) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_text(f"a\tb\tc\td\te\n{line}\na\tb\tc\td\te\n")
+    sentence = refused(run("score", path, "--lang", "en"))
+    assert f"{path}, line 2: " in sentence
+    assert expected in sentence
+
+
+def test_more_or_fewer_suggestions(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "p.tsv"
+    assert "nbest:1" in scored(run, path, "a\tyes\tyes\n", "--nbest", 1)["dist_signature"]
+    assert scored(run, path, "a\tyes\tno\tno\tno\tyes\n", "--nbest", 4)["weighted"] == pytest.approx(1 / 6, abs=1e-6)
+    assert "1 to 2 suggestions" in refused(run("score", path, "--lang", "en", "--nbest", 2))
+
+
+def test_unreadable_files_are_refused(run: Command, tmp_path: Path) -> None:
+    assert "cannot read the file" in refused(run("score", tmp_path / "nowhere.tsv", "--lang", "en"))
+    assert "cannot read the file" in refused(run("score", tmp_path, "--lang", "en"))
+    (tmp_path / "empty.tsv").write_text("")
+    assert "is empty" in refused(run("score", tmp_path / "empty.tsv", "--lang", "en"))
+    (tmp_path / "latin.tsv").write_bytes("a\tb\tc\nniño\tsí\tno\n".encode("latin-1"))
+    assert "line 2: not UTF-8" in refused(run("score", tmp_path / "latin.tsv", "--lang", "en"))
+    (tmp_path / "p.tsv").write_text("a\tb\tc\n")
+    assert "unknown language 'xx'" in refused(run("score", tmp_path / "p.tsv", "--lang", "xx"))
+
+
+# --- mrs suggest
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained retriever, saved as a run saves it."""
+    from mrs_models.dual_encoder import build_dual_encoder
+    from mrs_models.response_index import ResponseIndex, ResponseIndexes
+    from mrs_models.suggester import encode_replies
+    from mrs_models.tiny import build_tiny
+
+    folder = tmp_path_factory.mktemp("suggest")
+    build_tiny(REPLIES * 2, folder / "tiny", seed=1, vocabulary=200)
+    dual = build_dual_encoder(str(folder / "tiny"), "mean")
+    dual.save_pretrained(str(folder / "model"))
+    index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), REPLIES)
+    index.save(folder / "model" / ResponseIndexes.FOLDER / "en")
+    index.save(folder / "model" / ResponseIndexes.FOLDER / "es")
+    return folder / "model"
+
+
+def command(*arguments: object, stdin: str | bytes = "") -> subprocess.CompletedProcess[bytes]:
+    """The installed command in its own process, on one thread, in a UTF-8 locale."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        [str(BIN / "mrs"), *map(str, arguments)],
+        input=stdin.encode("utf-8") if isinstance(stdin, str) else stdin,
+        env=environment, capture_output=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_three_suggestions_to_each_message(run: Command, model: Path) -> None:
+    code, out, _ = run("suggest", "--model", model, "--lang", "en", "Are you coming?", "¿Qué?")
+    assert code == 0
+    lines = out.splitlines()
+    assert [line for line in lines if line.startswith("> ")] == ["> Are you coming?", "> ¿Qué?"]
+    for begin in (0, 4):
+        assert [line[:5] for line in lines[begin + 1 : begin + 4]] == ["  1. ", "  2. ", "  3. "]
+        replies = [line[5:] for line in lines[begin + 1 : begin + 4]]
+        assert len(set(replies)) == 3
+        assert set(replies) <= {"Yes, sure!", "No.", "Thanks a lot", "See you tomorrow"}
+
+
+def test_json_lines(run: Command, model: Path) -> None:
+    messages = ["first", 'with "quotes"', "はい\tそう"]
+    code, out, _ = run("suggest", "--model", model, "--lang", "es", "--json", "--count", 2, *messages)
+    assert code == 0
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [record["message"] for record in records] == messages
+    for record in records:
+        assert (record["lang"], record["model"], len(record["suggestions"])) == ("es", str(model), 2)
+        assert record["suggestions"][0]["score"] >= record["suggestions"][1]["score"]
+    assert "はい" in out  # readable, not escaped
+
+
+def test_interactive_from_a_pipe(model: Path) -> None:
+    typed = "hello\n\n   \nare you there?\r\n\nlast without a line end"
+    done = command("suggest", "--model", model, "--lang", "en", "--interactive", "--json", stdin=typed)
+    assert done.returncode == 0
+    assert done.stderr == b""  # no prompt, no progress bars, no warnings
+    messages = [json.loads(line)["message"] for line in done.stdout.decode().splitlines()]
+    assert messages == ["hello", "are you there?", "last without a line end"]
+    plain = command("suggest", "--model", model, "--lang", "en", "--interactive", stdin="hello\n")
+    assert plain.stdout.startswith(b"> hello\n  1. ")
+    assert plain.stdout.count(b"\n") == 4
+
+
+def test_no_line_no_answer(run: Command, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n \n"))
+    assert run("suggest", "--model", model, "--lang", "en", "--interactive")[:2] == (0, "")
+
+
+def test_bytes_that_are_no_text_end_in_no_traceback(model: Path) -> None:
+    """A pipe may carry another encoding: the bad line is answered or refused in a sentence, the others are answered."""
+    typed = b"hello\nni\xf1o \xff\xfe\nbye\n"
+    done = command("suggest", "--model", model, "--lang", "en", "--interactive", "--json", stdin=typed)
+    assert b"Traceback" not in done.stderr
+    assert done.returncode in (0, 2)
+    assert done.returncode == 0 or done.stderr.count(b"\n") == 1
+    assert b'"hello"' in done.stdout
+
+
+def test_an_argument_that_is_no_text_ends_in_no_traceback(model: Path) -> None:
+    done = subprocess.run(
+        [str(BIN / "mrs").encode(), b"suggest", b"--model", str(model).encode(), b"--lang", b"en", b"ni\xf1o"],
+        capture_output=True,
+        timeout=120,
+    )
+    assert b"Traceback" not in done.stderr
+    assert done.returncode in (0, 2)
+
+
+def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
+    script = f"yes hello | head -200 | {BIN / 'mrs'} suggest --model {model} --lang en --interactive | head -1"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.stdout == "> hello\n"
+    assert done.stderr == ""
+
+
+def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
+    sentence = refused(run("suggest", "--model", model, "--lang", "ja", "hi"))
+    assert sentence == "mrs suggest: --lang ja: the model answers en es; pass one of these."
+    assert "no trained retriever" in refused(run("suggest", "--model", tmp_path, "--lang", "en", "hi"))
+    assert "no trained retriever" in refused(run("suggest", "--model", tmp_path / "no", "--lang", "en", "hi"))
+    assert "either messages" in refused(run("suggest", "--model", model, "--lang", "en"))
+    assert "either messages" in refused(run("suggest", "--model", model, "--lang", "en", "--interactive", "hi"))
+    assert "--count 0" in refused(run("suggest", "--model", model, "--lang", "en", "--count", 0, "hi"))
+
+
+def test_a_damaged_index_is_refused(run: Command, model: Path, tmp_path: Path) -> None:
+    import shutil
+
+    broken = tmp_path / "model"
+    shutil.copytree(model, broken)
+    (broken / "response_index" / "en" / "replies.json").write_text('{"alpha": 0.0, "replies": [')
+    assert "no usable response index" in refused(run("suggest", "--model", broken, "--lang", "en", "hi"))
+
+
+def test_a_damaged_model_is_refused(run: Command, model: Path, tmp_path: Path) -> None:
+    """As a download that broke off leaves it."""
+    import shutil
+
+    broken = tmp_path / "model"
+    shutil.copytree(model, broken)
+    weights = next(broken.rglob("model.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:1000])
+    code, out, err = run("suggest", "--model", broken, "--lang", "en", "hi")
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert str(broken) in err

@@ -1,0 +1,444 @@
+"""The retrieval trainer through its real commands, on a small prepared folder in two languages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+TRAINER = ROOT / "trainers" / "retrieval.py"
+SYSTEMS = ["Model", "Random", "Most frequent", "TF-IDF"]
+THINGS = {
+    "en": ["train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam", "cake", "bike"],
+    "es": [
+        "tren",
+        "cena",
+        "perro",
+        "reunión",
+        "hermana",
+        "tiempo",
+        "viaje",
+        "partido",
+        "móvil",
+        "examen",
+        "pastel",
+        "bici",
+    ],
+}
+QUESTIONS = {
+    "en": {
+        "How is the {}?": ["Very good, thanks!", "Not so good."],
+        "Did you see the {}?": ["Yes, I did.", "No, not yet."],
+        "I am worried about the {}.": ["Don't worry.", "It will be fine."],
+        "Tell me about the {}!": ["There is not much to tell.", "very good, thanks"],
+        "Thanks for the {}.": ["You are welcome!", "No problem."],
+    },
+    "es": {
+        "¿Qué tal {}?": ["¡Muy bien, gracias!", "No muy bien."],
+        "¿Has visto {}?": ["Sí, claro.", "No, todavía no."],
+        "Me preocupa {}.": ["No te preocupes.", "Todo irá bien."],
+        "¡Cuéntame de {}!": ["No hay mucho que contar.", "muy bien gracias"],
+        "Gracias por {}.": ["De nada.", "No hay problema."],
+    },
+}
+STEPS = 6
+OPTIONS = [
+    "--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 2, "--save_steps", 2,
+    "--save_total_limit", 9, "--logging_steps", 1, "--per_device_train_batch_size", 16, "--mini_batch_size", 8,
+    "--learning_rate", 1e-3,
+]  # fmt: skip
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def launch(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user would, on one thread: small models on a busy machine wait for each other otherwise."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=240,
+    )  # fmt: skip
+
+
+def checked(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done
+
+
+def record(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def losses(folder: Path, step: int = STEPS) -> list[dict[str, Any]]:
+    """The log of a run without its clocks."""
+    state = json.loads((folder / f"checkpoint-{step}" / "trainer_state.json").read_text(encoding="utf-8"))
+    clocks = ("runtime", "per_second")
+    return [{k: v for k, v in entry.items() if not k.endswith(clocks)} for entry in state["log_history"]]
+
+
+def predictions(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("predictions*.tsv"))}
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `data/`, prepared by the command from 60 messages a language."""
+    folder = tmp_path_factory.mktemp("retrieval")
+    (folder / "source").mkdir()
+    for language, questions in QUESTIONS.items():
+        pairs = [
+            f"{question.format(thing)}\t{answer}\n"
+            for question, answers in questions.items()
+            for thing in THINGS[language]
+            for answer in answers
+        ]
+        (folder / "source" / f"{language}.tsv").write_text("".join(pairs), encoding="utf-8")
+    checked(launch(BIN / "mrs", "data", "prepare", "mrs", "--source", "source", "--out", "data", cwd=folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(workplace: Path) -> tuple[Path, str]:
+    """The folder of one run, and what it printed."""
+    command = [BIN / "accelerate", "launch", TRAINER, "--data", "data", "--output_dir", "base", *OPTIONS]
+    return workplace / "base", checked(launch(*command, cwd=workplace)).stdout
+
+
+def test_run_json_has_what_repeats_the_run(trained: tuple[Path, str], workplace: Path) -> None:
+    run = record(trained[0])
+    assert run["trainer"] == "retrieval"
+    expected = {
+        "data": "data", "language": ["all"], "loss": "eq4", "model_name_or_path": "tiny", "mini_batch_size": 8,
+        "learning_rate": 1e-3, "max_steps": STEPS, "per_device_train_batch_size": 16, "seed": 42,
+    }  # fmt: skip
+    assert {key: run["arguments"].get(key) for key in expected} == expected
+    assert {"message_tokens": 70, "reply_tokens": 30}.items() <= run["arguments"].items()
+    assert run["seed"] == 42
+    assert "hub_token" not in run["arguments"]
+    assert {"python", "torch", "sentence-transformers", "mrs-suggest"} <= run["versions"].keys()
+    assert run["hardware"]["cores"] >= 1
+    assert run["seconds"] > 0
+    assert run["steps"] == STEPS
+    assert run["best_step"] in (2, 4, 6)
+    scores = {entry["step"]: entry["eval_weighted_rouge"] for entry in losses(trained[0]) if "eval_mrr" in entry}
+    assert scores.keys() == {2, 4, 6}
+    assert scores[run["best_step"]] == run["best_metric"] == max(scores.values())
+    report = json.loads((workplace / "data" / "report.json").read_text(encoding="utf-8"))["configs"]
+    for language in ("en", "es"):
+        rows = {split: facts["rows"] for split, facts in report[language].items()}
+        assert run["data"]["rows"][language] == {**rows, "responses": report[f"{language}-responses"]["train"]["rows"]}
+    assert len(run["data"]["content_hash"]) == 16
+
+
+def test_run_json_has_figures_with_signatures(trained: tuple[Path, str]) -> None:
+    metrics = record(trained[0])["metrics"]
+    assert list(metrics["systems"]) == SYSTEMS
+    assert list(metrics["differences"]) == SYSTEMS[1:]
+    for scopes in metrics["systems"].values():
+        assert list(scopes) == ["pooled", "en", "es"]
+        assert scopes["pooled"]["n"] == scopes["en"]["n"] + scopes["es"]["n"]
+        for figures in scopes.values():
+            assert 0 <= figures["weighted_interval"][0] <= figures["weighted"] <= figures["weighted_interval"][1] <= 1
+            assert 0 < figures["mrr"] <= 1
+    for language in ("en", "es"):
+        signatures = metrics["signatures"][language]
+        assert f"lang:{language}|" in signatures["mrs_rouge"]
+        assert "seed:42" in signatures["response_ranking"]
+
+
+def test_the_folder_of_the_run(trained: tuple[Path, str]) -> None:
+    folder, _ = trained
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    finished = [path for path in folder.rglob("*") if not path.relative_to(folder).parts[0].startswith("checkpoint-")]
+    assert not [path for path in finished if path.suffix in (".bin", ".pt", ".pth", ".pkl")]
+    assert len([path for path in finished if path.name == "model.safetensors"]) == 2
+    for path in folder.glob("checkpoint-*/**/*"):
+        assert path.suffix not in (".bin", ".pt", ".pth") or path.name in (
+            "optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin",
+        )  # fmt: skip
+    assert sorted(path.name for path in (folder / "response_index").iterdir()) == ["en", "es"]
+    assert not [path for path in folder.iterdir() if ".partial" in path.name]
+
+
+def test_the_printed_table_has_the_four_systems(trained: tuple[Path, str]) -> None:
+    printed = trained[1]
+    run = record(trained[0])
+    pooled = {name: scopes["pooled"] for name, scopes in run["metrics"]["systems"].items()}
+    for name in SYSTEMS:
+        row = next(line for line in printed.splitlines() if line.startswith(f"│ {name}"))
+        assert f"{pooled[name]['weighted']:.4f}" in row
+        assert f"{pooled[name]['mrr']:.3f}" in row
+    assert f"{pooled['Model']['n']} examples" in printed
+    assert run["metrics"]["signatures"]["en"]["mrs_rouge"] in printed
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_predictions_score_to_the_figures_of_the_record(
+    trained: tuple[Path, str], language: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_cli.main import main
+
+    folder = trained[0]
+    assert main(["score", str(folder / f"predictions.{language}.tsv"), "--lang", language, "--json"]) == 0
+    scored = json.loads(capsys.readouterr().out)
+    metrics = record(folder)["metrics"]
+    own = metrics["systems"]["Model"][language]
+    assert scored["n"] == own["n"]
+    for key in ("weighted", "rouge1", "rouge2", "rouge3", "dist1", "dist2"):
+        assert scored[key] == pytest.approx(own[key], abs=1e-9)
+    assert scored["signature"] == metrics["signatures"][language]["mrs_rouge"]
+
+
+def test_the_folder_loads_with_plain_sentence_transformers(trained: tuple[Path, str]) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(trained[0]), device="cpu")
+    messages, replies = model.encode_query(["How is the cake?"]), model.encode_document(["Not so good."])
+    assert model.similarity(messages, replies).item() == pytest.approx(float(messages[0] @ replies[0]), rel=1e-4)
+
+
+def test_the_kept_weights_are_those_of_the_best_checkpoint(trained: tuple[Path, str]) -> None:
+    from safetensors.torch import load_file
+
+    folder = trained[0]
+    best = folder / f"checkpoint-{record(folder)['best_step']}"
+    for route in ("query_0_Transformer", "document_0_Transformer"):
+        mine, theirs = (load_file(place / route / "model.safetensors") for place in (folder, best))
+        assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
+
+
+def test_the_command_suggests_from_a_trained_folder(trained: tuple[Path, str], workplace: Path) -> None:
+    command = [BIN / "mrs", "suggest", "--model", "base", "--lang", "es", "--json", "¿Qué tal el pastel?", "hola"]
+    done = checked(launch(*command, cwd=workplace))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    responses = {reply for answers in QUESTIONS["es"].values() for reply in answers}
+    assert [answer["message"] for answer in answers] == ["¿Qué tal el pastel?", "hola"]
+    for answer in answers:
+        replies = [suggestion["reply"] for suggestion in answer["suggestions"]]
+        assert len(set(replies)) == 3
+        assert set(replies) <= responses
+    assert done.stderr == ""
+
+
+def test_the_suggestions_of_a_message_are_those_in_its_predictions(trained: tuple[Path, str]) -> None:
+    from mrs_models.suggester import Suggester
+
+    suggester = Suggester.load(trained[0])
+    for language in ("en", "es"):
+        lines = (trained[0] / f"predictions.{language}.tsv").read_text(encoding="utf-8").splitlines()
+        rows = [line.split("\t") for line in lines]
+        answers = suggester.suggest([row[0] for row in rows], language)
+        assert [[s.reply for s in answer] for answer in answers] == [row[2:] for row in rows]
+
+
+def test_a_second_run_in_the_folder_is_refused(
+    trained: tuple[Path, str], workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_trainers.retrieval import main
+
+    monkeypatch.chdir(workplace)
+    before = (trained[0] / "run.json").read_bytes()
+    assert main(["--data", "data", "--output_dir", "base", "--max_steps", "1"]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert error == ["retrieval: --output_dir base: holds a finished run; choose another folder or pass --overwrite."]
+    assert (trained[0] / "run.json").read_bytes() == before
+
+
+@pytest.fixture(scope="session")
+def overwritten(trained: tuple[Path, str], workplace: Path) -> Path:
+    """A copy of the run, trained again over itself with the same seed."""
+    folder = workplace / "again"
+    shutil.copytree(trained[0], folder)
+    (folder / "run.json").write_text('{"old": true}', encoding="utf-8")
+    (folder / "predictions.en.tsv").write_text("old\told\told\n", encoding="utf-8")
+    command = [sys.executable, TRAINER, "--data", "data", "--output_dir", "again", "--overwrite", "true", *OPTIONS]
+    checked(launch(*command, cwd=workplace))
+    return folder
+
+
+def test_overwrite_replaces_and_the_same_seed_gives_the_same_run(trained: tuple[Path, str], overwritten: Path) -> None:
+    assert losses(overwritten) == losses(trained[0])
+    assert predictions(overwritten) == predictions(trained[0])
+    one, other = record(trained[0]), record(overwritten)
+    assert one["metrics"] == other["metrics"]
+    assert one["data"] == other["data"]
+
+
+def test_resumed_equals_uninterrupted(trained: tuple[Path, str], workplace: Path) -> None:
+    folder = workplace / "resumed"
+    shutil.copytree(trained[0] / "checkpoint-2", folder / "checkpoint-2")
+    command = [sys.executable, TRAINER, "--data", "data", "--output_dir", "resumed", *OPTIONS]
+    checked(launch(*command, "--resume_from_checkpoint", "last", cwd=workplace))
+    assert losses(folder) == losses(trained[0])
+    assert predictions(folder) == predictions(trained[0])
+    assert record(folder)["metrics"] == record(trained[0])["metrics"]
+    assert record(folder)["best_step"] == record(trained[0])["best_step"]
+
+
+def test_two_ranks_train_and_one_writes(trained: tuple[Path, str], workplace: Path) -> None:
+    command = [BIN / "torchrun", "--standalone", "--nproc_per_node", 2, TRAINER, "--data", "data"]
+    options = [*OPTIONS, "--use_cpu", "true", "--output_dir", "ranks"]
+    done = checked(launch(*command, *options, cwd=workplace))
+    folder = workplace / "ranks"
+    assert done.stdout.count("wrote ranks") == 1
+    assert done.stdout.count("│ Most frequent") == 2  # the table, and the one by language: once each
+    run = record(folder)
+    assert run["steps"] == STEPS
+    assert (
+        run["metrics"]["systems"]["Model"]["pooled"]["n"]
+        == record(trained[0])["metrics"]["systems"]["Model"]["pooled"]["n"]
+    )
+    for name, content in predictions(folder).items():
+        assert content.count(b"\n") == predictions(trained[0])[name].count(b"\n")
+    logged = [entry["loss"] for entry in losses(folder) if "loss" in entry]
+    assert len(logged) == STEPS
+    assert all(loss > 0 for loss in logged)
+
+
+def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
+    """One language, the official loss, frozen layers, pooler: from a YAML file, with the command line on top."""
+    (workplace / "run.yaml").write_text(
+        "data: data\nlanguage: [es]\nloss: sm\npooling: pooler\nfreeze_embeddings: true\nfreeze_layers: 1\n"
+        "learning_rate: 1e-4\nmax_steps: 50\neval_strategy: steps\nsave_strategy: steps\neval_steps: 2\nsave_steps: 2\n"
+        "logging_steps: 1\nper_device_train_batch_size: 8\nmax_train_examples: 40\nalpha: 0.5\n"
+        "output_dir: never\n"
+    )
+    options = ["--config", "run.yaml", "--max_steps", 2, "--output_dir", "single"]
+    done = checked(launch(BIN / "mrs", "train", "retrieval", *options, cwd=workplace))
+    folder = workplace / "single"
+    assert not (workplace / "never").exists()
+    run = record(folder)
+    expected = {"loss": "sm", "language": ["es"], "learning_rate": 1e-4, "max_steps": 2, "freeze_layers": 1}
+    assert {key: run["arguments"][key] for key in expected} == expected
+    assert run["data"]["rows"]["es"]["train"] == 40
+    assert list(run["data"]["rows"]) == ["es"]
+    assert list(predictions(folder)) == ["predictions.tsv"]
+    assert "predictions.tsv" in done.stdout
+    assert [path.name for path in (folder / "response_index").iterdir()] == ["es"]
+
+
+def test_a_run_with_fewer_languages_over_an_old_one_answers_only_those(
+    overwritten: Path, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else the index of the old model would be searched with the new model's vectors."""
+    from mrs_cli.main import main
+
+    target = workplace / "fewer"
+    shutil.copytree(overwritten, target)
+    options = ["--max_steps", 1, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 1]
+    command = [sys.executable, TRAINER, "--data", "data", "--language", "es", "--output_dir", "fewer"]
+    checked(launch(*command, *options, "--save_steps", 1, "--overwrite", "true", cwd=workplace))
+    assert main(["suggest", "--model", str(target), "--lang", "es", "hola"]) == 0
+    capsys.readouterr()
+    assert main(["suggest", "--model", str(target), "--lang", "en", "hello"]) == 2
+    assert list(predictions(target)) == ["predictions.tsv"]
+
+
+BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
+    "unknown option": (["--learning_rat", "1"], "unknown option '--learning_rat'"),
+    "wrong type": (["--learning_rate", "fast"], "--learning_rate"),
+    "wrong choice": (["--eval_strategy", "sometimes"], "sometimes"),
+    "stray word": (["extra"], "extra"),
+    "missing file": (["--config", "nowhere.yaml"], "--config nowhere.yaml: cannot read the file"),
+    "unknown key": (["--config", "unknown.yaml"], "unknown key 'learning_rat'"),
+    "type of a key": (["--config", "type.yaml"], "learning_rate"),
+    "no mapping": (["--config", "list.yaml"], "expected a mapping"),
+    "no YAML": (["--config", "broken.yaml"], "line 2"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_OPTIONS)
+def test_mrs_train_refuses_in_one_line(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("unknown.yaml").write_text("loss: eq4\nlearning_rat: 1.0\n")
+    Path("type.yaml").write_text("learning_rate: fast\n")
+    Path("list.yaml").write_text("- loss\n")
+    Path("broken.yaml").write_text("loss: eq4\n  data: x: y\n")
+    options, expected = BAD_OPTIONS[case]
+    assert main(["train", "retrieval", *options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    assert expected in captured.err
+    assert not Path("build").exists()
+
+
+BAD_RUNS: dict[str, tuple[list[str], str]] = {
+    "language": (["--language", "ja"], "--language ja: data has en es."),
+    "data": (["--data", "nowhere"], "nowhere: no such folder"),
+    "model": (["--model_name_or_path", "./nowhere"], "--model_name_or_path ./nowhere: cannot load"),
+    "loss": (["--loss", "cosine"], "--loss: expected one of eq4, symsm, sm"),
+    "pooling": (["--pooling", "last"], "--pooling: expected one of"),
+    "layers": (["--freeze_layers", "9"], "--freeze_layers 9: the encoder has only 2 layers."),
+    "checkpoint": (["--resume_from_checkpoint", "last"], "has no checkpoint"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RUNS)
+def test_the_trainer_refuses_in_one_sentence(
+    case: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_trainers.retrieval import main
+
+    monkeypatch.chdir(workplace)
+    options, expected = BAD_RUNS[case]
+    assert main(["--data", "data", "--output_dir", f"refused-{case}", "--max_steps", "1", *options]) == 2
+    sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("retrieval: ")]
+    assert len(sentences) == 1
+    assert expected in sentences[0]
+    assert not list(workplace.glob(f"refused-{case}/run.json"))
+
+
+def test_the_real_command_exits_with_two(tmp_path: Path) -> None:
+    done = launch(BIN / "mrs", "train", "retrieval", "--bogus", 1, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("mrs train: unknown option '--bogus'")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def _state() -> Iterator[None]:
+    """Parsing training arguments sets a state of accelerate, which the next parse must not meet."""
+    from accelerate.state import AcceleratorState
+
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+YAMLS = sorted((ROOT / "trainers" / "configs").rglob("*.y*ml"))
+
+
+def test_there_are_configurations() -> None:
+    assert YAMLS
+
+
+@pytest.mark.usefixtures("_state")
+@pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.relative_to(ROOT / "trainers").as_posix())
+def test_every_configuration_parses(path: Path) -> None:
+    import importlib
+
+    import yaml
+
+    from mrs_core.arguments import parse_with_config
+
+    trainer = importlib.import_module(f"mrs_trainers.{path.parent.name}")
+    parts = parse_with_config(trainer.make_parser(), ["--config", str(path)])
+    for key, value in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        found = next(getattr(part, key) for part in parts if hasattr(part, key))
+        text = getattr(found, "value", found)
+        assert text == (float(value) if isinstance(text, float) else value), key

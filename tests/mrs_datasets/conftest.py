@@ -1,0 +1,81 @@
+"""Small sources and a look into prepared folders."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+Tree = dict[str, "str | bytes"]
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture
+def write_tree() -> Callable[[Path, Tree], Path]:
+    """Return a function that writes files; a text is compressed as its name says, bytes are written as they are."""
+
+    def write(folder: Path, files: Tree) -> Path:
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, str):
+                compress = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+                content = compress(content.encode("utf-8"))
+            path.write_bytes(content)
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def pack() -> Callable[..., Path]:
+    """Return a function that packs files, and members as they are, into a tar archive."""
+
+    def write(archive: Path, files: Tree, *members: tarfile.TarInfo) -> Path:
+        with tarfile.open(archive, "w:gz" if archive.suffix == ".tgz" else "w") as tar:
+            for name, content in files.items():
+                data = content.encode("utf-8") if isinstance(content, str) else content
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+            for member in members:
+                tar.addfile(member)
+        return archive
+
+    return write
+
+
+@pytest.fixture
+def rows() -> Callable[[Path, str, str], Rows]:
+    """Return a function that reads the rows of a config and split of a prepared folder, shard after shard."""
+
+    def read(folder: Path, config: str, split: str) -> Rows:
+        shards = sorted((folder / "data" / config).glob(f"{split}-*.parquet"))
+        assert shards, f"no {config}/{split} in {folder}"
+        return [tuple(row.values()) for shard in shards for row in pq.read_table(shard).to_pylist()]
+
+    return read
+
+
+@pytest.fixture
+def official() -> Tree:
+    """Return the files of a small official layout with English and Spanish."""
+    return {
+        "train/en/a.tsv": "Hi there\tHello\nAre you in?\tYes\n",
+        "train/en/b.tsv.gz": "Thanks\tAny time\textra\tcolumns\n",
+        "train/en/c.tsv.xz": "Bye\tSee you\r\n",
+        "valid/en/a.tsv": "Lunch?\tSure\n",
+        "test/en/a.tsv": "Ready?\tAlmost",
+        "train/es/a.tsv": "Hola\tBuenas\n",
+        "valid/es/a.tsv": "¿Vienes?\tVoy\n",
+        "test/es/a.tsv": "Gracias\tDe nada\n",
+        "rsp_set/en/response_lm_cluster.txt": "-1.5\tYes\t7\n-2.25e0\tNo way\t3\textra\n",
+        "rsp_set/es/response_lm_cluster.txt.gz": "-0.5\tSí\t11\n",
+    }

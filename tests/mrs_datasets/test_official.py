@@ -1,0 +1,184 @@
+"""The official layout, as a folder and as an archive."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_datasets.prepare import prepare_mrs
+
+PLAIN = {f"{split}/en/a.tsv": "Hi\tHello\n" for split in ("train", "valid", "test")}
+ENGLISH_TRAIN = [("Hi there", "Hello"), ("Are you in?", "Yes"), ("Thanks", "Any time"), ("Bye", "See you")]
+
+
+def refusal(source: Path, tmp_path: Path) -> str:
+    """Prepare a bad source; return the sentence, after a look that nothing is left beside `--out`."""
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError) as caught:
+        prepare_mrs(str(source), tmp_path / "out")
+    assert sorted(tmp_path.iterdir()) == before, "something was left behind"
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("leading", ["", "mrs/"])
+def test_the_official_folder_becomes_configs_and_splits(write_tree, official, rows, tmp_path, leading) -> None:
+    source = write_tree(tmp_path / "src", {leading + name: content for name, content in official.items()})
+    report = prepare_mrs(str(source), tmp_path / "out")
+    out = tmp_path / "out"
+    assert list(report["configs"]) == ["en", "es", "en-responses", "es-responses"]
+    assert rows(out, "en", "train") == ENGLISH_TRAIN
+    assert rows(out, "en", "validation") == [("Lunch?", "Sure")]
+    assert rows(out, "en", "test") == [("Ready?", "Almost")]
+    assert rows(out, "es", "validation") == [("¿Vienes?", "Voy")]
+    assert rows(out, "en-responses", "train") == [
+        ("Yes", None, -1.5, "7", "organic"),
+        ("No way", None, -2.25, "3", "organic"),
+    ]
+    assert rows(out, "es-responses", "train") == [("Sí", None, -0.5, "11", None)]
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "data", "report.json"]
+
+
+@pytest.mark.parametrize("name", ["mrs.tgz", "mrs.tar"])
+def test_the_archive_gives_what_its_folder_gives(write_tree, official, pack, rows, tmp_path, name) -> None:
+    folder = write_tree(tmp_path / "src", official)
+    files = {f"mrs/{name}": (folder / name).read_bytes() for name in official}
+    report = prepare_mrs(str(pack(tmp_path / name, files)), tmp_path / "from_archive")
+    assert report["configs"] == prepare_mrs(str(folder), tmp_path / "from_folder")["configs"]
+    assert rows(tmp_path / "from_archive", "en", "train") == ENGLISH_TRAIN
+    assert sorted(path.name for path in (tmp_path / "from_archive").iterdir()) == ["README.md", "data", "report.json"]
+
+
+def test_machine_translated_pairs_are_a_config_with_a_training_split_alone(write_tree, rows, tmp_path) -> None:
+    files = {"mt/es/a.tsv": "Hola\tBuenas\n", "mt/es/b.tsv": "Adiós\tHasta luego\n"}
+    source = write_tree(tmp_path / "src", PLAIN | files)
+    report = prepare_mrs(str(source), tmp_path / "out")
+    assert list(report["configs"]) == ["en", "mt-es"]
+    assert list(report["configs"]["mt-es"]) == ["train"]
+    assert rows(tmp_path / "out", "mt-es", "train") == [("Hola", "Buenas"), ("Adiós", "Hasta luego")]
+
+
+def test_a_missing_response_set_is_noted(write_tree, tmp_path) -> None:
+    report = prepare_mrs(str(write_tree(tmp_path / "src", PLAIN)), tmp_path / "out")
+    assert list(report["configs"]) == ["en"]
+    assert any("rsp_set/en" in note for note in report["notes"])
+
+
+def test_blank_rows_are_dropped_and_counted(write_tree, rows, tmp_path) -> None:
+    files = PLAIN | {"train/en/a.tsv": " \tHello\nHi\t\nHi\tHello\nHo\t \t\n"}
+    report = prepare_mrs(str(write_tree(tmp_path / "src", files)), tmp_path / "out")
+    assert rows(tmp_path / "out", "en", "train") == [("Hi", "Hello")]
+    assert report["dropped"] == {"en/train": {"empty message": 1, "empty reply": 2}}
+    assert "2 rows dropped (empty reply)" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+RESPONSES = "rsp_set/en/response_lm_cluster.txt"
+NOISE = bytes(range(256)) * 8
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"valid/en/a.tsv": None}, ["valid", "en", "validation split", "missing"]),
+        ({"test/en/a.tsv": None, "test/en/a.txt": "a\tb\n"}, ["test/en", "missing"]),
+        ({"train/de/a.tsv": "Hallo\tHi\n"}, ["valid/de", "missing"]),
+        ({"train/xx/a.tsv": "a\tb\n"}, ["'xx'", "unknown language"]),
+        ({"mt/xx/a.tsv": "a\tb\n"}, ["'xx'", "unknown language"]),
+        ({"train/en/a.tsv": "a\tb\nno tab here\n"}, ["train/en/a.tsv, line 2", "one column"]),
+        ({"train/en/a.tsv": "a\tb\n\nc\td\n"}, ["train/en/a.tsv, line 2", "one column"]),
+        ({"train/en/a.tsv": b"a\tb\nc\td\ne\t\xe9t\xe9\n"}, ["train/en/a.tsv, line 3", "UTF-8"]),
+        ({"test/en/a.tsv": ""}, ["test/en/a.tsv", "empty"]),
+        ({"test/en/a.tsv": None, "test/en/a.tsv.gz": ""}, ["test/en/a.tsv.gz", "empty"]),
+        ({"train/en/b.tsv.gz": NOISE}, ["train/en/b.tsv.gz", "damaged"]),
+        ({"train/en/b.tsv.xz": NOISE}, ["train/en/b.tsv.xz", "damaged"]),
+        ({"train/en/b.tsv.gz": gzip.compress(b"a\tb\n" * 999)[:-9]}, ["train/en/b.tsv.gz", "damaged"]),
+        ({"train/en/b.tsv.xz": lzma.compress(b"a\tb\n" * 999)[:-9]}, ["train/en/b.tsv.xz", "damaged"]),
+        ({RESPONSES: "-1\tYes\t7\nlow\tNo\t3\n"}, [f"{RESPONSES}, line 2", "'low'"]),
+        ({RESPONSES: "nan\tYes\t7\n"}, [f"{RESPONSES}, line 1", "'nan'"]),
+        ({RESPONSES: "-inf\tYes\t7\n"}, [f"{RESPONSES}, line 1", "'-inf'"]),
+        ({RESPONSES: "-1\tYes\t7\n-1\tYes\n"}, [f"{RESPONSES}, line 2", "2 columns"]),
+        ({RESPONSES: ""}, [RESPONSES, "empty"]),
+        ({RESPONSES: b"-1\t\xff\t7\n"}, [f"{RESPONSES}, line 1", "UTF-8"]),
+    ],
+)
+def test_a_broken_folder_is_refused_with_file_and_line(write_tree, tmp_path, files, words) -> None:
+    tree = {name: content for name, content in {**PLAIN, **files}.items() if content is not None}
+    sentence = refusal(write_tree(tmp_path / "src", tree), tmp_path)
+    assert [word for word in words if word not in sentence] == []
+
+
+def test_split_folders_without_a_language_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "src" / "train").mkdir(parents=True)
+    assert "no language folder" in refusal(tmp_path / "src", tmp_path)
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        member("../evil.txt"),
+        member("mrs/../../evil.txt"),
+        member("/evil/evil.txt"),
+        member("mrs/train/en/b.tsv", tarfile.SYMTYPE, "../../../../../secret.tsv"),
+        member("mrs/train/en/b.tsv", tarfile.SYMTYPE, "/etc/hostname"),
+        member("mrs/train/en/b.tsv", tarfile.LNKTYPE, "../secret.tsv"),
+        member("mrs/train/en/b.tsv", tarfile.CHRTYPE),
+    ],
+    ids=["above", "above in the middle", "absolute", "link above", "absolute link", "hard link", "device"],
+)
+def test_an_archive_with_an_unsafe_member_is_refused(pack, tmp_path, bad: tarfile.TarInfo) -> None:
+    (tmp_path / "secret.tsv").write_text("my\tsecret\n")
+    archive = pack(tmp_path / "mrs.tgz", {f"mrs/{name}": content for name, content in PLAIN.items()}, bad)
+    sentence = refusal(archive, tmp_path)
+    assert "mrs.tgz" in sentence
+    assert "unsafe" in sentence
+
+
+@pytest.mark.parametrize("name", ["mrs.tgz", "mrs.tar"])
+@pytest.mark.parametrize("part", [0.3, 0.6])
+def test_an_archive_that_is_cut_off_is_refused(pack, tmp_path, name: str, part: float) -> None:
+    lines = "".join(f"message {i * 7919 % 1000}\treply {i * 104729 % 1000}\n" for i in range(1000))
+    whole = pack(tmp_path / name, PLAIN | {"train/en/a.tsv": lines}).read_bytes()
+    (tmp_path / name).write_bytes(whole[: int(len(whole) * part)])
+    sentence = refusal(tmp_path / name, tmp_path)
+    assert name in sentence
+    assert "damaged or cut off" in sentence
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"Hi\tHello\n" * 200, gzip.compress(b"Hi\tHello\n" * 200)],
+    ids=["empty", "plain text", "compressed text"],
+)
+def test_a_file_that_is_no_archive_is_refused_in_one_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "mrs.tgz").write_bytes(content)
+    assert "mrs.tgz" in refusal(tmp_path / "mrs.tgz", tmp_path)
+
+
+def test_an_archive_of_something_else_is_refused(pack, tmp_path) -> None:
+    assert "no train/" in refusal(pack(tmp_path / "mrs.tgz", {"photos/a.txt": "x"}), tmp_path)
+
+
+def test_an_error_inside_an_archive_names_the_file_and_line(pack, tmp_path) -> None:
+    files = {f"mrs/{name}": content for name, content in PLAIN.items()} | {"mrs/train/en/a.tsv": "a\tb\nno tab\n"}
+    assert "train/en/a.tsv, line 2" in refusal(pack(tmp_path / "mrs.tgz", files), tmp_path)
+
+
+def test_an_archive_that_does_not_fit_on_the_disk_is_refused(pack, tmp_path, monkeypatch) -> None:
+    class Usage:
+        free = 3
+
+    usage: Callable[..., type[Usage]] = lambda _: Usage  # noqa: E731
+    monkeypatch.setattr("mrs_datasets.readers.official.shutil.disk_usage", usage)
+    assert "needs" in refusal(pack(tmp_path / "mrs.tgz", PLAIN), tmp_path)

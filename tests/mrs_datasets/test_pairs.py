@@ -1,0 +1,184 @@
+"""A folder of LANG.tsv files: the stable split and the counted response set."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mrs_core.errors import InputError
+from mrs_core.text import normalise_reply
+from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.readers import pairs as pairs_module
+from mrs_datasets.readers.pairs import split_of, split_pairs
+from mrs_datasets.report import Report
+from mrs_datasets.responses import count_responses
+
+WORDS = st.text("ab! É", min_size=1, max_size=4).filter(lambda text: bool(text.strip()))
+GOOD = "Message 1\tyes\nMessage 3\tyes\nMessage 0\tyes\n"  # train, validation, test
+PAIRS = st.lists(st.tuples(WORDS, WORDS), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("message", "split"),
+    [
+        ("Good morning!", "train"),
+        ("¿Quedamos mañana?", "train"),
+        ("Você vem hoje?", "validation"),
+        ("On se voit demain ?", "train"),
+        ("明日は何時ですか？", "train"),
+        ("Hoe gaat het?", "validation"),
+        ("Ты придёшь завтра?", "train"),
+        ("Message 0", "test"),
+        ("Message 3", "validation"),
+        ("Message 32", "test"),
+    ],
+)
+def test_the_split_of_a_message_never_changes(message: str, split: str) -> None:
+    assert split_of(message) == split
+
+
+@given(st.text("abcdé 12", min_size=1, max_size=12))
+def test_case_and_punctuation_do_not_change_the_split(message: str) -> None:
+    assert split_of(f" {message.upper()}?! ") == split_of(message)
+
+
+def test_the_split_is_80_10_10() -> None:
+    counts = Counter(split_of(f"message number {i}") for i in range(5000))
+    assert counts["train"] / 5000 == pytest.approx(0.8, abs=0.03)
+    assert counts["validation"] / 5000 == pytest.approx(0.1, abs=0.02)
+
+
+@given(PAIRS)
+def test_all_pairs_of_a_message_fall_on_one_side_and_none_is_lost(pairs: list[tuple[str, str]]) -> None:
+    assume(len({normalise_reply(message) for message, _ in pairs}) >= 3)
+    found: Counter[tuple[str, str]] = Counter()
+    sides: dict[str, set[str]] = {}
+    for config, split, table in split_pairs("en", iter(pairs), Report("pairs")):
+        if config == "en":
+            for row in table.to_pylist():
+                found[row["message"], row["reply"]] += 1
+                sides.setdefault(normalise_reply(row["message"]), set()).add(split)
+    assert found == Counter(pairs)
+    assert all(len(side) == 1 for side in sides.values())
+    assert set.union(*sides.values()) == {"train", "validation", "test"}
+    by_hash = {form: {split_of(form)} for form in sides}
+    if set.union(*by_hash.values()) == {"train", "validation", "test"}:  # else one message had to fill a gap
+        assert sides == by_hash
+
+
+@given(PAIRS)
+def test_the_response_set_counts_the_training_replies_alone(pairs: list[tuple[str, str]]) -> None:
+    assume(len({normalise_reply(message) for message, _ in pairs}) >= 3)
+    chunks = list(split_pairs("en", iter(pairs), Report("pairs")))
+    (table,) = [table for config, _, table in chunks if config == "en-responses"]
+    naive: dict[str, int] = {}
+    for config, split, part in chunks:
+        for row in part.to_pylist() if (config, split) == ("en", "train") else []:
+            naive[row["reply"]] = naive.get(row["reply"], 0) + 1
+    found = table.to_pylist()
+    assert {row["reply"]: row["count"] for row in found} == naive
+    total = sum(naive.values()) + len(naive)
+    for row in found:
+        assert row["log_prob"] == pytest.approx(math.log((naive[row["reply"]] + 1) / total))
+        assert row["cluster"] == normalise_reply(row["reply"])
+        assert row["source"] == "organic"
+    order = [(-row["count"], row["reply"]) for row in found]
+    assert order == sorted(order)
+
+
+def test_the_limits_of_a_response_set_leave_the_probabilities_alone() -> None:
+    counts = Counter({"yes": 5, "b no": 2, "a no": 2, "maybe": 1})
+    whole = {row["reply"]: row for row in count_responses(counts).to_pylist()}
+    assert sum(math.exp(row["log_prob"]) for row in whole.values()) == pytest.approx(1.0)
+    assert [*whole] == ["yes", "a no", "b no", "maybe"]
+    for limits, kept in [({"min_reply_count": 2}, 3), ({"max_responses": 2}, 2), ({"min_reply_count": 6}, 0)]:
+        found = count_responses(counts, **limits).to_pylist()
+        assert found == list(whole.values())[:kept]
+    assert count_responses(Counter()).num_rows == 0
+
+
+def test_a_folder_of_pairs_becomes_configs_and_splits(write_tree, rows, tmp_path) -> None:
+    source = write_tree(
+        tmp_path / "src",
+        {
+            "en.tsv": "Message 1\tyes\textra\nMessage 1\tno\nMessage 2\tyes\n"
+            "Message 3\tyes\nMessage 0\tok\n \tx\nx\t\n",
+            "nl.tsv.gz": "Hoe gaat het?\tgoed\r\nMessage 1\tja\r\nMessage 0\tnee",
+            "mt-nl.tsv.xz": "Message 0\tnee\nMessage 3\tja\n",
+            "LICENSE.md": "not data",
+        },
+    )
+    report = prepare_mrs(str(source), tmp_path / "out")
+    out = tmp_path / "out"
+    assert list(report["configs"]) == ["en", "nl", "en-responses", "nl-responses", "mt-nl"]
+    assert rows(out, "en", "train") == [("Message 1", "yes"), ("Message 1", "no"), ("Message 2", "yes")]
+    assert rows(out, "en", "validation") == [("Message 3", "yes")]
+    assert rows(out, "en", "test") == [("Message 0", "ok")]
+    assert [row[:2] for row in rows(out, "en-responses", "train")] == [("yes", 2), ("no", 1)]
+    assert rows(out, "nl", "validation") == [("Hoe gaat het?", "goed")]
+    assert rows(out, "nl", "test") == [("Message 0", "nee")]
+    assert rows(out, "mt-nl", "train") == [("Message 0", "nee"), ("Message 3", "ja")]
+    assert report["dropped"] == {"en": {"empty message": 1, "empty reply": 1}}
+
+
+def test_the_limits_reach_the_response_set_and_the_report(write_tree, rows, tmp_path) -> None:
+    lines = "Message 1\tyes\nMessage 2\tyes\nMessage 5\tno\nMessage 7\tno\nMessage 8\tno\nMessage 12\tx\n"
+    source = write_tree(tmp_path / "src", {"en.tsv": lines + "Message 3\tyes\nMessage 0\tyes\n"})
+    report = prepare_mrs(str(source), tmp_path / "out", min_reply_count=2, max_responses=1)
+    assert [row[:2] for row in rows(tmp_path / "out", "en-responses", "train")] == [("no", 3)]
+    assert (report["settings"]["min_reply_count"], report["settings"]["max_responses"]) == (2, 1)
+
+
+def test_the_mark_that_windows_editors_put_first_is_no_part_of_a_message(write_tree, rows, tmp_path) -> None:
+    prepare_mrs(str(write_tree(tmp_path / "src", {"en.tsv": "\ufeff" + GOOD})), tmp_path / "out")
+    assert rows(tmp_path / "out", "en", "train") == [("Message 1", "yes")]
+
+
+def test_the_size_of_the_chunks_changes_nothing(write_tree, rows, tmp_path, monkeypatch) -> None:
+    lines = "".join(f"Message {i}\treply {i % 5}\n" for i in range(40))
+    source = write_tree(tmp_path / "src", {"en.tsv": lines, "mt-en.tsv": lines})
+    prepare_mrs(str(source), tmp_path / "whole")
+    monkeypatch.setattr(pairs_module, "CHUNK_ROWS", 4)
+    prepare_mrs(str(source), tmp_path / "chunked")
+    for config, split in [("en", "train"), ("en", "validation"), ("en", "test"), ("mt-en", "train")]:
+        assert rows(tmp_path / "chunked", config, split) == rows(tmp_path / "whole", config, split)
+    assert len(rows(tmp_path / "whole", "mt-en", "train")) == 40
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"en.tsv": "a\tb\nno tab\n"}, ["en.tsv, line 2"]),
+        ({"en.tsv": GOOD, "es.tsv": b"a\tb\n\xff\tb\n"}, ["es.tsv, line 2", "UTF-8"]),
+        ({"en.tsv": ""}, ["en.tsv", "empty"]),
+        ({"en.tsv": GOOD, "en.tsv.gz": GOOD}, ["en.tsv", "more than one file for en"]),
+        ({"en.tsv": GOOD, "english.tsv": "a\tb\n"}, ["english.tsv", "unknown language 'english'"]),
+        ({"mt-xx.tsv": "a\tb\n"}, ["mt-xx.tsv", "unknown language 'xx'"]),
+        ({"notes.txt": "a\tb\n"}, ["src", "LANG.tsv"]),
+    ],
+)
+def test_a_broken_folder_of_pairs_is_refused(write_tree, tmp_path, files, words) -> None:
+    write_tree(tmp_path / "src", files)
+    with pytest.raises(InputError) as caught:
+        prepare_mrs(str(tmp_path / "src"), tmp_path / "out")
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["src"]
+
+
+def test_the_source_is_never_overwritten(write_tree, tmp_path) -> None:
+    source = write_tree(tmp_path / "src", {"mine/en.tsv": GOOD})
+    for out in (source / "mine", source):
+        with pytest.raises(InputError):
+            prepare_mrs(str(source / "mine"), out, overwrite=True)
+    assert (source / "mine" / "en.tsv").read_text() == GOOD
+
+
+def test_an_absent_source_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none: no such file or folder"):
+        prepare_mrs(str(tmp_path / "none"), tmp_path / "out")
+    assert not list(tmp_path.iterdir())

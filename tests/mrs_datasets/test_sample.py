@@ -1,0 +1,163 @@
+"""Phrase books and the embedded sample that is built from them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_core.languages import LANGUAGES
+from mrs_core.text import normalise_reply
+from mrs_datasets.card import render_card
+from mrs_datasets.phrase_books import read_phrase_book
+from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.readers.sample import SAMPLE, read_phrase_books
+from mrs_datasets.report import Report
+from mrs_datasets.schema import PAIR_SCHEMA, RESPONSE_SCHEMA, SPLITS
+
+GOOD = """# Greetings
+
+> Good morning!
+>Hi, how is it going?
+< Very well, and you?
+< Can't complain.
+
+> Morning
+< Hey
+< Can't complain.
+# Plans
+> Coffee?
+< Sure
+< No
+"""
+
+
+def test_a_phrase_book_gives_every_reply_to_every_message_of_its_exchange(tmp_path: Path) -> None:
+    (tmp_path / "en.txt").write_text(GOOD, encoding="utf-8")
+    first, second, third = read_phrase_book(tmp_path / "en.txt")
+    assert list(first.pairs()) == [
+        ("Good morning!", "Very well, and you?"),
+        ("Good morning!", "Can't complain."),
+        ("Hi, how is it going?", "Very well, and you?"),
+        ("Hi, how is it going?", "Can't complain."),
+    ]
+    assert [(e.topic, e.line) for e in (first, second, third)] == [("Greetings", 3), ("Greetings", 8), ("Plans", 12)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("< Hey", "Hey", r"line 9: expected .*'Hey'"),
+        ("< Hey", "<", r"line 9: expected"),
+        ("< Hey", "< He\ty", r"line 9: expected"),
+        ("> Morning\n< Hey\n", "> Morning\n", r"line 8: .*2 to 4 different replies"),
+        ("< Hey", "< Hey\n< a\n< b\n< c", r"line 8: .*2 to 4 different replies"),
+        ("< Hey", "< Can't complain.", r"line 8: .*different replies"),
+        ("> Morning\n", "", r"line 8: .*at least one message"),
+        ("# Greetings", "", r"line 3: .*topic"),
+        ("> Coffee?", "> Morning", r"line 12: .*'Morning' stands in line 8"),
+    ],
+)
+def test_a_slip_in_a_phrase_book_is_named_with_its_line(tmp_path: Path, old: str, new: str, sentence: str) -> None:
+    assert old in GOOD
+    (tmp_path / "en.txt").write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=r"en\.txt, " + sentence):
+        read_phrase_book(tmp_path / "en.txt")
+
+
+def test_a_message_in_two_parts_of_a_book_is_refused(tmp_path: Path) -> None:
+    for part in "ab":
+        (tmp_path / f"en_{part}.txt").write_text(GOOD, encoding="utf-8")
+    with pytest.raises(InputError, match="'Good morning!' in two parts"):
+        list(read_phrase_books(tmp_path, Report("sample")))
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """Return language -> split -> pairs of the sample that ships."""
+    return {
+        code: {
+            split: [
+                (row["message"], row["reply"])
+                for path in sorted((SAMPLE / "data" / code).glob(f"{split}-*.parquet"))
+                for row in pq.read_table(path, schema=PAIR_SCHEMA).to_pylist()
+            ]
+            for split in SPLITS
+        }
+        for code in LANGUAGES
+    }
+
+
+def test_the_sample_has_the_promised_size(shipped) -> None:
+    sizes = {code: sum(map(len, splits.values())) for code, splits in shipped.items()}
+    assert sizes.pop("en") >= 1500
+    assert min(sizes.values()) >= 250, sizes
+    assert all(pairs for splits in shipped.values() for pairs in splits.values()), "no split is empty"
+    assert sum(path.stat().st_size for path in SAMPLE.rglob("*.parquet")) < 2_000_000
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_every_message_of_the_sample_has_two_to_four_replies_on_one_side(shipped, code: str) -> None:
+    replies: dict[str, list[str]] = defaultdict(list)
+    sides: dict[str, set[str]] = defaultdict(set)
+    for split, pairs in shipped[code].items():
+        for message, reply in pairs:
+            replies[message].append(reply)
+            sides[normalise_reply(message)].add(split)
+    wrong = [message for message, found in replies.items() if not 2 <= len(set(found)) == len(found) <= 4]
+    assert wrong == []
+    assert [message for message, found in sides.items() if len(found) > 1] == []
+    assert all(text == text.strip() and text and not set(text) & set("\t\n\r") for p in replies.items() for text in
+               (p[0], *p[1]))  # fmt: skip
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_retriever_can_learn_from_the_sample(shipped, code: str) -> None:
+    answered = {split: Counter(reply for _, reply in dict.fromkeys(pairs)) for split, pairs in shipped[code].items()}
+    shared = [reply for reply, count in answered["train"].items() if count > 1]
+    assert len(shared) >= 0.5 * len(answered["train"])
+    known = sum(count for reply, count in answered["test"].items() if reply in answered["train"])
+    assert known >= 0.8 * answered["test"].total(), "most replies of test must stand in the response set"
+
+
+def without_files(report: dict[str, Any]) -> dict[str, Any]:
+    """A report less what depends on the version of the project or of the Parquet writer."""
+    configs = {
+        config: {split: {"rows": facts["rows"], "bytes": facts["bytes"]} for split, facts in splits.items()}
+        for config, splits in report["configs"].items()
+    }
+    return {**report, "version": None, "configs": configs}
+
+
+def test_the_phrase_books_give_the_sample_that_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = prepare_mrs("sample", tmp_path / "sample")
+    stale = [
+        f"{config}/{split}"
+        for config, splits in report["configs"].items()
+        for split in splits
+        if not pq.read_table(tmp_path / "sample" / "data" / config).equals(pq.read_table(SAMPLE / "data" / config))
+    ]
+    assert sorted(set(stale)) == [], "run `make sample`"
+    assert without_files(report) == without_files(json.loads((SAMPLE / "report.json").read_text(encoding="utf-8")))
+
+
+def test_the_sample_that_ships_agrees_with_its_report_and_card() -> None:
+    report = json.loads((SAMPLE / "report.json").read_text(encoding="utf-8"))
+    assert (SAMPLE / "README.md").read_text(encoding="utf-8") == render_card(report), "run `make sample`"
+    listed = {
+        file["path"]: file["bytes"] for c in report["configs"].values() for s in c.values() for file in s["files"]
+    }
+    found = {p.relative_to(SAMPLE).as_posix(): p.stat().st_size for p in SAMPLE.rglob("*.parquet")}
+    assert listed == found
+    for config, splits in report["configs"].items():
+        schema = RESPONSE_SCHEMA if config.endswith("-responses") else PAIR_SCHEMA
+        for split, facts in splits.items():
+            tables = [pq.read_table(SAMPLE / file["path"]) for file in facts["files"]]
+            assert sum(table.num_rows for table in tables) == facts["rows"], f"{config}/{split}"
+            assert all(table.schema.equals(schema) for table in tables)

@@ -1,0 +1,110 @@
+"""Messages in, suggestions out: through a real small model saved to a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from mrs_core.errors import InputError
+from mrs_core.text import normalise_reply
+from mrs_models.dual_encoder import build_dual_encoder, encoders
+from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_models.suggester import Suggester, encode_messages, encode_replies
+from mrs_models.systems import Retriever
+
+REPLIES = {
+    "en": ["Fine", "fine!", "Thanks", "thanks.", "a b", "c", "FINE", "how?"],
+    "ja": ["はい", "はい。", "元気です"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("retriever")
+    model = build_dual_encoder(str(checkpoint), "mean")
+    with torch.no_grad():
+        for parameter in encoders(model)[0].parameters():  # messages and replies differ
+            parameter.mul_(1.5)
+    model.save_pretrained(str(target))
+    for language, replies in REPLIES.items():
+        index = ResponseIndex.build(lambda texts: encode_replies(model, texts), replies)
+        index.save(target / ResponseIndexes.FOLDER / language)
+    return target
+
+
+@pytest.fixture(scope="module")
+def suggester(folder: Path) -> Suggester:
+    return Suggester.load(folder)
+
+
+def test_three_different_suggestions_best_first(suggester: Suggester) -> None:
+    answers = suggester.suggest(["how are you?", "d e f", "how are you?"], "en")
+    assert len(answers) == 3
+    assert [s.reply for s in answers[0]] == [s.reply for s in answers[2]]
+    for answer in answers:
+        assert len({normalise_reply(s.reply) for s in answer}) == 3
+        assert [s.score for s in answer] == sorted((s.score for s in answer), reverse=True)
+
+
+def test_scores_are_dot_products_of_message_and_reply(suggester: Suggester) -> None:
+    message = "how are you?"
+    kept = ["Fine", "Thanks", "a b", "c", "how?"]
+    products = encode_messages(suggester.model, [message]) @ encode_replies(suggester.model, kept).T
+    best = sorted(zip(products[0].tolist(), kept, strict=True), reverse=True)
+    answer = suggester.suggest([message], "en", 4)[0]
+    assert [s.reply for s in answer] == [reply for _, reply in best[:4]]
+    assert [s.score for s in answer] == pytest.approx([score for score, _ in best[:4]], rel=1e-4)
+
+
+def test_answers_do_not_depend_on_the_batch(suggester: Suggester) -> None:
+    messages = [" ".join("abcdefghij"[: 1 + n % 10]) + "?" * (n % 3) for n in range(70)]
+    together = suggester.suggest(messages, "en", 1)
+    alone = [suggester.suggest([message], "en", 1)[0] for message in messages]
+    for one, other in zip(together, alone, strict=True):
+        assert one[0].score == pytest.approx(other[0].score, rel=1e-4)
+
+
+def test_fewer_where_the_set_is_smaller(suggester: Suggester) -> None:
+    assert [len(answer) for answer in suggester.suggest(["元気？"], "ja", 5)] == [2]
+    assert [len(answer) for answer in suggester.suggest(["元気？"], "ja", 1)] == [1]
+
+
+def test_odd_messages_are_answered(suggester: Suggester) -> None:
+    odd = ["", " ", "\0", "👍🏽", "x" * 20_000, "\u202eمرحبا", "?!"]
+    assert [len(answer) for answer in suggester.suggest(odd, "en")] == [3] * len(odd)
+
+
+def test_no_message_no_answer(suggester: Suggester) -> None:
+    assert suggester.suggest([], "en") == []
+
+
+@pytest.mark.parametrize("messages", [["hola"], []])
+def test_a_language_that_is_not_there_is_refused(suggester: Suggester, messages: list[str]) -> None:
+    assert suggester.languages == ["en", "ja"]
+    with pytest.raises(InputError, match=r"--lang es: the model answers en ja; pass one of these\."):
+        suggester.suggest(messages, "es")
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+    for path in (tmp_path / "nothing", tmp_path, checkpoint):
+        with pytest.raises(InputError, match=r"no trained retriever there"):
+            Suggester.load(path)
+
+
+def test_a_model_without_response_set_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+    build_dual_encoder(str(checkpoint), "mean").save_pretrained(str(tmp_path))
+    with pytest.raises(InputError, match="no response_index/ folder"):
+        Suggester.load(tmp_path)
+
+
+def test_the_retriever_suggests_the_same_and_ranks_pools(suggester: Suggester) -> None:
+    messages, candidates = ["how are you?", "b"], ["Fine", "c", "a b", "zzz"]
+    retriever = Retriever(suggester.model, suggester.indexes["en"])
+    expected = [[s.reply for s in answer] for answer in suggester.suggest(messages, "en")]
+    assert retriever.suggest(messages, 3) == expected
+    pools = torch.tensor([[0, 3, 2], [1, 0, 3]]).numpy()
+    products = encode_messages(suggester.model, messages) @ encode_replies(suggester.model, candidates).T
+    got = torch.from_numpy(retriever.score_pools(messages, candidates, pools))
+    torch.testing.assert_close(got, products.gather(1, torch.from_numpy(pools)), rtol=1e-4, atol=1e-4)

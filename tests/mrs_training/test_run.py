@@ -1,0 +1,182 @@
+"""The folder and the record of a run, and its curves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertConfig, BertModel, TrainerState
+
+from mrs_core.errors import InputError
+from mrs_models.dual_encoder import build_dual_encoder, encoders
+from mrs_models.tiny import train_tokenizer
+from mrs_training.curves import draw_curves
+from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, run_record
+
+
+def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
+    """A checkpoint as the trainer leaves it; `trainer_state.json` is what it writes last."""
+    path = folder / f"checkpoint-{step}"
+    path.mkdir(parents=True)
+    (path / "modules.json").write_text("[]")
+    if complete:
+        (path / "trainer_state.json").write_text("{}")
+    return path
+
+
+def test_a_fresh_folder_is_fine(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "new", False, None)
+    (tmp_path / "note.txt").write_text("mine")
+    RunFolder(tmp_path, False, None)
+    RunFolder(tmp_path, True, None)
+    assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+def test_a_finished_run_is_not_replaced_unasked(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    checkpoint(tmp_path, 5)
+    with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
+        RunFolder(tmp_path, False, None)
+    assert (tmp_path / "run.json").exists()
+    RunFolder(tmp_path, True, None)
+    assert not (tmp_path / "run.json").exists()
+    assert not list(tmp_path.glob("checkpoint-*"))
+
+
+def test_a_run_that_was_cut_off_is_not_replaced_unasked(tmp_path: Path) -> None:
+    checkpoint(tmp_path, 5)
+    with pytest.raises(InputError, match=r"--resume_from_checkpoint last to go on, or --overwrite to start again\."):
+        RunFolder(tmp_path, False, None)
+    RunFolder(tmp_path, False, "last")
+    RunFolder(tmp_path, True, "last")
+    assert (tmp_path / "checkpoint-5").is_dir()
+
+
+def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_the_new_one(tmp_path: Path) -> None:
+    """The new run may have fewer languages: an index of the old model would answer with the new model's vectors."""
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "response_index" / "en").mkdir(parents=True)
+    (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
+    (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
+    RunFolder(tmp_path, True, None)
+    assert not (tmp_path / "response_index").exists()
+    assert not (tmp_path / "predictions.en.tsv").exists()
+
+
+def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
+    for step in (5, 100, 20):
+        checkpoint(tmp_path, step)
+    assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
+    assert last_checkpoint(tmp_path, str(tmp_path / "checkpoint-20")) == str(tmp_path / "checkpoint-20")
+    assert last_checkpoint(tmp_path, None) is None
+
+
+def test_a_checkpoint_that_was_cut_off_is_not_the_last(tmp_path: Path) -> None:
+    """A kill while a checkpoint is written leaves its folder without `trainer_state.json`."""
+    for step in (5, 20):
+        checkpoint(tmp_path, step)
+    checkpoint(tmp_path, 100, complete=False)
+    assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-20")
+
+
+def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no checkpoint; leave the option out\."):
+        last_checkpoint(tmp_path, "last")
+    with pytest.raises(InputError, match=r"no such folder\."):
+        last_checkpoint(tmp_path, str(tmp_path / "checkpoint-7"))
+
+
+def test_predictions_names() -> None:
+    assert RunFolder.predictions_name(["es"], "es") == "predictions.tsv"
+    assert RunFolder.predictions_name(["es", "en"], "en") == "predictions.en.tsv"
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_other_weights_than_the_best_checkpoints_are_an_error(tmp_path: Path, side: int) -> None:
+    tokenizer = train_tokenizer(["a b c d e f g h"] * 3, 40)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    BertModel(config).save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    model = build_dual_encoder(str(tmp_path / "base"), "mean")
+    model.save_pretrained(str(tmp_path / "checkpoint-3"))
+    assert_best_weights(model, str(tmp_path / "checkpoint-3"))
+    with torch.no_grad():
+        encoders(model)[side].embeddings.word_embeddings.weight[3, 2] += 1e-4
+    with pytest.raises(RuntimeError, match=r"not those of the best checkpoint .*checkpoint-3 \(.*word_embeddings"):
+        assert_best_weights(model, str(tmp_path / "checkpoint-3"))
+
+
+def test_no_best_checkpoint_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no best checkpoint"):
+        assert_best_weights(None, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("log", "best"),
+    [
+        ([], None),
+        (
+            [
+                {"step": 1, "loss": 2.0, "learning_rate": 0.1},
+                {"step": 2, "loss": 1.5},
+                {"step": 2, "eval_weighted_rouge": 0.1, "eval_mrr": 0.3, "eval_p_at_1": 0.1},
+                {"step": 2, "train_runtime": 1.0, "train_loss": 1.7},
+            ],
+            2,
+        ),
+        ([{"step": 1, "eval_mrr": 0.2}], 1),
+    ],
+    ids=["empty", "full", "no loss"],
+)
+def test_curves_are_a_png(tmp_path: Path, log: list[dict[str, Any]], best: int | None) -> None:
+    from PIL import Image
+
+    draw_curves(log, best, tmp_path / "curves.png")
+    with Image.open(tmp_path / "curves.png") as image:
+        image.load()
+        assert image.format == "PNG"
+        assert image.width > 600
+
+
+@dataclass
+class Options:
+    """What a trainer's arguments hold, secrets too."""
+
+    message_tokens: int = 70
+    language: tuple[str, ...] = ("es",)
+    output: Path = Path("build/x")
+    hub_token: str = "hf_secret"
+    push_to_hub_token: str | None = "hf_secret"
+
+
+def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
+    state = TrainerState(best_model_checkpoint=str(tmp_path / "checkpoint-40"), best_metric=0.25)
+    state.global_step, state.epoch = 60, 1.5
+    record = run_record(
+        trainer="retrieval", options=(Options(),), seed=7, data={"id": "x"}, state=state, figures={"a": 1}, seconds=1.26
+    )
+    text = json.dumps(record)
+    assert "hf_secret" not in text
+    assert record["best_step"] == 40
+    assert (record["steps"], record["epochs"], record["best_metric"]) == (60, 1.5, 0.25)
+    assert record["seconds"] == 1.3
+    assert (record["seed"], record["data"], record["metrics"]) == (7, {"id": "x"}, {"a": 1})
+    assert {"python", "torch", "transformers", "sentence-transformers"} <= record["versions"].keys()
+    assert record["hardware"]["cores"] >= 1
+    assert "commit" in record
+
+
+def test_the_record_keeps_lengths_in_tokens() -> None:
+    """`message_tokens` is no secret: without it the run cannot be repeated."""
+    record = run_record(
+        trainer="retrieval", options=(Options(),), seed=7, data={}, state=TrainerState(), figures={}, seconds=1
+    )
+    assert record["best_step"] is None
+    assert record["arguments"]["message_tokens"] == 70
+    assert "hub_token" not in record["arguments"]
