@@ -54,7 +54,8 @@ def evaluate_system(
 
     Args:
         messages, references: n examples; a message may come several times, and is then answered once.
-        response_set: pools are drawn from it and the references, each normalised form once.
+        response_set: fills the pools where there are fewer than `POOL_SIZE` different references. Pools are drawn from
+            the references, so that the others are as new to the system as the one to find; each normalised form once.
         seed: of the pools; equal seeds give every system the same pools.
     """
     numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
@@ -63,8 +64,12 @@ def evaluate_system(
     scores = score_examples(suggestions, references, language=language)
 
     candidates: dict[str, str] = {}
-    for reply in (*references, *response_set):
+    for reply in references:
         candidates.setdefault(normalise_reply(reply), reply)
+    for number in np.random.default_rng(seed).permutation(len(response_set)):
+        if len(candidates) >= POOL_SIZE:
+            break
+        candidates.setdefault(normalise_reply(response_set[number]), response_set[number])
     position = {form: number for number, form in enumerate(candidates)}
     targets = [position[normalise_reply(reference)] for reference in references]
     pools = random_pools(targets, len(candidates), size=POOL_SIZE, seed=seed)

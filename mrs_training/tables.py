@@ -10,63 +10,61 @@ from rich.table import Table
 
 from mrs_training.retrieval_evaluation import POOLED
 
+WIDTH = 118  # where the output is not a terminal
+
 
 def print_results(figures: dict[str, Any]) -> None:
     """Print the figures of `compare_on_test`."""
-    console = Console(width=None if sys.stdout.isatty() else 110)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
     languages = list(figures["signatures"])
     console.print(_systems_table(figures, languages))
+    console.print("ROUGE: weighted ROUGE of the best of three. MRR, P@1: in 1-of-100 pools. Brackets: 95 % intervals;")
+    console.print("the model's lead over a system is a paired difference.\n")
     if len(languages) > 1:
         console.print(_languages_table(figures, languages))
-    for metric, signature in figures["signatures"][languages[0]].items():
-        console.print(f"{metric}: {signature}", style="dim", highlight=False, soft_wrap=True)
+    for signature in figures["signatures"][languages[0]].values():
+        console.print(signature, style="dim", soft_wrap=True)
 
 
 def _systems_table(figures: dict[str, Any], languages: list[str]) -> Table:
     where = f"{len(languages)} languages pooled" if len(languages) > 1 else languages[0]
     n = figures["systems"]["Model"][POOLED]["n"]
     table = Table(title=f"Test split, {where}, {n:,} examples", title_justify="left")
-    headers = (
-        "System",
-        "ROUGE (95 %)",
-        "lead of the model",
-        "MRR (95 %)",
-        "lead of the model",
-        "P@1",
-        "Dist-1",
-        "Dist-2",
-    )
-    for column in headers:
-        table.add_column(column, justify="left" if column == "System" else "right")
+    table.add_column("System", no_wrap=True)
+    for column in ("ROUGE", "model's lead", "MRR", "model's lead", "P@1", "Dist-1", "Dist-2"):
+        table.add_column(column, justify="right", no_wrap=True)
     for name, scopes in figures["systems"].items():
         row = scopes[POOLED]
         lead = figures["differences"].get(name, {}).get(POOLED)
         table.add_row(
             name,
-            f"{row['weighted']:.4f} {_interval(row['weighted_interval'])}",
+            f"{_short(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
             _interval(lead["weighted"], sign=True) if lead else "",
-            f"{row['mrr']:.3f} {_interval(row['mrr_interval'], 3)}",
-            _interval(lead["mrr"], 3, sign=True) if lead else "",
-            f"{row['p@1']:.3f}",
-            f"{row['dist1']:.3f}",
-            f"{row['dist2']:.3f}",
+            f"{_short(row['mrr'])} {_interval(row['mrr_interval'])}",
+            _interval(lead["mrr"], sign=True) if lead else "",
+            *(_short(row[key]) for key in ("p@1", "dist1", "dist2")),
             style="bold" if name == "Model" else None,
         )
-    table.caption = "ROUGE is weighted ROUGE of the best of three; MRR and P@1 in 1-of-100 pools; leads are paired."
     return table
 
 
 def _languages_table(figures: dict[str, Any], languages: list[str]) -> Table:
-    table = Table(title="Weighted ROUGE (MRR) by language", title_justify="left")
-    table.add_column("System")
+    table = Table(title="By language: ROUGE (MRR)", title_justify="left")
+    table.add_column("")
+    table.add_column("examples", justify="right")
+    for name in figures["systems"]:
+        table.add_column(name, justify="right", no_wrap=True)
     for code in languages:
-        table.add_column(code, justify="right")
-    for name, scopes in figures["systems"].items():
-        cells = [f"{scopes[code]['weighted']:.3f} ({scopes[code]['mrr']:.2f})".replace("0.", ".") for code in languages]
-        table.add_row(name, *cells, style="bold" if name == "Model" else None)
+        rows = [scopes[code] for scopes in figures["systems"].values()]
+        cells = [f"{_short(row['weighted'], 4)} ({_short(row['mrr'])})" for row in rows]
+        table.add_row(code, f"{rows[0]['n']:,}", *cells)
     return table
 
 
-def _interval(bounds: list[float], digits: int = 4, sign: bool = False) -> str:
-    form = f"{{:{'+' if sign else ''}.{digits}f}}"
-    return "[" + ", ".join(form.format(bound).replace("0.", ".", 1) for bound in bounds) + "]"
+def _interval(bounds: list[float], sign: bool = False) -> str:
+    return "[" + ", ".join(_short(bound, sign=sign) for bound in bounds) + "]"
+
+
+def _short(value: float, digits: int = 3, sign: bool = False) -> str:
+    """A share without its leading zero, as the papers print it: .3007, +.024, 1.000."""
+    return f"{value:{'+' if sign else ''}.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"

@@ -29,6 +29,7 @@ from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_enc
 from mrs_models.losses import ReplyLoss
 from mrs_models.tiny import build_tiny
 from mrs_training.data import ALL_LANGUAGES, LanguageData, chosen_languages, load_language, rows_used, with_reply_ids
+from mrs_training.progress import show_loss_bar
 from mrs_training.retrieval_evaluation import BEST_METRIC, ReplyEvaluator, build_index, compare_on_test
 from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, run_record
 from mrs_training.tables import print_results
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from transformers import HfArgumentParser
 
 TINY = "tiny"
+STEPS = 1500  # of a run whose length nobody gave: minutes on two cores, ten passes over the embedded sample
 logger = logging.getLogger(__name__)
 
 
@@ -85,13 +87,18 @@ class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
 
     output_dir: str | None = field(default="build/retriever", metadata={"help": "the folder of the run"})
     per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per step and device (paper: 256)"})
-    num_train_epochs: float = field(default=12.0, metadata={"help": "passes over the pairs (paper: 20 en, 50 others)"})
+    num_train_epochs: float = field(
+        default=0.0,
+        metadata={"help": f"passes over the pairs (paper: 20 en, 50 others); 0: as many as {STEPS:,} steps take"},
+    )
     learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
     warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
     lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
     logging_steps: float = field(default=50, metadata={"help": "steps between two points of the loss curve"})
-    eval_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch; must equal save_strategy"})
-    save_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch"})
+    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
+    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
+    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
     save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
     load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
     metric_for_best_model: str | None = field(default=BEST_METRIC, metadata={"help": "on validation"})
@@ -114,6 +121,8 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
     training.dataloader_pin_memory &= torch.cuda.is_available()
+    if training.num_train_epochs <= 0 and training.max_steps <= 0:
+        training.max_steps = STEPS
     disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
     source = open_prepared(options.data, options.data_revision)
     limits = {
@@ -179,13 +188,15 @@ def make_trainer(
     with training.main_process_first(local=False):
         labelled = {part.language: with_reply_ids(part.train) for part in parts}
     loss = ReplyLoss(model, options.loss, masked, options.mini_batch_size)
-    return SentenceTransformerTrainer(
+    trainer = SentenceTransformerTrainer(
         model=model,
         args=training,
         train_dataset=labelled,
         loss=loss,
         evaluator=ReplyEvaluator(parts, options.alpha, training.seed),
     )
+    show_loss_bar(trainer)
+    return trainer
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,91 @@
+"""Much input, and odd input, through the real commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.faults
+
+LINES = 5_000
+ODD = [
+    "a" * 100_000, "word " * 20_000, "\U0001f44d", "\U0001f469\u200d\U0001f467", "\0", "\0\x01\x02 x", "\x1b[31mred\x1b[0m",
+    "\u0645\u0631\u062d\u0628\u0627", "\u202eabc", "\u05e9\u05dc\u05d5\u05dd", "\u200b", "\ufeff", "e\u0301" * 500, "x\u2028y\x85z\x0cw",
+    "\ufdfa" * 300, "...", "\\n", '{"a": 1}', "\t\tx\t", "[UNK][PAD][CLS]", "\U0010ffff", "\ud7ff", "\u01c5", "\u0130" * 50,
+    "\u660e\u65e5" * 200,
+]  # fmt: skip
+BLANK = ["", " ", "\t", "\u3000 ", "\x0c", "\x1c"]  # white space only: nothing to answer
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained retriever, saved as a run saves it."""
+    from mrs_models.dual_encoder import build_dual_encoder
+    from mrs_models.response_index import ResponseIndex, ResponseIndexes
+    from mrs_models.suggester import encode_replies
+    from mrs_models.tiny import build_tiny
+
+    folder = tmp_path_factory.mktemp("flood")
+    replies = ["Yes", "No", "Maybe later", "Thanks!", "See you"]
+    build_tiny(replies * 2, folder / "tiny", seed=1, vocabulary=200)
+    dual = build_dual_encoder(str(folder / "tiny"), "mean")
+    dual.save_pretrained(str(folder / "model"))
+    index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), replies)
+    index.save(folder / "model" / ResponseIndexes.FOLDER / "en")
+    return folder / "model"
+
+
+def test_a_flood_of_messages_one_answer_each(model: Path, bin_folder: Path) -> None:
+    rng = random.Random(0)
+    lines = [rng.choice(["how are you", "see you", "what"]) + f" {n}" for n in range(LINES - len(ODD) - len(BLANK))]
+    lines += ODD + BLANK
+    rng.shuffle(lines)
+    done = subprocess.run(
+        [str(bin_folder / "mrs"), "suggest", "--model", str(model), "--lang", "en", "--interactive", "--json"],
+        input="".join(line + "\n" for line in lines).encode("utf-8"),
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stderr == b""
+    answers = [json.loads(line) for line in done.stdout.decode("utf-8").split("\n")[:-1]]
+    assert [answer["message"] for answer in answers] == [line for line in lines if line.strip()]
+    for answer in answers:
+        assert len({suggestion["reply"] for suggestion in answer["suggestions"]}) == 3
+
+
+def test_a_flood_of_predictions(tmp_path: Path, bin_folder: Path) -> None:
+    """200,000 lines; a third right, a third wrong, a third without suggestions: the figures are known."""
+    path = tmp_path / "predictions.tsv"
+    kinds = ["\tso what\tno\tso what\tx\n", "hi\tso what\tno\tnever\tx\n", "hi\tso what\t\t\t\n"]
+    rows = 200_000
+    path.write_text("".join(kinds[n % 3] for n in range(rows)), encoding="utf-8")
+    done = subprocess.run(
+        [str(bin_folder / "mrs"), "score", str(path), "--lang", "en", "--json"], capture_output=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    figures = json.loads(done.stdout)
+    right = (rows + 2) // 3
+    assert figures["n"] == rows
+    assert figures["weighted"] == pytest.approx(right / rows / 2, abs=1e-6)
+    assert figures["interval"][0] < figures["weighted"] < figures["interval"][1]
+
+
+def test_long_lines_of_predictions(tmp_path: Path, bin_folder: Path) -> None:
+    path = tmp_path / "predictions.tsv"
+    long = "yes " * 50_000
+    odd = [text.replace("\t", " ") for text in ODD]
+    lines = [f"{long}\tyes\t{long}\tyes\t{text}" for text in odd] + [f"m\t{text}\tyes\t\t" for text in odd]
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+    done = subprocess.run(
+        [str(bin_folder / "mrs"), "score", str(path), "--lang", "en", "--json"], capture_output=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    figures = json.loads(done.stdout)
+    assert figures["n"] + sum(figures["skipped"].values()) == len(lines)

@@ -1,0 +1,99 @@
+"""The fault switch and the request log of the loopback hub."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+
+
+class DroppedError(Exception):
+    """The connection is to be cut now."""
+
+
+@dataclass
+class Entry:
+    """One request as it came: never a header's value, never a body."""
+
+    number: int
+    method: str
+    path: str
+    authorized: bool  # an Authorization header came, right or wrong
+    status: int = 0  # 0: no answer was begun
+    fault: str = ""
+    range: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.method} {self.path} -> {self.status}{f' [{self.fault}]' * bool(self.fault)}"
+
+
+@dataclass
+class Fault:
+    """What happens to some requests; see `Faults.add`."""
+
+    method: str
+    pattern: str
+    at: int
+    times: int
+    status: int | None = None
+    retry_after: int | None = None
+    drop_request: int | None = None
+    drop_response: int | None = None
+    drop_body: int | None = None
+    stale: bool = False
+    seen: int = 0
+    fired: int = 0
+
+    def __str__(self) -> str:
+        kinds = ("status", "drop_request", "drop_response", "drop_body")
+        named = [f"{kind}={getattr(self, kind)}" for kind in kinds if getattr(self, kind) is not None]
+        return " ".join([*named, *(["stale"] if self.stale else [])])
+
+
+@dataclass
+class Faults:
+    """The faults that are set; a request meets the first one that is due for it."""
+
+    planned: list[Fault] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(
+        self, method: str = ".*", path: str = ".*", *, at: int = 1, times: int = 1, status: int | None = None,
+        retry_after: int | None = None, drop_request: int | None = None, drop_response: int | None = None,
+        drop_body: int | None = None, stale: bool = False,
+    ) -> Fault:  # fmt: skip
+        """Plan one fault for the requests number `at` .. `at + times - 1` among those that match from now on.
+
+        `method` is a regular expression for the whole method, `path` one searched in path and query. Exactly one of:
+        status: answer that instead (with a Retry-After header, if given; 412 says that the parent is stale);
+        drop_request: cut the connection after reading n bytes of the request's body, with nothing done;
+        drop_response: do what was asked, then cut after n bytes of the answer, counted from its status line
+        (0: the client learns nothing of what was done);
+        drop_body: do what was asked, then cut after n bytes of the answer's body;
+        stale: let another writer's commit land on the branch first, so that a stated parent is refused with 412.
+        """
+        kinds = [status, drop_request, drop_response, drop_body, stale or None]
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("a fault is exactly one of status, drop_request, drop_response, drop_body, stale")
+        if at < 1 or times < 1:
+            raise ValueError("requests are counted from 1")
+        fault = Fault(method, path, at, times, status, retry_after, drop_request, drop_response, drop_body, stale)
+        with self.lock:
+            self.planned.append(fault)
+        return fault
+
+    def clear(self) -> None:
+        with self.lock:
+            self.planned.clear()
+
+    def take(self, method: str, path: str) -> Fault | None:
+        """Count a request; return the fault that it meets."""
+        with self.lock:
+            due = None
+            for fault in self.planned:
+                if re.fullmatch(fault.method, method) and re.search(fault.pattern, path):
+                    fault.seen += 1
+                    if due is None and fault.at <= fault.seen < fault.at + fault.times:
+                        due = fault
+                        fault.fired += 1
+            return due

@@ -1,0 +1,54 @@
+"""The fixture `hub`, for every test: `pytest_plugins = ["tests.hub.fixtures"]` in tests/conftest.py."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .server import LoopbackHub
+
+Client = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def _hub_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackHub]:
+    with LoopbackHub(tmp_path_factory.mktemp("hub")) as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(_hub_server: LoopbackHub) -> Iterator[LoopbackHub]:
+    """An empty hub on 127.0.0.1 for one test (the server itself lives as long as the session)."""
+    _hub_server.reset()
+    yield _hub_server
+    bugs = list(_hub_server.bugs)
+    _hub_server.reset()
+    assert not bugs, "\n".join(bugs)
+
+
+@pytest.fixture
+def hub_client(hub: LoopbackHub, tmp_path: Path) -> Client:
+    """Return a function that runs Python source in a fresh process with a fresh cache, as a client of the hub.
+
+    The process's folder is `tmp_path`; `home` names the cache (another name, another cache). The test fails with the
+    process's output unless it ends well; no output may show the token.
+    """
+
+    def run(
+        source: str, *arguments: object, home: str = "home", token: bool = True, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        env = {**hub.env(tmp_path / home, token=token), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", source, *map(str, arguments)],
+            cwd=tmp_path, env=env, capture_output=True, text=True, encoding="utf-8", timeout=timeout,
+        )  # fmt: skip
+        assert hub.token not in done.stdout + done.stderr
+        requests = "\n".join(map(str, hub.log[-40:]))
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-6000:]}\n{requests}"
+        return done
+
+    return run
