@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 TINY = "tiny"
 STEPS = 1500  # of a run whose length nobody gave: minutes on two cores, ten passes over the embedded sample
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -123,6 +122,7 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     training.dataloader_pin_memory &= torch.cuda.is_available()
     if training.num_train_epochs <= 0 and training.max_steps <= 0:
         training.max_steps = STEPS
+    logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)  # two lengths are meant
     disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
     source = open_prepared(options.data, options.data_revision)
     limits = {
