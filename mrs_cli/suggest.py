@@ -31,7 +31,6 @@ def main(argv: Sequence[str]) -> int:
         raise InputError("pass either messages to answer or --interactive.")
     if options.count < 1:
         raise InputError(f"--count {options.count}: expected a number from 1.")
-    _quiet_libraries()
     from mrs_models.suggester import Suggester
 
     suggester = Suggester.load(options.model)
@@ -64,10 +63,3 @@ def _typed_messages() -> Iterator[str]:
         if not line:
             return
         yield line.rstrip("\r\n")
-
-
-def _quiet_libraries() -> None:
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()

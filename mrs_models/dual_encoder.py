@@ -10,10 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer, SentenceTransformerModelCardData
 from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import Pooling, Router, Transformer
 from torch import nn
+from transformers.utils.logging import disable_progress_bar
 
 from mrs_core.errors import InputError
 
@@ -48,6 +50,7 @@ def build_dual_encoder(
 
 def load_dual_encoder(folder: str | Path) -> SentenceTransformer:
     """Load a trained dual encoder from a folder or the hub, ready for `encode_query` and `encode_document`."""
+    disable_progress_bar()  # of reading the weights
     return SentenceTransformer(str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True})
 
 
@@ -100,7 +103,7 @@ def _encoder(name: str, pooling: str, tokens: int, revision: str | None) -> list
             config_kwargs=dict(arguments),
             **(by_pooler if pooling == "pooler" else {}),
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         first = str(error).strip().splitlines()[0]
         raise InputError(f"--model_name_or_path {name}: cannot load the encoder ({first}).") from None
     pooler = getattr(transformer.auto_model, "pooler", None)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from mrs_core.errors import InputError
@@ -139,7 +140,7 @@ class ResponseIndex:
             tensors = load_file(folder / _VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
             index = cls(facts["replies"], tensors["vectors"], tensors["clusters"], tensors["log_probs"], facts["alpha"])
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
             raise InputError(
                 f"{folder}: no usable response index ({error}); train or download the model again."
             ) from None
@@ -182,7 +183,9 @@ class ResponseIndexes(Mapping[str, ResponseIndex]):
     def __init__(self, model_folder: Path) -> None:
         self._folder = model_folder / self.FOLDER
         self._loaded: dict[str, ResponseIndex] = {}
-        self._names = sorted(path.name for path in self._folder.iterdir()) if self._folder.is_dir() else []
+        self._names = (
+            sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
+        )
 
     def __getitem__(self, language: str) -> ResponseIndex:
         if language not in self._names:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from safetensors import SafetensorError
 
 from mrs_core.errors import InputError
-from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_models.message_encoder import MessageEncoder
+from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -30,14 +33,18 @@ class Suggestion:
 class Suggester:
     """Answers messages from the response set of their language.
 
+    Args:
+        encode: messages -> (n, dimension) vectors.
+        indexes: language -> its response index.
+
     Example:
         >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
         >>> [s.reply for s in suggester.suggest(["¿Quedamos mañana?"], "es")[0]]  # doctest: +SKIP
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
-    def __init__(self, model: SentenceTransformer, indexes: Mapping[str, ResponseIndex]) -> None:
-        self.model = model
+    def __init__(self, encode: Encode, indexes: Mapping[str, ResponseIndex]) -> None:
+        self._encode = encode
         self.indexes = indexes
 
     @classmethod
@@ -49,17 +56,21 @@ class Suggester:
         """
         path = Path(folder)
         if not (path / "modules.json").is_file():
-            raise InputError(
-                f"{folder}: no trained retriever there (no modules.json); pass the folder that a run wrote."
-            )
+            raise InputError(f"{folder}: no trained retriever (no modules.json); pass the folder that a run wrote.")
         indexes = ResponseIndexes(path)
         if not indexes:
+            raise InputError(f"{folder}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
+        try:
+            encoder = MessageEncoder.load(path)
+        except (OSError, KeyError, ValueError, SafetensorError) as error:
             raise InputError(
-                f"{folder}: the model has no {ResponseIndexes.FOLDER}/ folder, so nothing to suggest from."
-            )
+                f"{folder}: cannot read the message encoder ({error}); download the model again."
+            ) from None
+        if encoder is not None:
+            return cls(encoder.encode, indexes)
         from mrs_models.dual_encoder import load_dual_encoder
 
-        return cls(load_dual_encoder(path), indexes)
+        return cls(partial(encode_messages, load_dual_encoder(path)), indexes)
 
     @property
     def languages(self) -> list[str]:
@@ -81,15 +92,11 @@ class Suggester:
         if not messages:
             return []
         index = self.indexes[language]
-        numbers, scores = index.search(self.encode(messages), k)
+        numbers, scores = index.search(self._encode(list(messages)), k)
         return [
             [Suggestion(index.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
             for row, values in zip(numbers, scores, strict=True)
         ]
-
-    def encode(self, messages: Sequence[str]) -> torch.Tensor:
-        """(n, dimension) message vectors."""
-        return encode_messages(self.model, list(messages))
 
 
 def encode_messages(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:

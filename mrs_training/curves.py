@@ -32,6 +32,7 @@ def draw_curves(log_history: list[dict[str, Any]], best_step: int | None, path: 
         axis.grid(alpha=0.3)
         if best_step is not None:
             axis.axvline(best_step, color="black", linestyle=":", linewidth=1, label=f"kept: step {best_step}")
-        axis.legend(frameon=False, fontsize=8)
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -58,14 +58,9 @@ def load_language(data: PreparedData, language: str, limits: dict[str, int | Non
     """Load one language; each split is cut to a seeded sample of `limits[split]` rows where that is smaller.
 
     Raises:
-        InputError: a split or the response set is missing or empty.
+        InputError: a split or the response set is missing.
     """
-    splits = {}
-    for split in SPLITS:
-        rows = data.load(language, split)
-        if not len(rows):
-            raise InputError(f"{data.name}: the {split} split of {language} is empty; training needs all three splits.")
-        splits[split] = _sample(rows, limits.get(split), seed)
+    splits = {split: _sample(data.load(language, split), limits.get(split), seed) for split in SPLITS}
     responses = data.load(responses_config(language), "train")
     return LanguageData(
         language,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +40,10 @@ class RunFolder:
     def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
         self.folder = folder
         if overwrite and not resume:
-            for path in (folder / RECORD, *folder.glob("checkpoint-*")):
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            # Nothing may stay that could be taken for the new run's: an old index holds vectors of the old model.
+            own = (RECORD, "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, "checkpoint-*")
+            for path in [path for pattern in own for path in folder.glob(pattern)]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         if (folder / RECORD).exists() and not resume:
             raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
         if not resume and any(folder.glob("checkpoint-*")):
@@ -72,6 +75,8 @@ class RunFolder:
             rows = zip(part.test["message"], part.test["reply"], suggestions[part.language], strict=True)
             name = self.predictions_name(languages, part.language)
             write_predictions(self.folder / name, (Prediction(m, r, tuple(s)) for m, r, s in rows))
+        with suppress(OSError):
+            (self.folder / "eval").rmdir()  # the trainer's, empty
         draw_curves(log_history, record["best_step"], self.folder / "curves.png")
         write_whole(self.folder / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
@@ -88,7 +93,8 @@ def last_checkpoint(folder: Path, resume: str | None) -> str | None:
         if not Path(resume).is_dir():
             raise InputError(f"--resume_from_checkpoint {resume}: no such folder.")
         return resume
-    checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    whole = (path.parent for path in folder.glob("checkpoint-*/trainer_state.json"))  # the trainer writes it last
+    checkpoints = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))
     if not checkpoints:
         raise InputError(f"--resume_from_checkpoint last: {folder} has no checkpoint; leave the option out.")
     return str(checkpoints[-1])

@@ -70,7 +70,9 @@ class Faults:
         drop_response: do what was asked, then cut after n bytes of the answer, counted from its status line
         (0: the client learns nothing of what was done);
         drop_body: do what was asked, then cut after n bytes of the answer's body;
-        stale: let another writer's commit land on the branch first, so that a stated parent is refused with 412.
+        stale: first let another writer's commit land in the repository that the request is about (on the branch of a
+        commit, else on main), so that a commit that states the old parent is refused with 412.
+        A cut at or after the end of what is sent cuts nothing.
         """
         kinds = [status, drop_request, drop_response, drop_body, stale or None]
         if sum(kind is not None for kind in kinds) != 1:

@@ -287,7 +287,7 @@ def lfs_batch(hub: LoopbackHub, request: Request, repository: Repository) -> Rep
     for item in request.json()["objects"]:
         entry: dict[str, Any] = {"oid": item["oid"], "size": item["size"], "authenticated": True}
         if not hub.objects.has(item["oid"]):
-            hub.expected.add(item["oid"])
+            hub.expected[item["oid"]] = repository
             verify = f"{hub.url}/{PREFIXES[repository.kind]}{repository.id}.git/info/lfs/verify"
             entry["actions"] = {"upload": {"href": f"{hub.url}/_objects/{item['oid']}"}, "verify": {"href": verify}}
         objects.append(entry)

@@ -12,12 +12,12 @@ import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from .faults import DroppedError, Entry, Fault, Faults
 from .replies import Reply, Request, failure
 from .routes import route
-from .store import HubError, Objects, Repository
+from .store import PREFIXES, HubError, Objects, Repository
 
 MAX_BODY = 256 * 1024 * 1024
 CHUNK = 1 << 16
@@ -48,7 +48,7 @@ class LoopbackHub:
         with self.lock:
             self.objects.clear()
             self.repositories: dict[tuple[str, str], Repository] = {}
-            self.expected: set[str] = set()  # the LFS objects for which an upload link is out
+            self.expected: dict[str, Repository] = {}  # the LFS objects for which an upload link is out
             self.forbidden: set[str] = set()
             self.page_size = 1000
             self.log: list[Entry] = []
@@ -177,13 +177,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline(100)
             self._exactly(limit)
         elif limit is not None:
-            self._exactly(min(limit, int(self.headers.get("Content-Length") or 0)))
+            self._exactly(min(limit, self._number(self.headers.get("Content-Length") or "0")))
         if limit is not None:
             raise DroppedError
         if not chunked:
-            return self._exactly(int(self.headers.get("Content-Length") or 0))
+            return self._exactly(self._number(self.headers.get("Content-Length") or "0"))
         found = bytearray()
-        while size := int(self.rfile.readline(100).split(b";")[0], 16):
+        while size := self._number(self.rfile.readline(100).split(b";")[0], 16):
             found += self._exactly(size)
             self.rfile.readline(100)
             if len(found) > MAX_BODY:
@@ -191,6 +191,13 @@ class _Handler(BaseHTTPRequestHandler):
         while self.rfile.readline(1000).strip():
             pass
         return bytes(found)
+
+    def _number(self, text: str | bytes, base: int = 10) -> int:
+        try:
+            return int(text, base)
+        except ValueError as error:
+            self.close_connection = True
+            raise HubError(400, "The request's length is not a number") from error
 
     def _exactly(self, size: int) -> bytes:
         if size > MAX_BODY:
@@ -269,8 +276,10 @@ def planned_error(fault: Fault) -> HubError:
 
 
 def foreign_commit(hub: LoopbackHub, path: str) -> None:
-    """Let another writer's commit land on the branch that a commit request is about."""
-    for (kind, name), repository in hub.repositories.items():
-        if path.startswith(f"/api/{kind}s/{name}/commit/"):
-            branch = path.rsplit("/", 1)[1].replace("%2F", "/")
+    """Let another writer's commit land on the branch that a request is about (main, where it names none)."""
+    path, oid = unquote(path), path.rsplit("/", 1)[-1]
+    for repository in list(hub.repositories.values()):
+        api, git = f"/api/{repository.kind}s/{repository.id}", f"/{PREFIXES[repository.kind]}{repository.id}.git/"
+        if path == api or path.startswith((f"{api}/", git)) or hub.expected.get(oid) is repository:
+            branch = path.partition(f"{api}/commit/")[2] or "main"
             repository.write("FOREIGN.txt", f"another writer was here, {len(repository.history)}\n", branch=branch)

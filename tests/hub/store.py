@@ -272,7 +272,7 @@ def card_errors(text: str, kind: str) -> tuple[list[str], list[str]]:
     errors = []
     for key in ("license", "language", "tags", "datasets", "metrics", "base_model"):
         value = data.get(key)
-        values = value if isinstance(value, list) else [value]
+        values: list[Any] = value if isinstance(value, list) else [value]
         if value is not None and not all(isinstance(item, str) for item in values):
             errors.append(f'"{key}" must be a string or a list of strings')  # `no` is a Boolean in YAML
         elif key == "language" and value is not None:
@@ -285,7 +285,8 @@ def card_errors(text: str, kind: str) -> tuple[list[str], list[str]]:
     for key in ("configs", "dataset_info", "model-index"):
         if key in data and not isinstance(data[key], (list, dict) if key == "dataset_info" else list):
             errors.append(f'"{key}" must be an array')
-    for entry in data.get("model-index") if isinstance(data.get("model-index"), list) else []:
+    models = data.get("model-index")
+    for entry in models if isinstance(models, list) else []:
         results = entry.get("results") if isinstance(entry, dict) else None
         if not isinstance(results, list) or "name" not in entry:
             errors.append('"model-index[]" must have a name and results')

@@ -177,8 +177,8 @@ def test_the_printed_table_has_the_four_systems(trained: tuple[Path, str]) -> No
     pooled = {name: scopes["pooled"] for name, scopes in run["metrics"]["systems"].items()}
     for name in SYSTEMS:
         row = next(line for line in printed.splitlines() if line.startswith(f"│ {name}"))
-        assert f"{pooled[name]['weighted']:.4f}" in row
-        assert f"{pooled[name]['mrr']:.3f}" in row
+        assert f"{pooled[name]['weighted']:.4f}".removeprefix("0") in row
+        assert f"{pooled[name]['mrr']:.3f}".removeprefix("0") in row
     assert f"{pooled['Model']['n']} examples" in printed
     assert run["metrics"]["signatures"]["en"]["mrs_rouge"] in printed
 
@@ -292,7 +292,7 @@ def test_two_ranks_train_and_one_writes(trained: tuple[Path, str], workplace: Pa
     done = checked(launch(*command, *options, cwd=workplace))
     folder = workplace / "ranks"
     assert done.stdout.count("wrote ranks") == 1
-    assert done.stdout.count("│ Most frequent") == 2  # the table, and the one by language: once each
+    assert done.stdout.count("Test split, 2 languages pooled") == 1
     run = record(folder)
     assert run["steps"] == STEPS
     assert (
@@ -384,7 +384,7 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "model": (["--model_name_or_path", "./nowhere"], "--model_name_or_path ./nowhere: cannot load"),
     "loss": (["--loss", "cosine"], "--loss: expected one of eq4, symsm, sm"),
     "pooling": (["--pooling", "last"], "--pooling: expected one of"),
-    "layers": (["--freeze_layers", "9"], "--freeze_layers 9: the encoder has only 2 layers."),
+    "layers": (["--freeze_layers", "9"], "--freeze_layers 9: the encoder has only"),
     "checkpoint": (["--resume_from_checkpoint", "last"], "has no checkpoint"),
 }
 

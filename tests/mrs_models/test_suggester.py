@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 
 from mrs_core.errors import InputError
 from mrs_core.text import normalise_reply
-from mrs_models.dual_encoder import build_dual_encoder, encoders
+from mrs_models.dual_encoder import build_dual_encoder, encoders, load_dual_encoder
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
 from mrs_models.suggester import Suggester, encode_messages, encode_replies
 from mrs_models.systems import Retriever
@@ -39,6 +40,11 @@ def suggester(folder: Path) -> Suggester:
     return Suggester.load(folder)
 
 
+@pytest.fixture(scope="module")
+def model(folder: Path) -> SentenceTransformer:
+    return load_dual_encoder(folder)
+
+
 def test_three_different_suggestions_best_first(suggester: Suggester) -> None:
     answers = suggester.suggest(["how are you?", "d e f", "how are you?"], "en")
     assert len(answers) == 3
@@ -48,10 +54,10 @@ def test_three_different_suggestions_best_first(suggester: Suggester) -> None:
         assert [s.score for s in answer] == sorted((s.score for s in answer), reverse=True)
 
 
-def test_scores_are_dot_products_of_message_and_reply(suggester: Suggester) -> None:
+def test_scores_are_dot_products_of_message_and_reply(suggester: Suggester, model: SentenceTransformer) -> None:
     message = "how are you?"
     kept = ["Fine", "Thanks", "a b", "c", "how?"]
-    products = encode_messages(suggester.model, [message]) @ encode_replies(suggester.model, kept).T
+    products = encode_messages(model, [message]) @ encode_replies(model, kept).T
     best = sorted(zip(products[0].tolist(), kept, strict=True), reverse=True)
     answer = suggester.suggest([message], "en", 4)[0]
     assert [s.reply for s in answer] == [reply for _, reply in best[:4]]
@@ -89,7 +95,7 @@ def test_a_language_that_is_not_there_is_refused(suggester: Suggester, messages:
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path, checkpoint):
-        with pytest.raises(InputError, match=r"no trained retriever there"):
+        with pytest.raises(InputError, match=r"no trained retriever"):
             Suggester.load(path)
 
 
@@ -99,12 +105,12 @@ def test_a_model_without_response_set_is_refused(tmp_path: Path, checkpoint: Pat
         Suggester.load(tmp_path)
 
 
-def test_the_retriever_suggests_the_same_and_ranks_pools(suggester: Suggester) -> None:
+def test_the_retriever_suggests_the_same_and_ranks_pools(suggester: Suggester, model: SentenceTransformer) -> None:
     messages, candidates = ["how are you?", "b"], ["Fine", "c", "a b", "zzz"]
-    retriever = Retriever(suggester.model, suggester.indexes["en"])
+    retriever = Retriever(model, suggester.indexes["en"])
     expected = [[s.reply for s in answer] for answer in suggester.suggest(messages, "en")]
     assert retriever.suggest(messages, 3) == expected
     pools = torch.tensor([[0, 3, 2], [1, 0, 3]]).numpy()
-    products = encode_messages(suggester.model, messages) @ encode_replies(suggester.model, candidates).T
+    products = encode_messages(model, messages) @ encode_replies(model, candidates).T
     got = torch.from_numpy(retriever.score_pools(messages, candidates, pools))
     torch.testing.assert_close(got, products.gather(1, torch.from_numpy(pools)), rtol=1e-4, atol=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,12 @@ def test_chosen_languages(prepared: PreparedData) -> None:
         chosen_languages(prepared, ["xx"])
 
 
-def test_an_empty_split_is_refused(tmp_path: Path) -> None:
+def test_a_missing_response_set_is_refused(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "en.tsv").write_text("one message\treply\n")
+    (tmp_path / "source" / "en.tsv").write_text("".join(f"message {n}\treply {n}\n" for n in range(60)))
     prepare_mrs(str(tmp_path / "source"), tmp_path / "data")
-    with pytest.raises(InputError, match=r"split of en is empty; training needs all three splits\."):
+    shutil.rmtree(tmp_path / "data" / "data" / "en-responses")
+    with pytest.raises(InputError, match="en-responses"):
         load_language(open_prepared(str(tmp_path / "data")), "en", {}, 0)
 
 

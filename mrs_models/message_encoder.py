@@ -1,0 +1,125 @@
+"""The message encoder of a trained retriever for answering: BERT's forward pass on torch and tokenizers alone.
+
+Loading sentence-transformers and transformers takes seconds, and their general paths milliseconds a message; to answer
+a message only one of the two encoders is needed, and it is a plain BERT. Vectors equal those of `encode_query` up to
+float rounding (a test holds them together). Anything but BERT goes through sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+POOLINGS = ("pooler", "mean", "cls", "max")
+
+
+class MessageEncoder:
+    """Texts -> (n, dimension) float32 vectors; build it with `load`."""
+
+    def __init__(
+        self, config: Mapping[str, Any], weights: Mapping[str, Tensor], tokenizer: Tokenizer, pooling: str
+    ) -> None:
+        self._config, self._weights, self._tokenizer, self._pooling = config, weights, tokenizer, pooling
+
+    @classmethod
+    def load(cls, folder: Path) -> MessageEncoder | None:
+        """Read the message encoder of a model folder; None where it is not a BERT that this class can run."""
+        modules = _message_modules(folder)
+        if modules is None:
+            return None
+        transformer, pooling = modules
+        config = _json(transformer / "config.json")
+        files = [transformer / name for name in ("model.safetensors", "tokenizer.json", "tokenizer_config.json")]
+        plain = config.get("model_type") == "bert" and config.get("hidden_act") == "gelu"
+        if not plain or pooling not in POOLINGS or not all(file.is_file() for file in files):
+            return None
+        weights = {name: tensor.float() for name, tensor in load_file(files[0]).items()}
+        tokenizer = Tokenizer.from_file(str(files[1]))
+        tokenizer.enable_truncation(int(_json(files[2])["model_max_length"]))
+        tokenizer.enable_padding(pad_id=int(config.get("pad_token_id") or 0))
+        return cls(config, weights, tokenizer, pooling)
+
+    @torch.inference_mode()
+    def encode(self, texts: Sequence[str], batch_size: int = 64) -> Tensor:
+        """Message vectors in the order of the texts; texts of like length share a batch."""
+        order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
+        vectors = [
+            self._forward([texts[number] for number in order[begin : begin + batch_size]])
+            for begin in range(0, len(order), batch_size)
+        ]
+        result = torch.empty(len(texts), self._config["hidden_size"])
+        if vectors:
+            result[order] = torch.cat(vectors)
+        return result
+
+    def _forward(self, texts: list[str]) -> Tensor:
+        encodings = self._tokenizer.encode_batch(texts)
+        ids = torch.tensor([encoding.ids for encoding in encodings])
+        mask = torch.tensor([encoding.attention_mask for encoding in encodings], dtype=torch.bool)
+        hidden = self._embed(ids)
+        bias = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)[:, None, None, :]
+        for layer in range(self._config["num_hidden_layers"]):
+            hidden = self._layer(hidden, bias, f"encoder.layer.{layer}.")
+        return self._pool(hidden, mask)
+
+    def _embed(self, ids: Tensor) -> Tensor:
+        weight = self._weights
+        words = functional.embedding(ids, weight["embeddings.word_embeddings.weight"])
+        positions = weight["embeddings.position_embeddings.weight"][: ids.shape[1]]
+        types = weight["embeddings.token_type_embeddings.weight"][0]
+        return self._norm(words + positions + types, "embeddings.LayerNorm")
+
+    def _layer(self, hidden: Tensor, bias: Tensor, name: str) -> Tensor:
+        heads = self._config["num_attention_heads"]
+        size = hidden.shape[-1] // heads
+        query, key, value = (
+            self._linear(hidden, f"{name}attention.self.{part}").unflatten(-1, (heads, size)).transpose(1, 2)
+            for part in ("query", "key", "value")
+        )
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias).transpose(1, 2).flatten(-2)
+        attended = self._linear(mixed, f"{name}attention.output.dense")
+        hidden = self._norm(hidden + attended, f"{name}attention.output.LayerNorm")
+        inner = functional.gelu(self._linear(hidden, f"{name}intermediate.dense"))
+        return self._norm(hidden + self._linear(inner, f"{name}output.dense"), f"{name}output.LayerNorm")
+
+    def _pool(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        if self._pooling == "pooler":
+            return torch.tanh(self._linear(hidden[:, 0], "pooler.dense"))
+        if self._pooling == "cls":
+            return hidden[:, 0]
+        if self._pooling == "max":
+            return hidden.masked_fill(~mask[:, :, None], -torch.inf).max(1).values
+        return (hidden * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+
+    def _linear(self, hidden: Tensor, name: str) -> Tensor:
+        return functional.linear(hidden, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+
+    def _norm(self, hidden: Tensor, name: str) -> Tensor:
+        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        return functional.layer_norm(hidden, hidden.shape[-1:], weight, bias, self._config["layer_norm_eps"])
+
+
+def _message_modules(folder: Path) -> tuple[Path, str] | None:
+    """The transformer's folder and the pooling of the query route, as sentence-transformers saves a routed model."""
+    router = folder / "router_config.json"
+    route = _json(router).get("structure", {}).get("query", []) if router.is_file() else []
+    if not route or not route[0].endswith("_Transformer") or len(route) > 2:
+        return None
+    transformer = folder / route[0]
+    if len(route) == 2:
+        return (transformer, _json(folder / route[1] / "config.json").get("pooling_mode", ""))
+    output = _json(transformer / "sentence_bert_config.json").get("modality_config", {}).get("text", {})
+    return (transformer, "pooler") if output.get("method_output_name") == "pooler_output" else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,55 @@
+"""The short way to a message's vector gives what sentence-transformers gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
+from mrs_models.message_encoder import MessageEncoder
+from mrs_models.suggester import encode_messages
+
+TEXTS = ["How are you?", "", "明日は元気ですか？", "a b c " * 200, "x", "Как дела? 🙂"]
+
+
+def saved(checkpoint: Path, pooling: str, folder: Path) -> Path:
+    build_dual_encoder(str(checkpoint), pooling).save_pretrained(str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("pooling", ["pooler", "mean", "cls", "max"])
+def test_vectors_equal_those_of_the_library(checkpoint: Path, pooling: str, tmp_path: Path) -> None:
+    folder = saved(checkpoint, pooling, tmp_path)
+    encoder = MessageEncoder.load(folder)
+    assert encoder is not None
+    expected = encode_messages(load_dual_encoder(folder), TEXTS)
+    torch.testing.assert_close(encoder.encode(TEXTS), expected, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.text(max_size=60), max_size=5))
+def test_any_text_has_the_vector_that_it_has_alone(shared_encoder: MessageEncoder, texts: list[str]) -> None:
+    together = shared_encoder.encode(texts, batch_size=2)
+    assert together.shape[0] == len(texts)
+    assert torch.isfinite(together).all()
+    for text, vector in zip(texts, together, strict=True):
+        torch.testing.assert_close(shared_encoder.encode([text])[0], vector, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def shared_encoder(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> MessageEncoder:
+    encoder = MessageEncoder.load(saved(checkpoint, "mean", tmp_path_factory.mktemp("mean")))
+    assert encoder is not None
+    return encoder
+
+
+def test_what_is_no_bert_is_left_to_the_library(checkpoint: Path, tmp_path: Path) -> None:
+    folder = saved(checkpoint, "mean", tmp_path)
+    config = folder / "query_0_Transformer" / "config.json"
+    config.write_text(config.read_text().replace('"model_type": "bert"', '"model_type": "xlm-roberta"'))
+    assert MessageEncoder.load(folder) is None
+    assert MessageEncoder.load(tmp_path / "nothing") is None
