@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     suggester = Suggester.load(options.model)
     suggester.require_language(options.lang)
     messages = _typed_messages() if options.interactive else iter(options.message)
-    for message in messages:
+    for message in (os.fsencode(message).decode("utf-8", "replace") for message in messages):
         if not message.strip():
             continue
         suggestions = suggester.suggest([message], options.lang, options.count)[0]
@@ -53,6 +55,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _typed_messages() -> Iterator[str]:
     """Lines of standard input; a prompt where a person types them."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     person = sys.stdin.isatty()
     if person:
         print("Type a message, Enter; Ctrl-D ends.", file=sys.stderr)

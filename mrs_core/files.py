@@ -35,7 +35,7 @@ def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
         raise InputError(f"{target.parent}: cannot write there ({error.strerror}); choose another folder.") from None
     try:
         yield partial
-        partial.chmod(0o777 & ~_umask())
+        partial.chmod(0o777 & ~umask())
         if target.exists():
             old = partial.with_name(partial.name.replace(".partial-", ".old-"))
             target.rename(old)
@@ -82,7 +82,8 @@ def content_hash(paths: Iterable[Path]) -> str:
     return total.hexdigest()[:16]
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The process's mask of file rights."""
     current = os.umask(0)
     os.umask(current)
     return current

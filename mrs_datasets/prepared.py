@@ -65,7 +65,7 @@ class PreparedData:
             from huggingface_hub import HfApi
 
             sha = HfApi().dataset_info(self.name, revision=self.revision).sha
-            return {"id": self.name, "revision": sha}
+            return {"id": self.name, "title": self.name.rpartition("/")[2], "revision": sha}
         configs = [config for code in languages for config in (code, responses_config(code))]
         files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
         report = self.folder / "report.json"

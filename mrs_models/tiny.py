@@ -30,6 +30,7 @@ def build_tiny(texts: Iterable[str], folder: Path, seed: int, vocabulary: int = 
         InputError: there is no text.
     """
     import torch
+    from safetensors.torch import save_file
     from transformers import BertConfig, BertModel
 
     tokenizer = train_tokenizer(texts, vocabulary)
@@ -47,7 +48,11 @@ def build_tiny(texts: Iterable[str], folder: Path, seed: int, vocabulary: int = 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = BertModel(config)
-    model.save_pretrained(folder)
+    # Not the model's own save_pretrained: it writes on the first rank only, and every rank builds its own.
+    config.architectures = ["BertModel"]
+    config.save_pretrained(folder)
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     tokenizer.save_pretrained(folder)
     return folder
 

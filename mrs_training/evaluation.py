@@ -29,6 +29,7 @@ class SystemResult:
         reciprocal_rank: (n,) in a pool of `POOL_SIZE`; precision at 1 is the share of ones.
         chosen_tokens: tokens of the best suggestion of each kept example, for Dist.
         suggestions: (n) up to three replies each.
+        pool_size: replies in a pool; fewer than `POOL_SIZE` only where references and response set have no more.
     """
 
     system: str
@@ -38,6 +39,7 @@ class SystemResult:
     reciprocal_rank: np.ndarray
     chosen_tokens: list[list[str]]
     suggestions: list[list[str]]
+    pool_size: int
     skipped: dict[str, int]
     signatures: dict[str, str]
 
@@ -83,6 +85,7 @@ def evaluate_system(
         reciprocal,
         scores.chosen_tokens,
         suggestions,
+        pools.shape[1],
         scores.skipped,
         {"mrs_rouge": scores.signature, "response_ranking": pool_signature},
     )

@@ -92,6 +92,7 @@ def compare_on_test(
             for name, rows in results.items()
             if name != Retriever.name
         },
+        "pool_size": min(result.pool_size for result in own),
         "signatures": {result.language: result.signatures for result in own},
     }
     return figures, {result.language: result.suggestions for result in own}

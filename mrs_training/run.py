@@ -13,11 +13,12 @@ import torch
 
 from mrs_core.arguments import as_plain
 from mrs_core.errors import InputError
-from mrs_core.files import write_whole
+from mrs_core.files import umask, write_whole
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_core.provenance import commit, hardware, versions
 from mrs_models.dual_encoder import encoders, load_dual_encoder
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_training.card import retrieval_card
 from mrs_training.curves import draw_curves
 from mrs_training.data import LanguageData
 
@@ -41,12 +42,14 @@ class RunFolder:
         self.folder = folder
         if overwrite and not resume:
             # Nothing may stay that could be taken for the new run's: an old index holds vectors of the old model.
-            own = (RECORD, "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, "checkpoint-*")
+            own = (RECORD, "README.md", "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, "checkpoint-*")
             for path in [path for pattern in own for path in folder.glob(pattern)]:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         if (folder / RECORD).exists() and not resume:
             raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
-        if not resume and any(folder.glob("checkpoint-*")):
+        if resume:
+            (folder / RECORD).unlink(missing_ok=True)  # until this run ends, it is no finished one
+        elif any(folder.glob("checkpoint-*")):
             raise InputError(
                 f"--output_dir {folder}: holds checkpoints of a run that was cut off; pass "
                 "--resume_from_checkpoint last to go on, or --overwrite to start again."
@@ -66,7 +69,7 @@ class RunFolder:
         suggestions: dict[str, list[list[str]]],
         log_history: list[dict[str, Any]],
     ) -> None:
-        """Write model, response indexes, predictions, curves, and last the record."""
+        """Write model, response indexes, predictions, curves, card, and last the record."""
         model.save_pretrained(str(self.folder), create_model_card=False, safe_serialization=True)
         for language, index in indexes.items():
             index.save(self.folder / ResponseIndexes.FOLDER / language)
@@ -78,7 +81,16 @@ class RunFolder:
         with suppress(OSError):
             (self.folder / "eval").rmdir()  # the trainer's, empty
         draw_curves(log_history, record["best_step"], self.folder / "curves.png")
+        write_whole(self.folder / "README.md", retrieval_card(record))
+        _readable(self.folder)
         write_whole(self.folder / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def _readable(folder: Path) -> None:
+    """Weights are written for their owner alone; give them the rights that any new file has."""
+    mode = 0o666 & ~umask()
+    for path in folder.rglob("*.safetensors"):
+        path.chmod(mode)
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:

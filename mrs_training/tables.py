@@ -18,7 +18,8 @@ def print_results(figures: dict[str, Any]) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
     languages = list(figures["signatures"])
     console.print(_systems_table(figures, languages))
-    console.print("ROUGE: weighted ROUGE of the best of three. MRR, P@1: in 1-of-100 pools. Brackets: 95 % intervals;")
+    pools = f"1-of-{figures['pool_size']} pools"
+    console.print(f"ROUGE: weighted ROUGE of the best of three. MRR, P@1: in {pools}. Brackets: 95 % intervals;")
     console.print("the model's lead over a system is a paired difference.\n")
     if len(languages) > 1:
         console.print(_languages_table(figures, languages))

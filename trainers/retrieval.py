@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,6 +119,7 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
         run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
+    options = resolved(options)
     training.dataloader_pin_memory &= torch.cuda.is_available()
     if training.num_train_epochs <= 0 and training.max_steps <= 0:
         training.max_steps = STEPS
@@ -157,6 +158,15 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     print(f"wrote {run.folder}: model, response_index/, run.json, curves.png, {run.predictions_name(languages)}")
 
 
+def resolved(options: RetrievalArguments) -> RetrievalArguments:
+    """The options with the defaults that depend on others filled in."""
+    return replace(
+        options,
+        pooling=options.pooling or ("mean" if options.model_name_or_path == TINY else "pooler"),
+        mask_duplicates=options.loss == "eq4" if options.mask_duplicates is None else options.mask_duplicates,
+    )
+
+
 def make_model(
     options: RetrievalArguments, training: RetrievalTrainingArguments, parts: list[LanguageData]
 ) -> SentenceTransformer:
@@ -166,11 +176,9 @@ def make_model(
         with tempfile.TemporaryDirectory() as folder:
             texts = (text for part in parts for column in ("message", "reply") for text in part.train[column])
             build_tiny(texts, Path(folder), training.seed)
-            model = build_dual_encoder(folder, options.pooling or "mean", *lengths)
+            model = build_dual_encoder(folder, str(options.pooling), *lengths)
     else:
-        model = build_dual_encoder(
-            options.model_name_or_path, options.pooling or "pooler", *lengths, options.model_revision
-        )
+        model = build_dual_encoder(options.model_name_or_path, str(options.pooling), *lengths, options.model_revision)
     if options.freeze_embeddings or options.freeze_layers:
         freeze(model, options.freeze_embeddings, options.freeze_layers)
     return model.to(training.device)
@@ -184,10 +192,9 @@ def make_trainer(
 ) -> SentenceTransformerTrainer:
     """The library's trainer with our loss, one data set per language, and our evaluator."""
     training.router_mapping = {"message": "query", "reply": "document"}
-    masked = options.mask_duplicates if options.mask_duplicates is not None else options.loss == "eq4"
     with training.main_process_first(local=False):
         labelled = {part.language: with_reply_ids(part.train) for part in parts}
-    loss = ReplyLoss(model, options.loss, masked, options.mini_batch_size)
+    loss = ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size)
     trainer = SentenceTransformerTrainer(
         model=model,
         args=training,

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 
@@ -62,6 +63,7 @@ def unpacked(archive: Path, beside: Path) -> Iterator[Path]:
                 raise InputError(f"{archive}: unpacking needs {need:,} bytes of disk beside --out, {free:,} are free.")
             target.mkdir()
             tar.extractall(target, members, filter="data")
+            _read_to_the_end(tar)
     except tarfile.FilterError as error:
         raise InputError(f"{archive}: the archive is refused, since a member is unsafe ({error}).") from None
     except (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error) as error:
@@ -75,6 +77,14 @@ def unpacked(archive: Path, beside: Path) -> Iterator[Path]:
         yield target
     finally:
         shutil.rmtree(target, ignore_errors=True)
+
+
+def _read_to_the_end(tar: tarfile.TarFile) -> None:
+    """tarfile stops at its own end mark, before the compressed stream's: its checksum would never be looked at."""
+    stream = cast(BinaryIO, tar.fileobj)
+    stream.seek(0)
+    while stream.read(1 << 22):
+        pass
 
 
 def read_official(root: Path, report: Report) -> Chunks:

@@ -20,6 +20,7 @@ def figures(languages: list[str]) -> dict[str, Any]:
     return {
         "systems": {name: dict.fromkeys(scopes, row) for name in names},
         "differences": {name: dict.fromkeys(scopes, lead) for name in names[1:]},
+        "pool_size": 100,
         "signatures": {code: {"mrs_rouge": f"mrs_rouge|lang:{code}"} for code in languages},
     }
 

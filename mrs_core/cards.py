@@ -1,0 +1,28 @@
+"""Cards are rendered from templates and values alone: the same values give the same bytes."""
+
+from __future__ import annotations
+
+from importlib import resources
+from string import Template
+from typing import Any
+
+import yaml
+
+TEMPLATES = "mrs_model_cards"
+
+
+def render_card(template: str, front_matter: dict[str, Any], values: dict[str, str]) -> str:
+    """Fill a template of `model_cards/` and put the YAML front matter before it.
+
+    Raises:
+        KeyError: the template asks for a value that is not there.
+    """
+    text = resources.files(TEMPLATES).joinpath(template).read_text(encoding="utf-8")
+    front = yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True, width=120)
+    return f"---\n{front}---\n\n{Template(text).substitute(values).strip()}\n"
+
+
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; the first column is text, the others are figures."""
+    align = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, align, *rows])

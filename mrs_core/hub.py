@@ -1,0 +1,228 @@
+"""Publishing to the Hugging Face hub: one commit, or the old revision as it was.
+
+The token comes from where the hub's own client finds it (`hf auth login`, `HF_TOKEN`) and is never printed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from mrs_core.errors import InputError
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+TRIES = 3
+SECONDS_BETWEEN_TRIES = 1.0
+KINDS = ("model", "dataset", "space")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A folder to publish as one commit of a repository.
+
+    Attributes:
+        kind: model, dataset or space.
+        repo_id: `ORG/NAME`.
+        folder: what the repository shall hold.
+        left_out: patterns of names directly in the folder (files or folders) that stay at home.
+        space_sdk: of a Space.
+    """
+
+    kind: str
+    repo_id: str
+    folder: Path
+    left_out: tuple[str, ...] = ()
+    space_sdk: str | None = None
+
+    def files(self) -> list[Path]:
+        """The files to publish, sorted, relative to the folder; hidden files and folders are left out."""
+        relative = sorted(path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
+        return [path for path in relative if not self._stays(path)]
+
+    def _stays(self, path: Path) -> bool:
+        hidden = any(part.startswith((".", "__pycache__")) for part in path.parts)
+        return hidden or any(fnmatch(path.parts[0], pattern) for pattern in self.left_out)
+
+
+def publish(publication: Publication, message: str, private: bool | None = None) -> str:
+    """Make the repository hold the publication's files and no others, in one commit; return the commit's id.
+
+    Args:
+        message: of the commit.
+        private: visibility of a repository that is created; an existing one keeps its own.
+
+    Raises:
+        InputError: no token, no right, no hub, or somebody else published meanwhile; the sentence says what to do.
+            The revision that was there before is whole.
+    """
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+
+    require_repo_id(publication.repo_id)
+    files = publication.files()
+    if not files:
+        raise InputError(f"{publication.folder}: nothing to publish there.")
+    api = HfApi()
+    name, kind = publication.repo_id, publication.kind
+    _asked(
+        publication,
+        lambda: api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=publication.space_sdk),
+    )
+    head = _head(api, publication)
+    there = _asked(publication, lambda: api.list_repo_files(name, repo_type=kind, revision=head))
+    new = {path.as_posix() for path in files}
+    stale = sorted(set(there) - new - {".gitattributes"})
+    operations: list[CommitOperationAdd | CommitOperationDelete] = [
+        *(CommitOperationAdd(path.as_posix(), str(publication.folder / path)) for path in files),
+        *(CommitOperationDelete(path) for path in stale),
+    ]
+    for attempt in range(1, TRIES + 1):
+        try:
+            info = api.create_commit(name, operations, repo_type=kind, commit_message=message, parent_commit=head)
+            return str(info.oid)
+        except Exception as error:
+            _raise_unless_passing(error, publication, head)
+            landed = _head(api, publication)
+            if landed != head:  # the answer was lost, not the commit, or somebody else was faster
+                if _holds(api, publication, landed, message):
+                    return landed
+                raise InputError(
+                    f"{publication.repo_id}: somebody else published there meanwhile (now at {landed[:12]}); look at "
+                    "that revision, then run the same command again."
+                ) from None
+            if attempt == TRIES:
+                raise InputError(
+                    f"{publication.repo_id}: the push was cut off ({_first_line(error)}); revision {head[:12]} is as "
+                    "it was. Run the same command again: what was uploaded is not sent twice."
+                ) from None
+            time.sleep(SECONDS_BETWEEN_TRIES * attempt)
+    raise AssertionError("unreachable")
+
+
+def describe(publication: Publication) -> str:
+    """What `--dry-run` prints: the repository, the files with their sizes, and the card."""
+    files = publication.files()
+    sizes = [(publication.folder / path).stat().st_size for path in files]
+    lines = [f"{publication.kind} {publication.repo_id}: {len(files)} files, {sum(sizes):,} bytes"]
+    lines += [f"  {size:>12,}  {path.as_posix()}" for path, size in zip(files, sizes, strict=True)]
+    card = publication.folder / "README.md"
+    if card.is_file():
+        lines += ["", "README.md:", "", card.read_text(encoding="utf-8")]
+    return "\n".join(lines)
+
+
+def require_repo_id(repo_id: str) -> None:
+    """Refuse what is no `ORG/NAME`."""
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise InputError(f"{repo_id!r}: not a repository name ({_first_line(error)}); pass ORG/NAME.") from None
+    if repo_id.count("/") != 1:
+        raise InputError(f"{repo_id!r}: the organisation is missing; pass ORG/NAME.")
+
+
+def download(repo_id: str, revision: str | None = None, patterns: Iterable[str] = ("*",)) -> Path:
+    """Download a model repository (or take it from the cache) and return its folder.
+
+    Raises:
+        InputError: no such repository or revision, or no hub and nothing in the cache.
+    """
+    from huggingface_hub import snapshot_download
+
+    require_repo_id(repo_id)
+    publication = Publication("model", repo_id, Path())
+    return Path(
+        _asked(
+            publication,
+            lambda: snapshot_download(repo_id, revision=revision, allow_patterns=list(patterns)),
+            doing="download",
+        )
+    )
+
+
+def _head(api: HfApi, publication: Publication) -> str:
+    return str(_asked(publication, lambda: api.repo_info(publication.repo_id, repo_type=publication.kind).sha))
+
+
+def _holds(api: HfApi, publication: Publication, revision: str, message: str) -> bool:
+    """Whether the newest commit is the one that was asked for: its title, and the names and sizes of the files."""
+    from huggingface_hub.hf_api import RepoFile
+
+    name, kind = publication.repo_id, publication.kind
+    title = api.list_repo_commits(name, repo_type=kind, revision=revision)[0].title
+    tree = api.list_repo_tree(name, repo_type=kind, revision=revision, recursive=True)
+    sizes = {item.path: item.size for item in tree if isinstance(item, RepoFile) and item.path != ".gitattributes"}
+    own = {path.as_posix(): (publication.folder / path).stat().st_size for path in publication.files()}
+    return title == message.splitlines()[0] and sizes == own
+
+
+def _asked(publication: Publication, call: Callable[[], Result], doing: str = "publish") -> Result:
+    """Run a request of the client; a passing fault is tried again."""
+    for attempt in range(1, TRIES + 1):
+        try:
+            return call()
+        except Exception as error:
+            _raise_unless_passing(error, publication, None, doing)
+            if attempt == TRIES:
+                raise InputError(
+                    f"{publication.repo_id}: cannot {doing} ({_first_line(error)}); nothing was changed. "
+                    "Run the same command again when the hub answers."
+                ) from None
+            time.sleep(SECONDS_BETWEEN_TRIES * attempt)
+    raise AssertionError("unreachable")
+
+
+def _raise_unless_passing(error: Exception, publication: Publication, head: str | None, doing: str = "publish") -> None:
+    """Return for faults that may pass (the network, 5xx, 429); raise a sentence for others, and bugs as they are."""
+    import httpx
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        LocalTokenNotFoundError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    name = publication.repo_id
+    if isinstance(error, LocalTokenNotFoundError):
+        raise InputError(f"{name}: no token to {doing} with; run `hf auth login` or set HF_TOKEN.") from None
+    if isinstance(error, (OfflineModeIsEnabled, LocalEntryNotFoundError)):
+        raise InputError(f"{name}: cannot {doing}: the hub is out of reach or HF_HUB_OFFLINE is set.") from None
+    if isinstance(error, RevisionNotFoundError):
+        raise InputError(f"{name}: no such revision on the hub; look at the repository's history.") from None
+    if isinstance(error, RepositoryNotFoundError):
+        raise InputError(
+            f"{name}: no such {publication.kind} on the hub, or the token may not see it; check the name and the token."
+        ) from None
+    if isinstance(error, HfHubHTTPError):
+        status = error.response.status_code if error.response is not None else 0
+        if status in (401, 403):
+            raise InputError(f"{name}: the token may not {doing} there (HTTP {status}); check its rights.") from None
+        if status == 412 or status == 409:
+            at = f" (you started from {head[:12]})" if head else ""
+            raise InputError(
+                f"{name}: somebody else published there meanwhile{at}; look at that revision, then run the same "
+                "command again."
+            ) from None
+        if status < 500 and status not in (408, 429):
+            raise InputError(f"{name}: the hub refused to {doing} (HTTP {status}: {_first_line(error)}).") from None
+        return
+    if isinstance(error, (httpx.HTTPError, ConnectionError, TimeoutError)):
+        return
+    if isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (httpx.HTTPError, HfHubHTTPError)):
+        return
+    raise error
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0].rstrip(".") if text else type(error).__name__

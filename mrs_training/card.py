@@ -1,0 +1,210 @@
+"""The model card of a retriever, from its `run.json` and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from huggingface_hub import EvalResult
+from huggingface_hub.repocard_data import eval_results_to_model_index
+
+from mrs_core.cards import markdown_table, render_card
+from mrs_core.languages import LANGUAGES
+from mrs_training.retrieval_evaluation import POOLED
+
+MESSAGES = {
+    "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
+    "es": ("¿Quedamos mañana?", "Sí, ¿a qué hora?"),
+    "de": ("Kommst du heute Abend?", "Ja, bis dann!"),
+    "pt": ("Você vem hoje à noite?", "Vou sim!"),
+    "fr": ("Tu viens ce soir ?", "Oui, à ce soir !"),
+    "ja": ("今晩来ますか？", "はい、行きます。"),
+    "sv": ("Kommer du ikväll?", "Ja, vi ses!"),
+    "it": ("Vieni stasera?", "Sì, a dopo!"),
+    "nl": ("Kom je vanavond?", "Ja, tot straks!"),
+    "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
+}
+SETTINGS = (
+    "loss", "mask_duplicates", "pooling", "message_tokens", "reply_tokens", "freeze_embeddings", "freeze_layers",
+    "alpha",
+    "per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
+    "weight_decay", "fp16", "bf16", "seed",
+)  # fmt: skip
+SAMPLE_LIMITS = (
+    "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
+    "written to try the project's commands on. It shows what the machinery does; it is no product, and its figures "
+    "compare with nothing that was published."
+)
+MRS_LIMITS = (
+    "MRS was collected from Reddit. Its authors filter toxic text, and warn that models trained on it may still behave "
+    "in undesirable ways and that the data should not be used in production systems as they are (section 2.2): this "
+    "model is for benchmarks of cross-lingual generalization. Before it answers people, biases and inappropriate "
+    "content in the response set need work of their own."
+)
+OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
+
+
+def retrieval_card(record: dict[str, Any], repo_id: str | None = None) -> str:
+    """README.md of a trained retriever.
+
+    Args:
+        record: the content of `run.json`.
+        repo_id: where the model will be found; None before it is published.
+    """
+    figures, arguments, data = record["metrics"], record["arguments"], record["data"]
+    languages = list(figures["signatures"])
+    language = "en" if "en" in languages else languages[0]
+    message, reply = MESSAGES[language]
+    pooled = figures["systems"]["Model"][POOLED]
+    values = {
+        "title": (repo_id or _name(data, languages)).rpartition("/")[2],
+        "languages": ", ".join(f"{LANGUAGES[code].name} (`{code}`)" for code in languages),
+        "base_model": _base_model(arguments),
+        "data": _data(data),
+        "examples": f"{pooled['n']:,} examples" + (f" of {len(languages)} languages pooled" if languages[1:] else ""),
+        "pool": str(figures["pool_size"]),
+        "systems_table": _systems(figures),
+        "leads_table": _leads(figures),
+        "languages_table": _by_language(figures, languages),
+        "signatures": _signatures(figures),
+        "where": repo_id or "PATH",
+        "language": language,
+        "message": message,
+        "reply": reply,
+        "settings_table": markdown_table(
+            ["setting", "value"], [[f"`{key}`", str(arguments[key])] for key in SETTINGS if key in arguments]
+        ),
+        "rows_table": markdown_table(
+            ["rows", "train", "validation", "test", "responses"],
+            [[code, *(f"{count:,}" for count in counts.values())] for code, counts in data["rows"].items()],
+        ),
+        "steps": f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s; the "
+        f"checkpoint of step {record['best_step']} was kept, the best by weighted ROUGE on validation.",
+        "limits": _limits(data),
+        "environment": _environment(record),
+    }
+    return render_card("retrieval.md", _front_matter(record, languages, values["title"]), values)
+
+
+def _front_matter(record: dict[str, Any], languages: list[str], title: str) -> dict[str, Any]:
+    arguments, data = record["arguments"], record["data"]
+    base = arguments["model_name_or_path"]
+    front: dict[str, Any] = {"language": languages}
+    if base == "tiny" and data["title"] == "MRS sample":
+        front["license"] = "apache-2.0"
+    front |= {"library_name": "sentence-transformers", "pipeline_tag": "text-ranking"}
+    front["tags"] = ["sentence-transformers", "reply-suggestion", "mrs", "retrieval"]
+    if base.count("/") == 1 and not base.startswith((".", "/")):
+        front["base_model"] = base
+    if "revision" in data:
+        front["datasets"] = [data["id"]]
+    front["metrics"] = ["rouge"]
+    front["model-index"] = eval_results_to_model_index(title, _eval_results(record, languages))
+    return front
+
+
+def _eval_results(record: dict[str, Any], languages: list[str]) -> list[EvalResult]:
+    figures, data = record["metrics"], record["data"]
+    shown = (
+        ("mrs_rouge", "weighted ROUGE", "weighted", "mrs_rouge"),
+        ("mrr", "MRR, 1 of a pool", "mrr", "response_ranking"),
+    )
+    return [
+        EvalResult(
+            task_type="text-ranking",
+            task_name="Reply suggestion",
+            dataset_type=data["id"] if "revision" in data else "mrs",
+            dataset_name=data["title"],
+            dataset_config=code,
+            dataset_split="test",
+            dataset_revision=data.get("revision", data.get("content_hash")),
+            metric_type=kind,
+            metric_name=name,
+            metric_value=round(figures["systems"]["Model"][code][key], 6),
+            metric_args={"signature": figures["signatures"][code][signature]},
+        )
+        for code in languages
+        for kind, name, key, signature in shown
+    ]
+
+
+def _systems(figures: dict[str, Any]) -> str:
+    rows = [
+        [
+            f"**{name}**" if name == "Model" else name,
+            _with_interval(scopes[POOLED], "weighted"),
+            _with_interval(scopes[POOLED], "mrr"),
+            *(f"{scopes[POOLED][key]:.3f}" for key in ("p@1", "dist1", "dist2")),
+        ]
+        for name, scopes in figures["systems"].items()
+    ]
+    return markdown_table(["system", "ROUGE", "MRR", "P@1", "Dist-1", "Dist-2"], rows)
+
+
+def _leads(figures: dict[str, Any]) -> str:
+    rows = [
+        [f"over {name}", *("{:+.4f} to {:+.4f}".format(*scopes[POOLED][key]) for key in ("weighted", "mrr"))]
+        for name, scopes in figures["differences"].items()
+    ]
+    return markdown_table(["", "ROUGE", "MRR"], rows)
+
+
+def _by_language(figures: dict[str, Any], languages: list[str]) -> str:
+    systems = figures["systems"]
+    rows = [
+        [
+            code,
+            f"{systems['Model'][code]['n']:,}",
+            _with_interval(systems["Model"][code], "weighted"),
+            *(f"{scopes[code]['weighted']:.4f}" for name, scopes in systems.items() if name != "Model"),
+        ]
+        for code in languages
+    ]
+    return markdown_table(["language", "examples", *systems], rows)
+
+
+def _signatures(figures: dict[str, Any]) -> str:
+    """One line a signature, with all languages that share it."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for language, texts in figures["signatures"].items():
+        for text in texts.values():
+            before, _, after = text.partition(f"|lang:{language}")
+            grouped.setdefault((before, after), []).append(language)
+    lines = [f"- `{before}|lang:{','.join(codes)}{after}`" for (before, after), codes in grouped.items()]
+    return "\n".join(sorted(lines))
+
+
+def _with_interval(row: dict[str, Any], key: str) -> str:
+    low, high = row[f"{key}_interval"]
+    return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _name(data: dict[str, Any], languages: list[str]) -> str:
+    return f"Reply retriever, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
+
+
+def _base_model(arguments: dict[str, Any]) -> str:
+    name = arguments["model_name_or_path"]
+    if name == "tiny":
+        return "scratch (a small BERT with a tokenizer of its own)"
+    revision = arguments.get("model_revision")
+    return f"`{name}`" + (f" at revision `{revision}`" if revision else "")
+
+
+def _data(data: dict[str, Any]) -> str:
+    if "revision" in data:
+        return f"[{data['id']}](https://huggingface.co/datasets/{data['id']}) at revision `{data['revision']}`"
+    return f"{data['title']}, content hash `{data['content_hash']}`"
+
+
+def _limits(data: dict[str, Any]) -> str:
+    if data["title"] == "MRS sample":
+        return SAMPLE_LIMITS
+    return MRS_LIMITS if data["title"] == "MRS" or "revision" in data else OTHER_LIMITS
+
+
+def _environment(record: dict[str, Any]) -> str:
+    hardware = record["hardware"]
+    devices = ", ".join(hardware["gpus"]) or f"CPU, {hardware['cores']} cores ({hardware['machine']})"
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    commit = f" Commit `{record['commit']}`." if record["commit"] else ""
+    return f"{devices}. {versions}.{commit}"
