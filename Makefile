@@ -7,7 +7,7 @@ DEMO := build/demo
 # Nothing here needs a hub: what is not local is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: demo test test-faults quality bench sample clean
+.PHONY: demo test test-faults quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ bench: $(STAMP)  ## every script prints a ratio against a named rival and writes
 
 sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
 	$(BIN)/python -m mrs_datasets.build_sample
+
+baseline: $(STAMP)  ## train and pack the baseline that ships in the package
+	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/embedded.yaml
+	$(OFFLINE) $(BIN)/python -m mrs_training.shrink build/sample-retriever mrs_models/embedded/sample-retriever
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)

@@ -1,4 +1,4 @@
-"""`mrs data`: prepare a data set, print its statistics."""
+"""`mrs data`: prepare a data set, print its statistics, publish it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from mrs_cli.metric_errors import metric_errors
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES, require_language
+from mrs_datasets.card import HERE
 from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_datasets.schema import RESPONSES_SUFFIX
@@ -44,6 +45,12 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"largest counted response set (default {MAX_RESPONSES}, section 2.1)",
     )
     prepare.set_defaults(run=_prepare)
+    publish = verbs.add_parser("publish", help="publish a prepared folder on the hub, in one commit")
+    publish.add_argument("folder", type=Path, help="a prepared folder")
+    publish.add_argument("--repo", required=True, metavar="ORG/NAME")
+    publish.add_argument("--private", action="store_true", help="create the repository as a private one")
+    publish.add_argument("--dry-run", action="store_true", help="print the files and the card, send nothing")
+    publish.set_defaults(run=_publish)
     stats = verbs.add_parser("stats", help="print Table 1's columns per language and split")
     stats.add_argument("data", help="a prepared folder, a hub id, or `sample`")
     stats.add_argument("--language", nargs="+", default=None, help="only these languages")
@@ -84,6 +91,21 @@ def _prepare(options: argparse.Namespace) -> None:
     for note in report["notes"]:
         print(f"note: {note}")
     print(f"wrote {options.out} ({report['name']})")
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from mrs_core import hub
+
+    hub.require_repo_id(options.repo)
+    if not (options.folder / "report.json").is_file():
+        raise InputError(f"{options.folder}: not a prepared folder; make one with `mrs data prepare`.")
+    card = (options.folder / "README.md").read_text(encoding="utf-8").replace(HERE, options.repo)
+    what = hub.Publication("dataset", options.repo, options.folder, instead={"README.md": card.encode()})
+    if options.dry_run:
+        print(hub.describe(what))
+        return
+    commit = hub.publish(what, f"Publish {options.repo.rpartition('/')[2]}", options.private or None)
+    print(f"published {options.repo} at {commit}")
 
 
 def _progress(chunks: Chunks) -> Iterator[Chunk]:

@@ -8,15 +8,21 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError
 from mrs_core.predictions import SUGGESTIONS
+
+DEFAULT_MODEL = "sample-retriever"
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs suggest", description=__doc__)
-    parser.add_argument("--model", required=True, type=Path, help="the folder that a training run wrote")
+    parser.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        help=f"the folder that a training run wrote, a baseline, or ORG/NAME (default {DEFAULT_MODEL}, in the package)",
+    )
     parser.add_argument("--lang", required=True, help="the language of the messages")
     parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one a line")
     parser.add_argument("--json", action="store_true", help="print one JSON object a message")
@@ -35,8 +41,9 @@ def main(argv: Sequence[str]) -> int:
         raise InputError(f"--count {options.count}: expected a number from 1.")
     from mrs_models.suggester import Suggester
 
-    suggester = Suggester.load(options.model)
+    suggester = Suggester.load(resolve_model(options.model))
     suggester.require_language(options.lang)
+    print(f"model: {options.model}", file=sys.stderr)
     messages = _typed_messages() if options.interactive else iter(options.message)
     for message in (os.fsencode(message).decode("utf-8", "replace") for message in messages):
         if not message.strip():

@@ -6,8 +6,8 @@ The token comes from where the hub's own client finds it (`hf auth login`, `HF_T
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +32,7 @@ class Publication:
         repo_id: `ORG/NAME`.
         folder: what the repository shall hold.
         left_out: patterns of names directly in the folder (files or folders) that stay at home.
+        instead: contents that take the place of files of the folder, or join them, by their path.
         space_sdk: of a Space.
     """
 
@@ -39,24 +40,34 @@ class Publication:
     repo_id: str
     folder: Path
     left_out: tuple[str, ...] = ()
+    instead: Mapping[str, bytes] = field(default_factory=dict)
     space_sdk: str | None = None
 
-    def files(self) -> list[Path]:
-        """The files to publish, sorted, relative to the folder; hidden files and folders are left out."""
-        relative = sorted(path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
-        return [path for path in relative if not self._stays(path)]
+    def files(self) -> dict[str, Path | bytes]:
+        """Path in the repository -> the file or its contents, sorted; hidden files and folders are left out."""
+        found = {path.relative_to(self.folder): path for path in self.folder.rglob("*") if path.is_file()}
+        kept: dict[str, Path | bytes] = {name.as_posix(): path for name, path in found.items() if not self._stays(name)}
+        return dict(sorted({**kept, **self.instead}.items()))
+
+    def sizes(self) -> dict[str, int]:
+        """Path in the repository -> bytes."""
+        return {
+            name: len(content) if isinstance(content, bytes) else content.stat().st_size
+            for name, content in self.files().items()
+        }
 
     def _stays(self, path: Path) -> bool:
         hidden = any(part.startswith((".", "__pycache__")) for part in path.parts)
         return hidden or any(fnmatch(path.parts[0], pattern) for pattern in self.left_out)
 
 
-def publish(publication: Publication, message: str, private: bool | None = None) -> str:
+def publish(publication: Publication, message: str, private: bool | None = None, token: str | None = None) -> str:
     """Make the repository hold the publication's files and no others, in one commit; return the commit's id.
 
     Args:
         message: of the commit.
         private: visibility of a repository that is created; an existing one keeps its own.
+        token: default where the hub's client finds it.
 
     Raises:
         InputError: no token, no right, no hub, or somebody else published meanwhile; the sentence says what to do.
@@ -68,7 +79,7 @@ def publish(publication: Publication, message: str, private: bool | None = None)
     files = publication.files()
     if not files:
         raise InputError(f"{publication.folder}: nothing to publish there.")
-    api = HfApi()
+    api = HfApi(token=token)
     name, kind = publication.repo_id, publication.kind
     _asked(
         publication,
@@ -76,10 +87,12 @@ def publish(publication: Publication, message: str, private: bool | None = None)
     )
     head = _head(api, publication)
     there = _asked(publication, lambda: api.list_repo_files(name, repo_type=kind, revision=head))
-    new = {path.as_posix() for path in files}
-    stale = sorted(set(there) - new - {".gitattributes"})
+    stale = sorted(set(there) - set(files) - {".gitattributes"})
     operations: list[CommitOperationAdd | CommitOperationDelete] = [
-        *(CommitOperationAdd(path.as_posix(), str(publication.folder / path)) for path in files),
+        *(
+            CommitOperationAdd(name, content if isinstance(content, bytes) else str(content))
+            for name, content in files.items()
+        ),
         *(CommitOperationDelete(path) for path in stale),
     ]
     for attempt in range(1, TRIES + 1):
@@ -107,14 +120,25 @@ def publish(publication: Publication, message: str, private: bool | None = None)
 
 def describe(publication: Publication) -> str:
     """What `--dry-run` prints: the repository, the files with their sizes, and the card."""
-    files = publication.files()
-    sizes = [(publication.folder / path).stat().st_size for path in files]
-    lines = [f"{publication.kind} {publication.repo_id}: {len(files)} files, {sum(sizes):,} bytes"]
-    lines += [f"  {size:>12,}  {path.as_posix()}" for path, size in zip(files, sizes, strict=True)]
-    card = publication.folder / "README.md"
-    if card.is_file():
-        lines += ["", "README.md:", "", card.read_text(encoding="utf-8")]
+    sizes = publication.sizes()
+    lines = [f"{publication.kind} {publication.repo_id}: {len(sizes)} files, {sum(sizes.values()):,} bytes"]
+    lines += [f"  {size:>12,}  {name}" for name, size in sizes.items()]
+    card = publication.files().get("README.md")
+    if card is not None:
+        text = card.decode("utf-8") if isinstance(card, bytes) else card.read_text(encoding="utf-8")
+        lines += ["", "README.md:", "", text]
     return "\n".join(lines)
+
+
+def require_token(repo_id: str, token: str | None = None) -> None:
+    """Refuse to start what is to be published when there is no token that the hub knows.
+
+    Raises:
+        InputError: no token, an unknown one, or no hub.
+    """
+    from huggingface_hub import HfApi
+
+    _asked(Publication("model", repo_id, Path()), lambda: HfApi(token=token).whoami())
 
 
 def require_repo_id(repo_id: str) -> None:
@@ -160,8 +184,7 @@ def _holds(api: HfApi, publication: Publication, revision: str, message: str) ->
     title = api.list_repo_commits(name, repo_type=kind, revision=revision)[0].title
     tree = api.list_repo_tree(name, repo_type=kind, revision=revision, recursive=True)
     sizes = {item.path: item.size for item in tree if isinstance(item, RepoFile) and item.path != ".gitattributes"}
-    own = {path.as_posix(): (publication.folder / path).stat().st_size for path in publication.files()}
-    return title == message.splitlines()[0] and sizes == own
+    return title == message.splitlines()[0] and sizes == publication.sizes()
 
 
 def _asked(publication: Publication, call: Callable[[], Result], doing: str = "publish") -> Result:

@@ -9,6 +9,7 @@ import yaml
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.schema import COLUMN_DOCS, MT_PREFIX, RESPONSES_SUFFIX, config_language, config_schema
 
+HERE = "PATH"  # where the folder lies; publishing puts the repository there
 DTYPES = {"string": "string", "int64": "int64", "double": "float64"}
 CITATION = """@inproceedings{zhang-etal-2021-dataset,
     title = {A Dataset and Baselines for Multilingual Reply Suggestion},
@@ -52,7 +53,7 @@ def render_card(report: dict[str, Any]) -> str:
         f"---\n{front}---",
         f"# {report['name']}",
         WHAT[kind],
-        f'```python\nfrom datasets import load_dataset\n\nload_dataset("PATH/OR/ORG/NAME", "{example}")\n```',
+        f'```python\nfrom datasets import load_dataset\n\nload_dataset("{HERE}", "{example}")\n```',
         "## Configs",
         _configs_table(report),
         "One config per language holds the pairs; `LANG-responses` holds the response set that a retrieval model "

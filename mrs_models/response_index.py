@@ -139,7 +139,8 @@ class ResponseIndex:
         try:
             tensors = load_file(folder / _VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
-            index = cls(facts["replies"], tensors["vectors"], tensors["clusters"], tensors["log_probs"], facts["alpha"])
+            vectors, log_probs = tensors["vectors"].float(), tensors["log_probs"].float()  # a small copy has fp16
+            index = cls(facts["replies"], vectors, tensors["clusters"], log_probs, facts["alpha"])
         except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
             raise InputError(
                 f"{folder}: no usable response index ({error}); train or download the model again."

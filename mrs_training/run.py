@@ -14,6 +14,7 @@ import torch
 from mrs_core.arguments import as_plain
 from mrs_core.errors import InputError
 from mrs_core.files import umask, write_whole
+from mrs_core.hub import Publication
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_core.provenance import commit, hardware, versions
 from mrs_models.dual_encoder import encoders, load_dual_encoder
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import TrainerState
 
+STAYS = ("checkpoint-*", "predictions*.tsv", "eval")
 RECORD = "run.json"  # written last: a folder that has it holds a finished run
 LAST = ("last", "true", "True")
 
@@ -84,6 +86,33 @@ class RunFolder:
         write_whole(self.folder / "README.md", retrieval_card(record))
         _readable(self.folder)
         write_whole(self.folder / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """The `run.json` of a finished run.
+
+    Raises:
+        InputError: there is none, or it is no JSON object with figures.
+    """
+    path = folder / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["metrics"]["systems"]
+    except OSError:
+        raise InputError(
+            f"{folder}: no {RECORD}, so no finished run; pass the folder that a training run wrote."
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: damaged or not written by a trainer; train the model again.") from None
+    return dict(record)
+
+
+def publication(folder: Path, repo_id: str, card: str) -> Publication:
+    """What is published of a run: model, response indexes, record, curves, and the card for that repository.
+
+    Checkpoints stay at home, and predictions too: they hold the test split's texts.
+    """
+    return Publication("model", repo_id, folder, STAYS, instead={"README.md": card.encode()})
 
 
 def _readable(folder: Path) -> None:

@@ -27,6 +27,8 @@ os.environ.update(
 import pytest  # noqa: E402  (the caches come first)
 from hypothesis import settings  # noqa: E402
 
+pytest_plugins = ["tests.hub.fixtures"]
+
 ROOT = Path(__file__).resolve().parents[1]
 settings.register_profile("mrs", deadline=None)
 settings.load_profile("mrs")

@@ -22,16 +22,18 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
 from transformers.utils.logging import disable_progress_bar
 
+from mrs_core import hub
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import run_with_sentence
+from mrs_core.errors import InputError, run_with_sentence
 from mrs_datasets.prepared import open_prepared
 from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_encoder, freeze
 from mrs_models.losses import ReplyLoss
-from mrs_models.tiny import build_tiny
+from mrs_models.tiny import VOCABULARY, build_tiny
+from mrs_training.card import retrieval_card
 from mrs_training.data import ALL_LANGUAGES, LanguageData, chosen_languages, load_language, rows_used, with_reply_ids
 from mrs_training.progress import show_loss_bar
 from mrs_training.retrieval_evaluation import BEST_METRIC, ReplyEvaluator, build_index, compare_on_test
-from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, run_record
+from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, publication, run_record
 from mrs_training.tables import print_results
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class RetrievalArguments:
         default=TINY, metadata={"help": "a hub id, a local folder, or `tiny` (built and trained from scratch)"}
     )
     model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
+    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
     pooling: str | None = field(
         default=None,
         metadata={"help": "pooler, mean, cls or max; default pooler as in the official code, mean for `tiny`"},
@@ -120,6 +123,7 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
     options = resolved(options)
+    repo_id = _publishing(training)
     training.dataloader_pin_memory &= torch.cuda.is_available()
     if training.num_train_epochs <= 0 and training.max_steps <= 0:
         training.max_steps = STEPS
@@ -155,7 +159,24 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     )
     run.finish(model, indexes, record, parts, suggestions, trainer.state.log_history)
     print_results(figures)
+    if repo_id:
+        what = publication(run.folder, repo_id, retrieval_card(record, repo_id))
+        commit = hub.publish(what, "Train a retriever", training.hub_private_repo, training.hub_token)
+        print(f"published {repo_id} at {commit}")
     print(f"wrote {run.folder}: model, response_index/, run.json, curves.png, {run.predictions_name(languages)}")
+
+
+def _publishing(training: RetrievalTrainingArguments) -> str | None:
+    """The repository to publish to, checked before hours of training; the library's own push stays off."""
+    if not training.push_to_hub:
+        return None
+    training.push_to_hub = False
+    if not training.hub_model_id:
+        raise InputError("--push_to_hub needs --hub_model_id ORG/NAME.")
+    hub.require_repo_id(training.hub_model_id)
+    if training.process_index == 0:
+        hub.require_token(training.hub_model_id, training.hub_token)
+    return training.hub_model_id
 
 
 def resolved(options: RetrievalArguments) -> RetrievalArguments:
@@ -175,7 +196,7 @@ def make_model(
     if options.model_name_or_path == TINY:
         with tempfile.TemporaryDirectory() as folder:
             texts = (text for part in parts for column in ("message", "reply") for text in part.train[column])
-            build_tiny(texts, Path(folder), training.seed)
+            build_tiny(texts, Path(folder), training.seed, options.vocabulary)
             model = build_dual_encoder(folder, str(options.pooling), *lengths)
     else:
         model = build_dual_encoder(options.model_name_or_path, str(options.pooling), *lengths, options.model_revision)

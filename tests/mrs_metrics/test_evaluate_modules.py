@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -12,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from mrs_metrics.spaces import module_files
+
 ROOT = Path(__file__).resolve().parents[2]
 METRICS = ROOT / "mrs_metrics"
-_SIBLING = re.compile(r"^from mrs_metrics\.(\w+) import", re.MULTILINE)
 
 
 def _run(script: str, folder: Path, python_path: str = str(ROOT)) -> dict:
@@ -109,12 +109,8 @@ def test_a_space_needs_only_the_files_that_the_module_names(tmp_path, name):
     """What a publisher does: copy the named files beside the module and make the imports relative."""
     space = tmp_path / name
     space.mkdir()
-    source = (METRICS / name / f"{name}.py").read_text(encoding="utf-8")
-    topics = _SIBLING.findall(source)
-    for file, text in [(name, source), *((topic, (METRICS / f"{topic}.py").read_text("utf-8")) for topic in topics)]:
-        assert set(_SIBLING.findall(text)) <= set(topics)
-        relative = _SIBLING.sub(r"from .\1 import", text)
-        (space / f"{file}.py").write_text(relative, encoding="utf-8")
+    for file, content in module_files(name).items():
+        (space / file).write_bytes(content)
     found = _run(
         f"""
         import evaluate, json, sys

@@ -1,0 +1,51 @@
+"""`mrs install`: put MRS and the metrics into the caches, so that both literal calls work from any folder.
+
+load_dataset("mrs", "es")    evaluate.load("mrs_rouge")
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_core.installed import installed_folders, record_installed
+
+DATASET = "mrs"
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="mrs install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--source", type=Path, help="a prepared folder (default: the embedded sample)")
+    options = parser.parse_args(argv)
+    import datasets
+
+    from mrs_datasets.install import install_dataset
+    from mrs_datasets.readers.sample import SAMPLE
+    from mrs_metrics.install import install_metric
+    from mrs_metrics.spaces import metric_names
+
+    datasets.disable_progress_bars()
+    earlier = installed_folders()
+    source = options.source or SAMPLE
+    data = install_dataset(source, DATASET)
+    metrics = {name: install_metric(name) for name in metric_names()}
+    record_installed([*data, *metrics.values()])
+    report = json.loads((source / "report.json").read_text(encoding="utf-8"))
+    first = next(iter(report["configs"]))
+    print(f'load_dataset("{DATASET}", "{first}"): {report["name"]}, {len(data)} configs below {data[0].parents[2]}')
+    if report["reader"] == "sample":
+        print(
+            "  This is the embedded sample, not the MRS data set: it is there to try things on. For the data set, run\n"
+            "  `mrs data prepare mrs --source mrs.tgz --out DIR` and `mrs install --source DIR`."
+        )
+    for name, folder in metrics.items():
+        print(f'evaluate.load("{name}"): {folder}')
+    gone = [folder for folder in earlier if not folder.exists()]
+    if gone:
+        print(f"removed {len(gone)} folders of an earlier install")
+    print("`mrs uninstall` removes all of this. Set HF_EVALUATE_OFFLINE=1 to spare evaluate its question to the hub.")
+    return 0

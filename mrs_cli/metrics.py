@@ -1,0 +1,65 @@
+"""`mrs metrics`: list the metric modules, publish them as Spaces of the Hugging Face hub."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_core.errors import InputError
+from mrs_metrics.spaces import metric_names, metric_title, space_files
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mrs metrics", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    listing = verbs.add_parser("list", help="print the metric modules")
+    listing.set_defaults(run=_list)
+    publish = verbs.add_parser("publish", help='publish them, for `evaluate.load("ORG/NAME")`')
+    publish.add_argument("organization", metavar="ORG", help="the hub's organisation or user that will hold the Spaces")
+    publish.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(metric_names())} (default: all)")
+    publish.add_argument(
+        "--private", action="store_true", help="make new Spaces private; existing ones stay as they are"
+    )
+    publish.add_argument("--dry-run", action="store_true", help="print the files and the cards; send nothing")
+    publish.set_defaults(run=_publish)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = make_parser()
+    options, more = parser.parse_known_args(argv)
+    if more and (options.verb != "publish" or any(word.startswith("-") for word in more)):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:  # `publish ORG --private NAME`: argparse has closed the list of names by then
+        options.names += more
+    options.run(options)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> None:
+    width = max(map(len, metric_names()))
+    for name in metric_names():
+        print(f"{name:<{width}}  {metric_title(name)}")
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from mrs_core.hub import Publication, describe, publish, require_repo_id
+
+    names = list(dict.fromkeys(options.names)) or metric_names()
+    if unknown := [name for name in names if name not in metric_names()]:
+        raise InputError(f"no metric is called {unknown[0]!r}; there are {', '.join(metric_names())}.")
+    for name in names:
+        require_repo_id(f"{options.organization}/{name}")
+    for name in names:
+        repo_id = f"{options.organization}/{name}"
+        with tempfile.TemporaryDirectory(prefix="mrs-space-") as folder:
+            for file, content in space_files(name, options.organization).items():
+                (Path(folder) / file).write_bytes(content)
+            space = Publication("space", repo_id, Path(folder), space_sdk="gradio")
+            if options.dry_run:
+                print(describe(space))
+                continue
+            revision = publish(space, f"Publish {name} by mrs metrics publish", private=options.private or None)
+        print(f'published {repo_id} at {revision[:12]}: evaluate.load("{repo_id}")')

@@ -1,0 +1,99 @@
+"""`mrs models`: list and download baselines, render a card, publish a trained model."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_core.errors import InputError
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mrs models", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    show = verbs.add_parser("list", help="print the pretrained baselines")
+    show.set_defaults(run=_list)
+    download = verbs.add_parser("download", help="download a baseline and print its folder")
+    download.add_argument("name", help="a baseline's name, or ORG/NAME")
+    download.set_defaults(run=_download)
+    card = verbs.add_parser("card", help="render README.md of a run from its run.json, after checking its predictions")
+    card.add_argument("folder", type=Path, help="the folder that a training run wrote")
+    card.set_defaults(run=_card)
+    publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
+    publish.add_argument("folder", type=Path, help="the folder that a training run wrote")
+    publish.add_argument("--repo", required=True, metavar="ORG/NAME")
+    publish.add_argument("--private", action="store_true", help="create the repository as a private one")
+    publish.add_argument("--dry-run", action="store_true", help="print the files and the card, send nothing")
+    publish.set_defaults(run=_publish)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    options.run(options)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> None:
+    from mrs_core.baselines import read_baselines
+
+    for baseline in read_baselines().values():
+        where = "in the package; " if baseline.embedded else ""
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in baseline.metrics.items())
+        print(f"{baseline.name}  ({where}hub: {baseline.repo_id}, revision {baseline.revision})")
+        print(f"  {baseline.family}, {baseline.setting}: {' '.join(baseline.languages)}")
+        print(f"  trained on {baseline.data}; test, pooled: {figures}")
+
+
+def _download(options: argparse.Namespace) -> None:
+    from mrs_core.baselines import resolve_model
+
+    print(resolve_model(options.name))
+
+
+def _card(options: argparse.Namespace) -> None:
+    from mrs_core.files import write_whole
+
+    path = options.folder / "README.md"
+    write_whole(path, _checked_card(options.folder, None))
+    print(f"wrote {path}")
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from mrs_core import hub
+    from mrs_training.run import publication
+
+    hub.require_repo_id(options.repo)
+    card = _checked_card(options.folder, options.repo)
+    what = publication(options.folder, options.repo, card)
+    if options.dry_run:
+        print(hub.describe(what))
+        return
+    commit = hub.publish(what, f"Publish {options.repo.rpartition('/')[2]}", options.private or None)
+    print(f"published {options.repo} at {commit}")
+
+
+def _checked_card(folder: Path, repo_id: str | None) -> str:
+    """The card of a run, once its prediction files give the figures of its record."""
+    from mrs_cli.score import score_file
+    from mrs_training.card import retrieval_card
+    from mrs_training.run import RunFolder, read_record
+
+    record = read_record(folder)
+    figures = record["metrics"]["systems"]["Model"]
+    languages = list(record["metrics"]["signatures"])
+    for language in languages:
+        path = folder / RunFolder.predictions_name(languages, language)
+        if not path.is_file():
+            continue
+        found, recorded = score_file(path, language)["weighted"], figures[language]["weighted"]
+        if abs(found - recorded) > 1e-9:
+            raise InputError(
+                f"{path}: the predictions give weighted ROUGE {found:.6f}, run.json has {recorded:.6f}; "
+                "they belong to different runs."
+            )
+    try:
+        return retrieval_card(record, repo_id)
+    except KeyError as error:
+        raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None

@@ -1,0 +1,17 @@
+"""`mrs uninstall`: remove exactly what `mrs install` put into the caches."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from mrs_core.installed import uninstall
+
+
+def main(argv: Sequence[str]) -> int:
+    argparse.ArgumentParser(prog="mrs uninstall", description=__doc__).parse_args(argv)
+    removed = uninstall()
+    for folder in removed:
+        print(f"removed {folder}")
+    print(f"{len(removed)} folders removed" if removed else "nothing is installed")
+    return 0

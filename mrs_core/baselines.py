@@ -1,0 +1,95 @@
+"""The pretrained baselines by name (`baselines.yaml`, validated), and where a model name leads."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mrs_core.errors import InputError
+from mrs_core.languages import require_language
+
+LIST = "baselines.yaml"
+ORGANISATION = "MRS_ORGANISATION"
+FAMILIES = ("retrieval", "generation")
+SETTINGS = ("monolingual", "zero_shot", "mt", "multilingual")  # Zhang et al. 2021, section 3.2
+EMBEDDED = "mrs_models", "embedded"  # package and folder of the baselines that ship with it
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """One pretrained model. `metrics` are pooled figures on the test split of `data`."""
+
+    name: str
+    repo_id: str
+    revision: str
+    family: str
+    setting: str
+    languages: tuple[str, ...]
+    data: str
+    metrics: dict[str, float]
+    embedded: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where an embedded baseline lies."""
+        return Path(str(resources.files(EMBEDDED[0]).joinpath(EMBEDDED[1]).joinpath(self.name)))
+
+
+def read_baselines(text: str | None = None, where: str = LIST) -> dict[str, Baseline]:
+    """Read and check the list.
+
+    Raises:
+        InputError: an unknown or missing field, or a value that is not one of those allowed; the sentence names it.
+    """
+    if text is None:
+        text = resources.files(__package__ or "mrs_core").joinpath(LIST).read_text(encoding="utf-8")
+    try:
+        content = yaml.safe_load(text)
+        organisation, entries = content["organisation"], dict(content["baselines"])
+    except (yaml.YAMLError, KeyError, TypeError, ValueError):
+        raise InputError(f"{where}: expected YAML with `organisation` and `baselines`.") from None
+    organisation = os.environ.get(ORGANISATION, organisation)
+    return {name: _baseline(name, organisation, entry, f"{where}, {name}") for name, entry in entries.items()}
+
+
+def resolve_model(name: str) -> Path:
+    """The folder of a model: a local one, a baseline (embedded, or downloaded), or a hub id.
+
+    Raises:
+        InputError: the name is none of these.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    from mrs_core import hub
+
+    baselines = read_baselines()
+    if name in baselines:
+        baseline = baselines[name]
+        return baseline.folder if baseline.embedded else hub.download(baseline.repo_id, baseline.revision)
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
+        return hub.download(name)
+    raise InputError(f"{name}: no such folder, and no baseline of that name; `mrs models list` shows the baselines.")
+
+
+def _baseline(name: str, organisation: str, entry: Any, where: str) -> Baseline:
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: expected a mapping of fields.")
+    known = {field.name for field in fields(Baseline)} - {"name", "repo_id"}
+    unknown, missing = set(entry) - known, known - {"embedded"} - set(entry)
+    if unknown or missing:
+        problem = f"unknown field {min(unknown)!r}" if unknown else f"field {min(missing)!r} is missing"
+        raise InputError(f"{where}: {problem}; the fields are {', '.join(sorted(known))}.")
+    for field, allowed in (("family", FAMILIES), ("setting", SETTINGS)):
+        if entry[field] not in allowed:
+            raise InputError(f"{where}: {field} must be one of {', '.join(allowed)}, found {entry[field]!r}.")
+    metrics = entry["metrics"]
+    if not isinstance(metrics, dict) or not all(isinstance(value, float) for value in metrics.values()):
+        raise InputError(f"{where}: metrics must map names to figures, found {metrics!r}.")
+    for code in entry["languages"]:
+        require_language(code, where)
+    return Baseline(**{**entry, "name": name, "repo_id": f"{organisation}/{name}", "languages": (*entry["languages"],)})

@@ -1,0 +1,72 @@
+"""Puts a prepared folder into the cache of `datasets`, so that `load_dataset("mrs", "es")` finds it from any folder.
+
+A bare name never resolves on the hub; without an answer from there `datasets` looks for
+`CACHE/NAME/CONFIG/VERSION/HASH`, which is what a builder with that name and hash leaves behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mrs_core.errors import InputError
+from mrs_core.files import content_hash
+
+
+def install_dataset(folder: Path, name: str) -> list[Path]:
+    """Build the cache of every config of a prepared folder; return the folders that hold them.
+
+    Raises:
+        InputError: `folder` is no prepared folder.
+    """
+    try:
+        configs = json.loads((folder / "report.json").read_text(encoding="utf-8"))["configs"]
+    except (OSError, ValueError, KeyError):
+        raise InputError(
+            f"{folder}: not a prepared folder (no report.json); make one with `mrs data prepare`."
+        ) from None
+    files = {
+        config: {split: [folder / file["path"] for file in facts["files"]] for split, facts in splits.items()}
+        for config, splits in configs.items()
+    }
+    missing = [path for splits in files.values() for paths in splits.values() for path in paths if not path.is_file()]
+    if missing:
+        raise InputError(f"{missing[0]}: the file is missing, though report.json lists it; prepare the folder again.")
+    every = [path for splits in files.values() for paths in splits.values() for path in paths]
+    digest = content_hash(every)
+    return [_build(name, config, splits, digest) for config, splits in files.items()]
+
+
+def _build(name: str, config: str, splits: dict[str, list[Path]], digest: str) -> Path:
+    builder = _builder_class(config, splits)(dataset_name=name, config_name=config, hash=digest)
+    builder.download_and_prepare()
+    os.utime(builder.cache_dir)  # `datasets` takes the newest
+    return Path(builder.cache_dir)
+
+
+def _builder_class(config: str, splits: dict[str, list[Path]]) -> type[datasets.ArrowBasedBuilder]:
+    """A builder of one config; what it reads must not be an argument, or it would become part of the folder's name."""
+
+    class PreparedBuilder(datasets.ArrowBasedBuilder):
+        BUILDER_CONFIGS = [datasets.BuilderConfig(name=config, version=datasets.Version("0.0.0"))]  # noqa: RUF012
+
+        def _info(self) -> datasets.DatasetInfo:
+            schema = pq.read_schema(next(iter(splits.values()))[0])
+            return datasets.DatasetInfo(features=datasets.Features.from_arrow_schema(schema))
+
+        def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
+            return [datasets.SplitGenerator(name, gen_kwargs={"files": files}) for name, files in splits.items()]
+
+        def _generate_tables(self, files: list[Path]) -> Iterator[tuple[Any, pa.Table]]:
+            for number, file in enumerate(files):
+                for batch_number, batch in enumerate(pq.ParquetFile(file).iter_batches(batch_size=10_000)):
+                    yield (number, batch_number), pa.Table.from_batches([batch])
+
+    return PreparedBuilder

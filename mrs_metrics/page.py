@@ -1,0 +1,83 @@
+"""The page of a metric's Space: suggestions and the real reply go in, the figures and their signature come out.
+
+Needs gradio 6, which a Space brings (here: `pip install 'mrs-suggest[spaces]'`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# The ten languages of MRS, in the order of its Table 1.
+LANGUAGES = (
+    ("English", "en"),
+    ("Spanish", "es"),
+    ("German", "de"),
+    ("Portuguese", "pt"),
+    ("French", "fr"),
+    ("Japanese", "ja"),
+    ("Swedish", "sv"),
+    ("Italian", "it"),
+    ("Dutch", "nl"),
+    ("Russian", "ru"),
+)
+Score = Callable[[Any, "list[str]", str, str], "dict[str, Any]"]
+
+
+def make_page(module: Path, score: Score, title: str, description: str, reply_label: str, examples: list[Any]) -> Any:
+    """Return a `gradio.Interface` over an `evaluate` module.
+
+    Args:
+        module: the module's file, which lies beside the page.
+        score: (the loaded metric, suggestions, real reply, language) -> figures, with their `signature`. The reply is
+            "" where none was typed. A ValueError or ImportError is shown to the person.
+        title: heading of the page.
+        description: what to do on it, in Markdown.
+        reply_label: label of the box for the real reply.
+        examples: rows of suggestions (one a line), reply and language code, to be filled in by a click.
+    """
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page calls nobody
+    import evaluate
+    import gradio
+
+    def answer(suggestions: str, reply: str, language: str) -> tuple[dict[str, Any], str]:
+        texts = [line.strip() for line in suggestions.splitlines() if line.strip()]
+        if not texts:
+            raise gradio.Error("Type at least one suggestion.", print_exception=False)
+        # Loaded each time, from the cache: after an error in `compute`, a metric of evaluate 0.4 cannot be used again.
+        metric = evaluate.load(str(module), keep_in_memory=True)
+        try:
+            figures = score(metric, texts, reply.strip(), language)
+        except (ValueError, ImportError) as error:
+            raise gradio.Error(str(error), print_exception=False) from error
+        return figures, figures.pop("signature")
+
+    return gradio.Interface(
+        answer,
+        inputs=[
+            gradio.Textbox(label="Suggestions, one a line", lines=3, elem_id="suggestions"),
+            gradio.Textbox(label=reply_label, lines=2, elem_id="reply"),
+            gradio.Dropdown(list(LANGUAGES), value="en", label="Language", elem_id="language"),
+        ],
+        outputs=[
+            gradio.JSON(label="Figures", elem_id="figures"),
+            gradio.Textbox(label="Signature: print it with the figures", lines=2, elem_id="signature"),
+        ],
+        title=title,
+        description=description,
+        examples=examples,
+        cache_examples=False,
+        preload_example=False,
+        flagging_mode="never",
+        submit_btn=gradio.Button("Score", variant="primary", elem_id="score"),
+        api_name="score",
+        deep_link=False,
+        analytics_enabled=False,
+    )
+
+
+def serve(page: Any) -> None:
+    """Serve the page until interrupted; address and port come from gradio's environment variables."""
+    page.launch(share=False, ssr_mode=False, footer_links=["api"])

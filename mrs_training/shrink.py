@@ -1,0 +1,71 @@
+"""Makes a small copy of a trained retriever: `python -m mrs_training.shrink RUN OUT` (`make baseline`).
+
+Weights and response vectors are stored as fp16, half their size; checkpoints, predictions and curves stay behind. Both
+ways of loading compute in fp32. The command says in how many test messages the suggestions stay the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from mrs_core.errors import run_with_sentence
+from mrs_core.files import whole_folder
+from mrs_core.predictions import read_predictions
+from mrs_models.suggester import Suggester
+from mrs_training.run import STAYS, RunFolder, read_record
+
+
+def shrink(run: Path, out: Path) -> None:
+    """Write the small copy of `run` to `out`, replacing it.
+
+    Raises:
+        InputError: `run` holds no finished run.
+    """
+    record = read_record(run)
+    with whole_folder(out, overwrite=True) as partial:
+        shutil.copytree(run, partial, ignore=shutil.ignore_patterns(*STAYS, "curves.png"), dirs_exist_ok=True)
+        for path in partial.rglob("*.safetensors"):
+            tensors = {name: _half(tensor) for name, tensor in load_file(path).items()}
+            save_file(tensors, path, metadata={"format": "pt"})
+            path.chmod(0o644)
+        card = partial / "README.md"
+        picture = "![Training loss and validation figures](curves.png)\n\n"
+        note = "Weights and response vectors are stored as fp16; the figures above were measured before that.\n\n"
+        card.write_text(card.read_text(encoding="utf-8").replace(picture, note), encoding="utf-8")
+        same, total = _agreement(run, partial, list(record["metrics"]["signatures"]))
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    print(f"wrote {out} ({size:,} bytes); the same three suggestions for {same:,} of {total:,} test messages")
+
+
+def _half(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.half() if tensor.is_floating_point() else tensor
+
+
+def _agreement(run: Path, small: Path, languages: list[str]) -> tuple[int, int]:
+    before, after = Suggester.load(run), Suggester.load(small)
+    same = total = 0
+    for language in languages:
+        predictions = read_predictions(run / RunFolder.predictions_name(languages, language))
+        messages = list(dict.fromkeys(prediction.message for prediction in predictions))
+        for old, new in zip(before.suggest(messages, language), after.suggest(messages, language), strict=True):
+            same += [s.reply for s in old] == [s.reply for s in new]
+        total += len(messages)
+    return same, total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    shrink(options.run, options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(run_with_sentence("shrink", main))

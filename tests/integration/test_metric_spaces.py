@@ -1,0 +1,340 @@
+"""The metrics as Spaces: published to the loopback hub, loaded from there, and their pages in a browser."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_metrics.distinct import distinct_n, distinct_signature
+from mrs_metrics.rouge import aggregate, prepare_official, score_examples
+from mrs_metrics.spaces import space_files
+from mrs_metrics.tokenize import get_tokenizer
+from tests.hub.fixtures import Client
+from tests.hub.server import LoopbackHub
+
+pytestmark = pytest.mark.integration
+
+EXAMPLES: dict[str, tuple[list[list[str]], list[str]]] = {
+    "en": (
+        [["Thanks a lot!", "See you tomorrow!", "No."], ["I can't. Sorry!", 'He said "yes".'], ["x"]],
+        ["Thank you, see you tomorrow!", "I'm sorry, I can't.", "..."],
+    ),
+    "es": ([["¿Quedamos mañana?", "Sí, claro."], []], ["Sí, mañana quedamos.", "No"]),
+    "ja": ([["ありがとうございます。", "いいえ"]], ["どうもありがとうございます。"]),
+}
+LOAD = """
+import evaluate, json, sys
+found = {}
+for language, (predictions, references) in json.loads(sys.argv[1]).items():
+    given = {"predictions": predictions, "references": references, "language": language}
+    found[language] = [evaluate.load(f"org/{name}").compute(**given) for name in ("mrs_rouge", "dist_n")]
+print(json.dumps([found, [module for module in sys.modules if module.split(".")[0].startswith("mrs_")]]))
+"""
+
+
+def publish(
+    hub: LoopbackHub, folder: Path, *arguments: str, token: bool = True, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `mrs metrics publish` in a process of its own; no output may show the token."""
+    command = [sys.executable, "-m", "mrs_cli.main", "metrics", "publish", *arguments]
+    env = {**hub.env(folder / "publisher", token=token), **environment}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8", timeout=60)
+    assert env.get("HF_TOKEN", hub.token) not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_published_metrics_give_the_local_scores(hub: LoopbackHub, hub_client: Client, tmp_path: Path) -> None:
+    done = publish(hub, tmp_path, "org")
+    assert done.returncode == 0, done.stderr
+    heads = {name: hub.repo("space", f"org/{name}").commits()[0] for name in ("dist_n", "mrs_rouge")}
+    assert done.stdout.splitlines() == [
+        f'published org/{name} at {head.sha[:12]}: evaluate.load("org/{name}")' for name, head in heads.items()
+    ]
+    for name in heads:
+        space = hub.repo("space", f"org/{name}")
+        files = space_files(name, "org")
+        assert {file: space.text(file) for file in files} == {file: text.decode() for file, text in files.items()}
+        assert set(space.files()) == {*files, ".gitattributes"}
+        assert len(space.commits()) == 2, "the hub's own first commit, and one of ours"
+        assert not space.private
+    scored, ours = json.loads(hub_client(LOAD, json.dumps(EXAMPLES), token=False).stdout.splitlines()[-1])
+    assert ours == [], "the Spaces must do without this package"
+    for language, (predictions, references) in EXAMPLES.items():
+        scores = score_examples(predictions, references, language=language)
+        tokenizer = get_tokenizer(language)
+        tokens = [prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
+        rouge, dist = scored[language]
+        assert rouge == {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
+        assert (dist["dist1"], dist["dist2"]) == (distinct_n(tokens, 1), distinct_n(tokens, 2))
+        assert dist["signature"] == distinct_signature(max(map(len, predictions)), tokenizer, language)
+    assert scored["en"][0]["weighted"] > 0.3
+
+
+def test_publishing_again_changes_nothing_or_makes_one_commit(hub: LoopbackHub, tmp_path: Path) -> None:
+    assert publish(hub, tmp_path, "org", "dist_n", "--private").returncode == 0
+    space = hub.repo("space", "org/dist_n")
+    first = space.commits()[0].sha
+    content = {file: space.text(file) for file in space.files()}
+    assert space.private
+    assert ("space", "org/mrs_rouge") not in hub.repositories
+    again = publish(hub, tmp_path, "org", "dist_n")
+    assert (again.returncode, first[:12] in again.stdout) == (0, True)
+    assert space.commits()[0].sha == first, "nothing was new: no commit"
+    space.write("tokenize.py", "an older release left this\n")
+    space.write("dist_n.py", "changed by hand\n")
+    before = len(space.commits())
+    assert publish(hub, tmp_path, "org", "dist_n").returncode == 0
+    assert len(space.commits()) == before + 1
+    assert {file: space.text(file) for file in space.files()} == content
+    assert space.private, "what exists keeps its visibility"
+
+
+def test_what_cannot_be_published_ends_in_one_sentence(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.forbidden.add("taken")
+    refused = [
+        publish(hub, tmp_path, "org", "bleu"),
+        publish(hub, tmp_path, "org", "dist_n", token=False),
+        publish(hub, tmp_path, "org", "dist_n", HF_TOKEN="hf_notTheRightOne"),
+        publish(hub, tmp_path, "taken", "dist_n"),
+    ]
+    for done, named in zip(refused, ("'bleu'", "token", "401", "403"), strict=True):
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert done.stderr.startswith("mrs metrics: ")
+        assert named in done.stderr
+    assert hub.repositories == {}
+    hub.log.clear()
+    assert publish(hub, tmp_path, "org", "--dry-run").returncode == 0
+    assert hub.log == []
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def outside() -> Iterator[tuple[str, list[str]]]:
+    """A proxy that lets nothing through and writes down who was to be called: (address, requests)."""
+    called: list[str] = []
+
+    class Refuse(BaseHTTPRequestHandler):
+        def _refuse(self) -> None:
+            called.append(f"{self.command} {self.path}")
+            self.send_error(403)
+
+        do_GET = do_HEAD = do_POST = do_PUT = do_CONNECT = _refuse  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refuse) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", called
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def running(command: list[str], ready: str, **options: Any) -> Iterator[str]:
+    """Start a program; yield the group of the pattern `ready` once a line of its output has it; stop the program."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", **options
+    )
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    assert process.stdout is not None
+    lines: list[str] = []
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            if found := re.search(ready, line):
+                drain = threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True)
+                drain.start()
+                yield found[1]
+                return
+        pytest.fail(f"{command} ended: {''.join(lines)}")
+    finally:
+        watchdog.cancel()
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def served(name: str, folder: Path, proxy: str) -> Iterator[str]:
+    """Serve a Space's page as the hub does, `python app.py` in its folder; yield its address."""
+    if importlib.util.find_spec("gradio") is None:
+        pytest.skip("needs gradio: pip install 'mrs-suggest[spaces]'")
+    space = folder / "app"  # as on the hub: the folder is not called what the metric is called
+    space.mkdir()
+    for file, content in space_files(name, "org").items():
+        (space / file).write_bytes(content)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("GRADIO_", "PYTHON"))}
+    env = {
+        **kept, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "GRADIO_TEMP_DIR": str(folder / "gradio"),
+        "HF_HOME": str(folder / "home"), "HF_MODULES_CACHE": str(folder / "modules"),
+        **{f"{scheme}_PROXY": proxy for scheme in ("HTTP", "HTTPS", "ALL")},
+        **{f"{scheme}_proxy": proxy for scheme in ("http", "https", "all")}, "NO_PROXY": "127.0.0.1,localhost",
+        "no_proxy": "127.0.0.1,localhost",
+    }  # fmt: skip
+    with running(
+        [sys.executable, "app.py"], r"Running on local URL: +(http://127\.0\.0\.1:\d+)", cwd=space, env=env
+    ) as url:
+        yield url
+    assert {path.name for path in space.iterdir()} == set(space_files(name)), "serving must leave nothing behind"
+
+
+def ask(url: str, body: object = None, method: str | None = None) -> str:
+    """Send a JSON request to a program on this machine and return what it says."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=30) as reply:
+        return str(reply.read().decode())
+
+
+def score_by_api(url: str, *inputs: str) -> tuple[str, Any]:
+    """Call the page's function by gradio's API: (complete or error, data)."""
+    event = json.loads(ask(f"{url}/gradio_api/call/score", {"data": inputs}))["event_id"]
+    lines = [line for line in ask(f"{url}/gradio_api/call/score/{event}").splitlines() if line]
+    return lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))
+
+
+def test_the_page_of_mrs_rouge_scores_and_explains_errors(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
+    suggestions = ["Thanks a lot!", "See you tomorrow!"]
+    reply = "Thank you, see you tomorrow!"
+    with served("mrs_rouge", tmp_path, outside[0]) as url:
+        for inputs, sentence in [
+            (("", reply, "en"), "Type at least one suggestion."),
+            (("yes", " ", "en"), "Type the real reply"),
+            (("yes", "...", "en"), "no example left to score"),
+        ]:
+            event, data = score_by_api(url, *inputs)
+            assert (event, sentence in data["error"]) == ("error", True), data
+        event, (figures, signature) = score_by_api(url, "\n\n ".join(suggestions), reply, "en")
+        fonts_and_all = ask(url)
+    scores = score_examples([suggestions], [reply], language="en")
+    expected = aggregate(scores)
+    del expected["n"]
+    assert event == "complete"
+    assert figures == {**expected, "best_suggestion": "See you tomorrow!"}
+    assert signature == scores.signature
+    assert "fonts.googleapis.com" not in fonts_and_all
+    assert outside[1] == [], "the page called somebody"
+
+
+def test_the_page_of_dist_n_counts_all_or_the_best(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
+    with served("dist_n", tmp_path, outside[0]) as url:
+        event, (figures, signature) = score_by_api(url, "I do\nI do not", "", "en")
+        _, (best, of_best) = score_by_api(url, "I do\nI do not", "I do not!", "en")
+    assert event == "complete"
+    assert figures["dist1"] == 3 / 5
+    assert figures["counts"]["dist2"] == {"distinct": 2, "ngrams": 3, "tokens": 5}
+    assert "|chosen:all|" in signature
+    assert best["dist1"] == 1
+    assert "|chosen:best|" in of_best
+    assert outside[1] == []
+
+
+class Browser:
+    """As much of a WebDriver client as this test needs."""
+
+    element = "element-6066-11e4-a52e-4f735466cecf"  # the standard's key of an element
+
+    def __init__(self, driver: str, chromium: str, profile: Path, proxy: str) -> None:
+        flags = [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+            "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+            f"--user-data-dir={profile}", f"--proxy-server={proxy}", "--window-size=1100,950", "--hide-scrollbars",
+        ]  # fmt: skip
+        options = {"goog:chromeOptions": {"binary": chromium, "args": flags}, "timeouts": {"implicit": 20_000}}
+        opened = self._say(f"{driver}/session", {"capabilities": {"alwaysMatch": options}})
+        self.session = f"{driver}/session/{opened['sessionId']}"
+
+    def _say(self, url: str, body: object = None, method: str | None = None) -> Any:
+        return json.loads(ask(url, body, method))["value"]
+
+    def open(self, url: str) -> None:
+        self._say(f"{self.session}/url", {"url": url})
+
+    def find(self, css: str) -> str:
+        """Wait for an element and return its address."""
+        found = self._say(f"{self.session}/element", {"using": "css selector", "value": css})
+        return f"{self.session}/element/{found[self.element]}"
+
+    def type(self, css: str, text: str) -> None:
+        self._say(f"{self.find(css)}/value", {"text": text})
+
+    def click(self, css: str) -> None:
+        self._say(f"{self.find(css)}/click", {})
+
+    def wait_for_value(self, css: str) -> str:
+        """Wait until a box of the page has a text in it, and return that."""
+        script = """
+            const [css, done] = arguments;
+            const look = () => {
+                const box = document.querySelector(css);
+                box && box.value ? done(box.value) : setTimeout(look, 50);
+            };
+            look();"""
+        return str(self._say(f"{self.session}/execute/async", {"script": script, "args": [css]}))
+
+    def text(self, css: str) -> str:
+        return str(self._say(f"{self.find(css)}/text"))
+
+    def screenshot(self) -> bytes:
+        return base64.b64decode(self._say(f"{self.session}/screenshot"))
+
+    def close(self) -> None:
+        self._say(self.session, method="DELETE")
+
+
+def test_the_page_of_mrs_rouge_in_a_browser(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
+    """`MRS_SCREENSHOT=docs/space_mrs_rouge.png pytest -k in_a_browser` takes the picture of docs/metrics.md."""
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or chromedriver is None:
+        pytest.skip("needs Debian's packages chromium and chromium-driver")
+    suggestions = ["Thanks a lot!", "See you tomorrow!"]
+    reply = "Thank you, see you tomorrow!"
+    starting = r"ChromeDriver was started successfully on port (\d+)"
+    with served("mrs_rouge", tmp_path, outside[0]) as url, running([chromedriver, "--port=0"], starting) as port:
+        browser = Browser(f"http://127.0.0.1:{port}", chromium, tmp_path / "profile", outside[0])
+        try:
+            browser.open(url)
+            browser.type("#suggestions textarea", "\n".join(suggestions))
+            browser.type("#reply textarea", reply)
+            browser.click("#score")
+            signature = browser.wait_for_value("#signature textarea")
+            figures = browser.text("#figures")
+            picture = browser.screenshot()
+        finally:
+            browser.close()
+    scores = score_examples([suggestions], [reply], language="en")
+    shown = re.search(r"weighted\W+([\d.]+)", figures)
+    assert shown, figures
+    assert float(shown[1]) == aggregate(scores)["weighted"]
+    assert signature == scores.signature
+    assert "See you tomorrow!" in figures
+    assert picture.startswith(b"\x89PNG")
+    if target := os.environ.get("MRS_SCREENSHOT"):
+        Path(target).write_bytes(picture)
