@@ -5,6 +5,8 @@ The token comes from where the hub's own client finds it (`hf auth login`, `HF_T
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -205,7 +207,7 @@ def _asked(publication: Publication, call: Callable[[], Result], doing: str = "p
 
 def _raise_unless_passing(error: Exception, publication: Publication, head: str | None, doing: str = "publish") -> None:
     """Return for faults that may pass (the network, 5xx, 429); raise a sentence for others, and bugs as they are."""
-    import httpx
+    from huggingface_hub import get_token
     from huggingface_hub.errors import (
         HfHubHTTPError,
         LocalEntryNotFoundError,
@@ -216,7 +218,9 @@ def _raise_unless_passing(error: Exception, publication: Publication, head: str 
     )
 
     name = publication.repo_id
-    if isinstance(error, LocalTokenNotFoundError):
+    network = _network_errors()
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    if isinstance(error, LocalTokenNotFoundError) or (status == 401 and get_token() is None):
         raise InputError(f"{name}: no token to {doing} with; run `hf auth login` or set HF_TOKEN.") from None
     if isinstance(error, (OfflineModeIsEnabled, LocalEntryNotFoundError)):
         raise InputError(f"{name}: cannot {doing}: the hub is out of reach or HF_HUB_OFFLINE is set.") from None
@@ -239,11 +243,20 @@ def _raise_unless_passing(error: Exception, publication: Publication, head: str 
         if status < 500 and status not in (408, 429):
             raise InputError(f"{name}: the hub refused to {doing} (HTTP {status}: {_first_line(error)}).") from None
         return
-    if isinstance(error, (httpx.HTTPError, ConnectionError, TimeoutError)):
+    if isinstance(error, (*network, ConnectionError, TimeoutError)):
         return
-    if isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (httpx.HTTPError, HfHubHTTPError)):
+    if isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (*network, HfHubHTTPError)):
         return
     raise error
+
+
+def _network_errors() -> tuple[type[Exception], ...]:
+    """What the hub's client raises for the network: it goes through httpx up to 1.x and through httpx2 from 2.x on."""
+    found = []
+    for library in ("httpx2", "httpx"):
+        with contextlib.suppress(ImportError):
+            found.append(importlib.import_module(library).HTTPError)
+    return tuple(found)
 
 
 def _first_line(error: BaseException) -> str:
