@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_cli.metric_errors import metric_errors
+from mrs_cli.publishing import add_publish_options, publish_or_print
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES, require_language
 from mrs_datasets.card import HERE
@@ -48,8 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     publish = verbs.add_parser("publish", help="publish a prepared folder on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="a prepared folder")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
-    publish.add_argument("--private", action="store_true", help="create the repository as a private one")
-    publish.add_argument("--dry-run", action="store_true", help="print the files and the card, send nothing")
+    add_publish_options(publish)
     publish.set_defaults(run=_publish)
     stats = verbs.add_parser("stats", help="print Table 1's columns per language and split")
     stats.add_argument("data", help="a prepared folder, a hub id, or `sample`")
@@ -101,11 +101,7 @@ def _publish(options: argparse.Namespace) -> None:
         raise InputError(f"{options.folder}: not a prepared folder; make one with `mrs data prepare`.")
     card = (options.folder / "README.md").read_text(encoding="utf-8").replace(HERE, options.repo)
     what = hub.Publication("dataset", options.repo, options.folder, instead={"README.md": card.encode()})
-    if options.dry_run:
-        print(hub.describe(what))
-        return
-    commit = hub.publish(what, f"Publish {options.repo.rpartition('/')[2]}", options.private or None)
-    print(f"published {options.repo} at {commit}")
+    publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
 
 
 def _progress(chunks: Chunks) -> Iterator[Chunk]:

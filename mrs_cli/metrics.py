@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
+from mrs_cli.publishing import add_publish_options, publish_or_print
 from mrs_core.errors import InputError
 from mrs_metrics.spaces import metric_names, metric_title, space_files
 
@@ -19,10 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     publish = verbs.add_parser("publish", help='publish them, for `evaluate.load("ORG/NAME")`')
     publish.add_argument("organization", metavar="ORG", help="the hub's organisation or user that will hold the Spaces")
     publish.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(metric_names())} (default: all)")
-    publish.add_argument(
-        "--private", action="store_true", help="make new Spaces private; existing ones stay as they are"
-    )
-    publish.add_argument("--dry-run", action="store_true", help="print the files and the cards; send nothing")
+    add_publish_options(publish)
     publish.set_defaults(run=_publish)
     return parser
 
@@ -45,7 +41,7 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _publish(options: argparse.Namespace) -> None:
-    from mrs_core.hub import Publication, describe, publish, require_repo_id
+    from mrs_core.hub import Publication, require_repo_id
 
     names = list(dict.fromkeys(options.names)) or metric_names()
     if unknown := [name for name in names if name not in metric_names()]:
@@ -54,12 +50,5 @@ def _publish(options: argparse.Namespace) -> None:
         require_repo_id(f"{options.organization}/{name}")
     for name in names:
         repo_id = f"{options.organization}/{name}"
-        with tempfile.TemporaryDirectory(prefix="mrs-space-") as folder:
-            for file, content in space_files(name, options.organization).items():
-                (Path(folder) / file).write_bytes(content)
-            space = Publication("space", repo_id, Path(folder), space_sdk="gradio")
-            if options.dry_run:
-                print(describe(space))
-                continue
-            revision = publish(space, f"Publish {name} by mrs metrics publish", private=options.private or None)
-        print(f'published {repo_id} at {revision[:12]}: evaluate.load("{repo_id}")')
+        space = Publication("space", repo_id, None, instead=space_files(name, options.organization), space_sdk="gradio")
+        publish_or_print(space, options, f'evaluate.load("{repo_id}")')

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from mrs_cli.publishing import add_publish_options, publish_or_print
 from mrs_core.errors import InputError
 
 
@@ -23,8 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="the folder that a training run wrote")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
-    publish.add_argument("--private", action="store_true", help="create the repository as a private one")
-    publish.add_argument("--dry-run", action="store_true", help="print the files and the card, send nothing")
+    add_publish_options(publish)
     publish.set_defaults(run=_publish)
     return parser
 
@@ -67,11 +67,7 @@ def _publish(options: argparse.Namespace) -> None:
     hub.require_repo_id(options.repo)
     card = _checked_card(options.folder, options.repo)
     what = publication(options.folder, options.repo, card)
-    if options.dry_run:
-        print(hub.describe(what))
-        return
-    commit = hub.publish(what, f"Publish {options.repo.rpartition('/')[2]}", options.private or None)
-    print(f"published {options.repo} at {commit}")
+    publish_or_print(what, options, f"mrs suggest --model {options.repo}")
 
 
 def _checked_card(folder: Path, repo_id: str | None) -> str:

@@ -32,7 +32,7 @@ class Publication:
     Attributes:
         kind: model, dataset or space.
         repo_id: `ORG/NAME`.
-        folder: what the repository shall hold.
+        folder: what the repository shall hold; None where `instead` has everything.
         left_out: patterns of names directly in the folder (files or folders) that stay at home.
         instead: contents that take the place of files of the folder, or join them, by their path.
         space_sdk: of a Space.
@@ -40,14 +40,15 @@ class Publication:
 
     kind: str
     repo_id: str
-    folder: Path
+    folder: Path | None
     left_out: tuple[str, ...] = ()
     instead: Mapping[str, bytes] = field(default_factory=dict)
     space_sdk: str | None = None
 
     def files(self) -> dict[str, Path | bytes]:
         """Path in the repository -> the file or its contents, sorted; hidden files and folders are left out."""
-        found = {path.relative_to(self.folder): path for path in self.folder.rglob("*") if path.is_file()}
+        paths = [path for path in self.folder.rglob("*") if path.is_file()] if self.folder else []
+        found = {path.relative_to(self.folder): path for path in paths if self.folder}
         kept: dict[str, Path | bytes] = {name.as_posix(): path for name, path in found.items() if not self._stays(name)}
         return dict(sorted({**kept, **self.instead}.items()))
 
@@ -140,7 +141,7 @@ def require_token(repo_id: str, token: str | None = None) -> None:
     """
     from huggingface_hub import HfApi
 
-    _asked(Publication("model", repo_id, Path()), lambda: HfApi(token=token).whoami())
+    _asked(Publication("model", repo_id, None), lambda: HfApi(token=token).whoami())
 
 
 def require_repo_id(repo_id: str) -> None:
@@ -164,7 +165,7 @@ def download(repo_id: str, revision: str | None = None, patterns: Iterable[str] 
     from huggingface_hub import snapshot_download
 
     require_repo_id(repo_id)
-    publication = Publication("model", repo_id, Path())
+    publication = Publication("model", repo_id, None)
     return Path(
         _asked(
             publication,

@@ -1,0 +1,42 @@
+"""What the documentation shows is what the project makes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("shown", "made"),
+    [
+        ("docs/dataset_card.md", "mrs_datasets/sample/README.md"),
+        ("docs/model_card.md", "mrs_models/embedded/sample-retriever/README.md"),
+    ],
+)
+def test_the_cards_in_the_docs_are_those_that_ship(repository: Path, shown: str, made: str) -> None:
+    assert (repository / shown).read_bytes() == (repository / made).read_bytes(), f"copy {made} to {shown}"
+
+
+def test_every_link_to_a_file_leads_somewhere(repository: Path) -> None:
+    pages = [repository / name for name in ("README.md", "CONTRIBUTING.md")] + list((repository / "docs").glob("*.md"))
+    broken = [
+        f"{page.name}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists() and not page.name.endswith("_card.md")
+    ]
+    assert broken == []
+
+
+def test_the_readme_names_commands_that_exist(repository: Path) -> None:
+    from mrs_cli.main import VERBS
+
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:^\$ |`)mrs ([a-z]+)\b", text, re.MULTILINE))
+    assert named
+    assert named <= set(VERBS)
+    targets = set(re.findall(r"^\$ make ([a-z-]+)", text, re.MULTILINE))
+    makefile = (repository / "Makefile").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
