@@ -175,6 +175,16 @@ def download(repo_id: str, revision: str | None = None, patterns: Iterable[str] 
     )
 
 
+def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | None:
+    """The commit that a revision of a repository stands for now; None where the hub does not tell."""
+    from huggingface_hub import HfApi
+
+    try:
+        return HfApi().repo_info(repo_id, repo_type=kind, revision=revision).sha
+    except (OSError, ValueError, *_network_errors()):  # the client's own errors are OSErrors or ValueErrors
+        return None
+
+
 def _head(api: HfApi, publication: Publication) -> str:
     return str(_asked(publication, lambda: api.repo_info(publication.repo_id, repo_type=publication.kind).sha))
 

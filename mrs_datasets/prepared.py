@@ -62,10 +62,7 @@ class PreparedData:
     def identity(self, languages: Iterable[str]) -> dict[str, Any]:
         """What `run.json` says of the data: id, revision or the hash of the contents used."""
         if self.folder is None:
-            from huggingface_hub import HfApi
-
-            sha = HfApi().dataset_info(self.name, revision=self.revision).sha
-            return {"id": self.name, "title": self.name.rpartition("/")[2], "revision": sha}
+            return {"id": self.name, "title": self.name.rpartition("/")[2], "revision": self.revision or "unknown"}
         configs = [config for code in languages for config in (code, responses_config(code))]
         files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
         report = self.folder / "report.json"
@@ -100,7 +97,10 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
             raise InputError(f"{data}: not a prepared folder (no data/ in it); make one with `mrs data prepare`.")
         return PreparedData(path.resolve().name, path, None)
     if data.count("/") == 1 and not data.startswith((".", "/")) and not path.exists():
-        return PreparedData(data, None, revision)
+        from mrs_core.hub import commit_of
+
+        # All configs from one commit; without a hub, what is in the cache may still do.
+        return PreparedData(data, None, commit_of("dataset", data, revision) or revision)
     raise InputError(f"{data}: no such folder; pass a prepared folder, a hub id such as ORG/mrs, or `sample`.")
 
 

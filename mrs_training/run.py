@@ -41,21 +41,27 @@ class RunFolder:
     """
 
     def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
-        self.folder = folder
-        if overwrite and not resume:
-            # Nothing may stay that could be taken for the new run's: an old index holds vectors of the old model.
-            own = (RECORD, "README.md", "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, "checkpoint-*")
-            for path in [path for pattern in own for path in folder.glob(pattern)]:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.folder, self._overwrite, self._resume = folder, overwrite, bool(resume)
+        if self._overwrite and not resume:
+            return
         if (folder / RECORD).exists() and not resume:
             raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
-        if resume:
-            (folder / RECORD).unlink(missing_ok=True)  # until this run ends, it is no finished one
-        elif any(folder.glob("checkpoint-*")):
+        if not resume and any(folder.glob("checkpoint-*")):
             raise InputError(
                 f"--output_dir {folder}: holds checkpoints of a run that was cut off; pass "
                 "--resume_from_checkpoint last to go on, or --overwrite to start again."
             )
+
+    def begin(self) -> None:
+        """Make the folder ready for the run, now that its input is known to be good.
+
+        Nothing may stay that could be taken for the new run's: an old index holds vectors of the old model.
+        """
+        stale = [RECORD]  # until this run ends, it is no finished one
+        if self._overwrite and not self._resume:
+            stale += ["README.md", "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, "checkpoint-*"]
+        for path in [path for pattern in stale for path in self.folder.glob(pattern)]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     @staticmethod
     def predictions_name(languages: Sequence[str], language: str | None = None) -> str:

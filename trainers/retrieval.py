@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
@@ -118,8 +118,7 @@ def make_parser() -> HfArgumentParser:
 
 def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> None:
     """Train, keep the best checkpoint, compare with the baselines on test, and write the folder of the run."""
-    with training.main_process_first(local=False):
-        run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
+    run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
     options = resolved(options)
@@ -138,8 +137,11 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     languages = chosen_languages(source, options.language)
     with training.main_process_first(local=False):  # one rank fills the cache, the others read it
         parts = [load_language(source, code, limits, training.seed) for code in languages]
+    data = {**source.identity(languages), "rows": rows_used(parts)}
     model = make_model(options, training, parts)
     trainer = make_trainer(model, options, training, parts)
+    with training.main_process_first(local=False):
+        run.begin()
     trainer.train(resume_from_checkpoint=checkpoint)
     if training.load_best_model_at_end:
         assert_best_weights(model, trainer.state.best_model_checkpoint)
@@ -152,18 +154,16 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
         trainer="retrieval",
         options=(options, training),
         seed=training.seed,
-        data={**source.identity(languages), "rows": rows_used(parts)},
+        data=data,
         state=trainer.state,
         figures=figures,
         seconds=time.time() - started,
     )
     run.finish(model, indexes, record, parts, suggestions, trainer.state.log_history)
     print_results(figures)
-    if repo_id:
-        what = publication(run.folder, repo_id, retrieval_card(record, repo_id))
-        commit = hub.publish(what, "Train a retriever", training.hub_private_repo, training.hub_token)
-        print(f"published {repo_id} at {commit}")
     print(f"wrote {run.folder}: model, response_index/, run.json, curves.png, {run.predictions_name(languages)}")
+    if repo_id:
+        _publish(run.folder, repo_id, record, training)
 
 
 def _publishing(training: RetrievalTrainingArguments) -> str | None:
@@ -177,6 +177,17 @@ def _publishing(training: RetrievalTrainingArguments) -> str | None:
     if training.process_index == 0:
         hub.require_token(training.hub_model_id, training.hub_token)
     return training.hub_model_id
+
+
+def _publish(folder: Path, repo_id: str, record: dict[str, Any], training: RetrievalTrainingArguments) -> None:
+    what = publication(folder, repo_id, retrieval_card(record, repo_id))
+    try:
+        commit = hub.publish(what, "Train a retriever", training.hub_private_repo, training.hub_token)
+    except InputError as error:
+        raise InputError(
+            f"{error} The run is whole: `mrs models publish {folder} --repo {repo_id}` publishes it."
+        ) from None
+    print(f"published {repo_id} at {commit[:12]}")
 
 
 def resolved(options: RetrievalArguments) -> RetrievalArguments:

@@ -51,6 +51,8 @@ def unpacked(archive: Path, beside: Path) -> Iterator[Path]:
     Raises:
         InputError: no tar archive, damaged, a member that the filter refuses, or too little disk.
     """
+    if not hasattr(tarfile, "data_filter"):
+        raise InputError(f"{archive}: this Python cannot unpack safely; use 3.10.12, 3.11.4 or a later release.")
     target = beside / "unpacked"
     try:
         with tarfile.open(archive, "r:*") as tar:

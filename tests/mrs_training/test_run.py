@@ -32,7 +32,7 @@ def test_a_fresh_folder_is_fine(tmp_path: Path) -> None:
     RunFolder(tmp_path / "new", False, None)
     (tmp_path / "note.txt").write_text("mine")
     RunFolder(tmp_path, False, None)
-    RunFolder(tmp_path, True, None)
+    RunFolder(tmp_path, True, None).begin()
     assert (tmp_path / "note.txt").read_text() == "mine"
 
 
@@ -42,7 +42,7 @@ def test_a_finished_run_is_not_replaced_unasked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
         RunFolder(tmp_path, False, None)
     assert (tmp_path / "run.json").exists()
-    RunFolder(tmp_path, True, None)
+    RunFolder(tmp_path, True, None).begin()
     assert not (tmp_path / "run.json").exists()
     assert not list(tmp_path.glob("checkpoint-*"))
 
@@ -62,7 +62,7 @@ def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_th
     (tmp_path / "response_index" / "en").mkdir(parents=True)
     (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
     (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
-    RunFolder(tmp_path, True, None)
+    RunFolder(tmp_path, True, None).begin()
     assert not (tmp_path / "response_index").exists()
     assert not (tmp_path / "predictions.en.tsv").exists()
 

@@ -1,0 +1,114 @@
+"""Answering: `mrs_models.suggester.Suggester` against the same model through sentence-transformers.
+
+Workload: the retriever that ships in the package, English messages of its data's test split, one at a time, three
+replies each. First answer: a fresh process from its start to its first answer, the best of three. Warm: 200 messages in
+one process, the best of three rounds, a message. The rival loads the same folder with SentenceTransformer, encodes with
+`encode_query` and searches with `semantic_search`; the replies must be equal.
+
+Run: python benchmarks/bench_suggest.py
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import torch
+
+from mrs_core.baselines import read_baselines
+from mrs_datasets.prepared import open_prepared
+from mrs_models.response_index import ResponseIndex
+from mrs_models.suggester import Suggester
+
+RESULT = Path(__file__).parent / "results" / "bench_suggest.json"
+FOLDER = read_baselines()["sample-retriever"].folder
+OURS = """
+import sys
+from mrs_models.suggester import Suggester
+print([s.reply for s in Suggester.load(sys.argv[1]).suggest([sys.argv[2]], "en")[0]])
+"""
+RIVAL = """
+import json, sys
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import dot_score, semantic_search
+folder = sys.argv[1] + "/response_index/en/"
+replies = json.load(open(folder + "replies.json", encoding="utf-8"))["replies"]
+vectors = load_file(folder + "vectors.safetensors")["vectors"].float()
+message = SentenceTransformer(sys.argv[1], device="cpu").encode_query([sys.argv[2]], convert_to_tensor=True)
+print([replies[hit["corpus_id"]] for hit in semantic_search(message, vectors, top_k=3, score_function=dot_score)[0]])
+"""
+
+
+def first_answer(source: str, message: str) -> tuple[float, str]:
+    """Seconds of a fresh process, and what it prints."""
+    times, printed = [], ""
+    for _ in range(3):
+        start = time.perf_counter()
+        command = [sys.executable, "-c", source, str(FOLDER), message]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        times.append(time.perf_counter() - start)
+    return min(times), printed
+
+
+def warm(call: Callable[[str], list[str]], messages: list[str]) -> float:
+    """Seconds a message."""
+    rounds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for message in messages:
+            call(message)
+        rounds.append((time.perf_counter() - start) / len(messages))
+    return min(rounds)
+
+
+def main() -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.util import dot_score, semantic_search
+
+    messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))[:200]
+    suggester = Suggester.load(FOLDER)
+    index = ResponseIndex.load(FOLDER / "response_index" / "en")
+    model = SentenceTransformer(str(FOLDER), device="cpu")
+
+    def ours(message: str) -> list[str]:
+        return [suggestion.reply for suggestion in suggester.suggest([message], "en")[0]]
+
+    def rival(message: str) -> list[str]:
+        vector = model.encode_query([message], convert_to_tensor=True, show_progress_bar=False)
+        hits = semantic_search(vector, index.vectors, top_k=3, score_function=dot_score)[0]
+        return [index.replies[hit["corpus_id"]] for hit in hits]
+
+    assert [ours(message) for message in messages] == [rival(message) for message in messages], "the answers differ"
+    (start_ours, answer), (start_rival, other) = first_answer(OURS, messages[0]), first_answer(RIVAL, messages[0])
+    assert answer == other, "the first answers differ"
+    figures = {
+        "first answer": {"ours": start_ours, "rival": start_rival},
+        "warm, one message": {"ours": warm(ours, messages), "rival": warm(rival, messages)},
+    }
+    for name, seconds in figures.items():
+        ratio = seconds["rival"] / seconds["ours"]
+        print(
+            f"{name}: ours {1000 * seconds['ours']:.2f} ms, sentence-transformers {1000 * seconds['rival']:.2f} ms, ",
+            end="",
+        )
+        print(f"ratio {ratio:.2f}")
+    result = {
+        "name": "bench_suggest",
+        "workload": (__doc__ or "").split("\n\n")[1],
+        "messages": len(messages),
+        **{n: {"seconds": s, "ratio": round(s["rival"] / s["ours"], 2)} for n, s in figures.items()},
+        "threads": torch.get_num_threads(),
+        "versions": {name: metadata.version(name) for name in ("torch", "sentence-transformers", "transformers")},
+    }
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
