@@ -181,8 +181,10 @@ def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | Non
 
     try:
         return HfApi().repo_info(repo_id, repo_type=kind, revision=revision).sha
-    except (OSError, ValueError, *_network_errors()):  # the client's own errors are OSErrors or ValueErrors
-        return None
+    except Exception as error:
+        if isinstance(error, (OSError, ValueError, *_network_errors())):  # the client's own are OSErrors or ValueErrors
+            return None
+        raise
 
 
 def _head(api: HfApi, publication: Publication) -> str:
