@@ -14,6 +14,7 @@ from mrs_datasets.readers.pairs import read_pair_folder
 from mrs_datasets.readers.sample import BOOKS, read_phrase_books
 from mrs_datasets.report import Report
 from mrs_datasets.responses import MAX_RESPONSES
+from mrs_datasets.schema import MRS
 from mrs_datasets.writer import write_prepared
 
 SAMPLE_SOURCE = "sample"
@@ -50,18 +51,18 @@ def prepare_mrs(
     with whole_folder(out, overwrite) as partial:
         if source == SAMPLE_SOURCE and not path.exists():
             report = Report("sample", {"split": "80/10/10 by message", **counted})
-            return write_prepared(partial, progress(read_phrase_books(BOOKS, report)), report, "MRS sample", source)
+            return write_prepared(partial, progress(read_phrase_books(BOOKS, report)), report, MRS, source)
         if path.is_file():
             with unpacked(path, partial) as folder:
                 root = find_official_root(folder)
                 if root is None:
                     raise InputError(f"{source}: the archive has no train/, valid/ or test/ folder.")
                 report = Report("official")
-                return write_prepared(partial, progress(read_official(root, report)), report, "MRS", source)
+                return write_prepared(partial, progress(read_official(root, report)), report, MRS, source)
         root = find_official_root(path)
         if root is not None:
             report = Report("official")
-            return write_prepared(partial, progress(read_official(root, report)), report, "MRS", source)
+            return write_prepared(partial, progress(read_official(root, report)), report, MRS, source)
         report = Report("pairs", {"split": "80/10/10 by message", **counted})
         chunks = read_pair_folder(path, report, min_reply_count, max_responses)
-        return write_prepared(partial, progress(chunks), report, "Message-reply pairs", source)
+        return write_prepared(partial, progress(chunks), report, MRS, source)

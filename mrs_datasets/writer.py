@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.files import file_sha256
-from mrs_datasets.card import render_card
+from mrs_datasets.card import dataset_card
+from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.readers import Chunks
 from mrs_datasets.report import Report
-from mrs_datasets.schema import config_order, config_schema, config_splits
 
 SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the hub's advised 500 MB
 ROW_GROUP_ROWS = 100_000
@@ -70,8 +70,12 @@ class _SplitWriter:
         return self._open
 
 
-def write_prepared(folder: Path, chunks: Chunks, report: Report, name: str, source: str) -> dict[str, Any]:
+def write_prepared(folder: Path, chunks: Chunks, report: Report, record: DatasetRecord, source: str) -> dict[str, Any]:
     """Write every chunk below `folder`, then `report.json` and the card; return the report.
+
+    Args:
+        record: the catalogue's record of the data set; its configs come in its order.
+        source: what the person named, for errors.
 
     Raises:
         InputError: a config ended up without one of its splits, or nothing came at all.
@@ -80,14 +84,15 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, name: str, sour
     for config, split, table in chunks:
         key = (config, split)
         if key not in writers:
-            writers[key] = _SplitWriter(folder / "data" / config, split, config_schema(config))
+            writers[key] = _SplitWriter(folder / "data" / config, split, record.schema(config))
         writers[key].write(table)
-    configs = sorted({config for config, _ in writers}, key=config_order)
+    written = {config for config, _ in writers}
+    configs = [config for config, _, _ in record.configs() if config in written]
     if not configs:
         raise InputError(f"{source}: the source holds no data.")
     layout: dict[str, dict[str, dict[str, Any]]] = {}
     for config in configs:
-        for split in config_splits(config):
+        for split in record.kind_of(config).splits:
             if (config, split) not in writers:
                 raise InputError(f"{source}: the {split} split of {config} is missing.")
             if not writers[config, split].rows:  # the library `datasets` cannot load one
@@ -95,9 +100,10 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, name: str, sour
                     f"{source}: the {split} split of {config} has no usable row; add rows or leave it out."
                 )
             layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
-    result = {"name": name, "version": __version__, **report.as_dict(), "configs": layout}
+    title = record.variants[report.reader].title
+    result = {"data_set": record.name, "name": title, "version": __version__, **report.as_dict(), "configs": layout}
     (folder / "report.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(render_card(result), encoding="utf-8")
+    (folder / "README.md").write_text(dataset_card(record, result), encoding="utf-8")
     return result
 
 

@@ -78,9 +78,7 @@ def wanted(folder: Path) -> Files:
 
 
 @pytest.fixture(scope="module")
-def publish(
-    _hub_server: LoopbackHub, folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Publish]:
+def publish(_hub_server: LoopbackHub, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publish]:
     """A function that publishes the folder: (exit code or traceback, output, errors). The token is in neither."""
     base = tmp_path_factory.mktemp("publisher")
     with (base / "stderr").open("wb") as errors:

@@ -20,7 +20,7 @@ from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers import Chunk
 from mrs_datasets.report import Report
-from mrs_datasets.schema import PAIR_SCHEMA
+from mrs_datasets.schema import MRS, PAIR_SCHEMA
 from mrs_datasets.statistics import split_statistics
 from mrs_datasets.writer import write_prepared
 
@@ -117,7 +117,7 @@ def test_an_empty_split_is_refused_or_loads(write_tree, tmp_path, files, limits)
 def test_an_empty_chunk_does_not_spoil_a_split(tmp_path: Path, rows, sizes: tuple[int, ...]) -> None:
     from datasets import load_dataset
 
-    write_prepared(tmp_path, pair_chunks(*sizes), Report("pairs"), "name", "src")
+    write_prepared(tmp_path, pair_chunks(*sizes), Report("pairs"), MRS, "src")
     assert rows(tmp_path, "mt-en", "train") == [(f"m{i}", f"m{i}") for i in range(3)]
     assert load_dataset(str(tmp_path), "mt-en", split="train")["message"][:] == ["m0", "m1", "m2"]
 
@@ -186,7 +186,7 @@ def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monke
     from datasets import load_dataset
 
     monkeypatch.setattr(writer_module, "SHARD_ROWS", 4)
-    report = write_prepared(tmp_path, pair_chunks(*sizes), Report("pairs"), "name", "src")
+    report = write_prepared(tmp_path, pair_chunks(*sizes), Report("pairs"), MRS, "src")
     files = sorted((tmp_path / "data" / "mt-en").iterdir())
     assert [path.name for path in files] == [f"train-{i:05d}-of-{len(shards):05d}.parquet" for i in range(len(shards))]
     assert [pq.read_metadata(path).num_rows for path in files] == shards
@@ -200,9 +200,9 @@ def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monke
 
 def test_nothing_at_all_or_a_config_without_a_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="src: the source holds no data"):
-        write_prepared(tmp_path / "a", iter(()), Report("pairs"), "name", "src")
+        write_prepared(tmp_path / "a", iter(()), Report("pairs"), MRS, "src")
     with pytest.raises(InputError, match="src: the validation split of en is missing"):
-        write_prepared(tmp_path / "b", pair_chunks(3, config="en"), Report("pairs"), "name", "src")
+        write_prepared(tmp_path / "b", pair_chunks(3, config="en"), Report("pairs"), MRS, "src")
 
 
 def test_open_prepared_gives_what_the_folder_has(prepared: Path) -> None:

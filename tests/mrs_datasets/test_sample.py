@@ -13,12 +13,12 @@ import pytest
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_core.text import normalise_reply
-from mrs_datasets.card import render_card
+from mrs_datasets.card import dataset_card
 from mrs_datasets.phrase_books import read_phrase_book
 from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.readers.sample import SAMPLE, read_phrase_books
 from mrs_datasets.report import Report
-from mrs_datasets.schema import PAIR_SCHEMA, RESPONSE_SCHEMA, SPLITS
+from mrs_datasets.schema import MRS, PAIR_SCHEMA, RESPONSE_SCHEMA, SPLITS
 
 GOOD = """# Greetings
 
@@ -149,7 +149,7 @@ def test_the_phrase_books_give_the_sample_that_ships(tmp_path: Path, monkeypatch
 
 def test_the_sample_that_ships_agrees_with_its_report_and_card() -> None:
     report = json.loads((SAMPLE / "report.json").read_text(encoding="utf-8"))
-    assert (SAMPLE / "README.md").read_text(encoding="utf-8") == render_card(report), "run `make sample`"
+    assert (SAMPLE / "README.md").read_text(encoding="utf-8") == dataset_card(MRS, report), "run `make sample`"
     listed = {
         file["path"]: file["bytes"] for c in report["configs"].values() for s in c.values() for file in s["files"]
     }
