@@ -12,7 +12,7 @@ OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,test,bench,spaces]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,test,bench,spaces,analysis]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample

@@ -1,4 +1,4 @@
-"""`mrs data`: prepare a data set, print its statistics, publish it."""
+"""`mrs data`: list the catalogue, prepare a data set, print its statistics, publish it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mrs_cli.metric_errors import metric_errors
 from mrs_cli.publishing import add_publish_options, publish_or_print
@@ -19,31 +19,38 @@ from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_datasets.schema import RESPONSES_SUFFIX
 
+if TYPE_CHECKING:
+    from mrs_datasets.prepared import PreparedData
+
+DATA_SETS = ("mrs", "xcopa")
+
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs data", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
+    listing = verbs.add_parser("list", help="print the catalogue")
+    listing.set_defaults(run=_list)
     prepare = verbs.add_parser("prepare", help="write a prepared folder: card, Parquet, report")
-    prepare.add_argument("name", choices=["mrs"], help="the data set")
+    prepare.add_argument("name", choices=DATA_SETS, help="the data set")
     prepare.add_argument(
         "--source",
         required=True,
-        help="the official archive (mrs.tgz) or its folder, a folder of LANG.tsv files, or `sample`",
+        action="append",
+        help="mrs: the official archive (mrs.tgz) or its folder, a folder of LANG.tsv files, or `sample`; "
+        "xcopa: its repository folder, and COPA's (the option may come twice)",
     )
     prepare.add_argument("--out", required=True, type=Path, help="the folder to write")
     prepare.add_argument("--overwrite", action="store_true", help="replace --out where it exists")
     prepare.add_argument(
         "--min-reply-count",
         type=int,
-        default=1,
-        help="leave rarer replies out of counted response sets (default 1: folders are small; "
+        help="mrs: leave rarer replies out of counted response sets (default 1: folders are small; "
         f"the paper takes {PAPER_MIN_REPLY_COUNT} for Reddit, section 2.1)",
     )
     prepare.add_argument(
         "--max-responses",
         type=int,
-        default=MAX_RESPONSES,
-        help=f"largest counted response set (default {MAX_RESPONSES}, section 2.1)",
+        help=f"mrs: largest counted response set (default {MAX_RESPONSES}, section 2.1)",
     )
     prepare.set_defaults(run=_prepare)
     publish = verbs.add_parser("publish", help="publish a prepared folder on the hub, in one commit")
@@ -51,9 +58,9 @@ def make_parser() -> argparse.ArgumentParser:
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
-    stats = verbs.add_parser("stats", help="print Table 1's columns per language and split")
+    stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
     stats.add_argument("data", help="a prepared folder, a hub id, or `sample`")
-    stats.add_argument("--language", nargs="+", default=None, help="only these languages")
+    stats.add_argument("--language", nargs="+", default=None, help="only these languages (xcopa: configs)")
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=_stats)
     return parser
@@ -65,32 +72,56 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _prepare(options: argparse.Namespace) -> None:
-    from mrs_datasets.prepare import prepare_mrs
+def _list(options: argparse.Namespace) -> None:
+    from mrs_datasets.catalogue import read_record
 
-    for option in ("min_reply_count", "max_responses"):
-        if getattr(options, option) < 1:
-            raise InputError(f"--{option.replace('_', '-')}: expected 1 or more, found {getattr(options, option)}.")
-    report = prepare_mrs(
-        options.source,
-        options.out,
-        min_reply_count=options.min_reply_count,
-        max_responses=options.max_responses,
-        overwrite=options.overwrite,
-        progress=_progress,
-    )
+    for name in DATA_SETS:
+        record = read_record(name)
+        print(f"{name}  ({record.homepage}; {record.paper})")
+        for kind in record.kinds.values():
+            codes = " ".join(kind.languages or record.languages)
+            print(f"  {kind.config.replace('{language}', 'LANG')}: {kind.about}")
+            print(f"    splits {', '.join(kind.splits)}; columns {', '.join(kind.columns)}; {codes}")
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    from mrs_datasets.prepare import prepare_mrs, prepare_xcopa
+
+    counted = {
+        name: getattr(options, name)
+        for name in ("min_reply_count", "max_responses")
+        if getattr(options, name) is not None
+    }
+    for option, value in counted.items():
+        if value < 1 or options.name != "mrs":
+            problem = f"expected 1 or more, found {value}" if options.name == "mrs" else "is for mrs alone"
+            raise InputError(f"--{option.replace('_', '-')}: {problem}.")
+    shared: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
+    if options.name == "mrs":
+        if len(options.source) > 1:
+            raise InputError("--source: mrs takes one source.")
+        report = prepare_mrs(options.source[0], options.out, **counted, **shared)
+    else:
+        report = prepare_xcopa(options.source, options.out, **shared)
+    _print_report(report)
+    print(f"wrote {options.out} ({report['name']})")
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    """Rows per config; a response set on the line of its language."""
     configs: dict[str, Any] = report["configs"]
-    for code in LANGUAGES:
-        if code in configs:
-            pairs = ", ".join(f"{split} {facts['rows']:,}" for split, facts in configs[code].items())
-            responses = configs.get(code + RESPONSES_SUFFIX, {}).get("train", {}).get("rows", 0)
-            print(f"{code}  {pairs}; responses {responses:,}")
+    for config, splits in configs.items():
+        language = config.removesuffix(RESPONSES_SUFFIX)
+        if config != language and language in configs:
+            continue
+        rows = ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())
+        responses = configs.get(config + RESPONSES_SUFFIX, {}).get("train")
+        print(f"{config}  {rows}" + (f"; responses {responses['rows']:,}" if responses else ""))
     for part, reasons in report["dropped"].items():
         for reason, count in reasons.items():
             print(f"{part}: {count:,} rows dropped ({reason})")
     for note in report["notes"]:
         print(f"note: {note}")
-    print(f"wrote {options.out} ({report['name']})")
 
 
 def _publish(options: argparse.Namespace) -> None:
@@ -121,9 +152,12 @@ def _stats(options: argparse.Namespace) -> None:
     from mrs_datasets.statistics import split_statistics
     from mrs_metrics.tokenize import get_tokenizer
 
+    data = open_prepared(options.data)
+    if data.data_set() == "xcopa":
+        _xcopa_stats(data, options)
+        return
     for code in options.language or []:
         require_language(code, "--language")
-    data = open_prepared(options.data)
     counted = split_statistics(data, get_tokenizer, options.language)
     with metric_errors(options.data):
         rows = list(tqdm(counted, desc="counting", unit=" splits", disable=not sys.stderr.isatty()))
@@ -145,3 +179,30 @@ def _stats(options: argparse.Namespace) -> None:
         dict.fromkeys(f"{get_tokenizer(row.language).name} {get_tokenizer(row.language).version}" for row in rows)
     )
     Console(width=100 if not sys.stdout.isatty() else None).print(table)
+
+
+def _xcopa_stats(data: PreparedData, options: argparse.Namespace) -> None:
+    from mrs_datasets.xcopa_statistics import agreement, split_statistics
+
+    rows = list(split_statistics(data, options.language))
+    kappas = agreement(data)
+    if options.json:
+        print(json.dumps({"splits": [asdict(row) for row in rows], "kappa": kappas}, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Config", "Split", "Examples", "Label choice1", "Agreement", "Premise", "Choices")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for row in rows:
+        agreed = f"{row.agreement:.1f}" if row.agreement is not None else ""
+        lengths = ["/".join(str(n) for n in quantiles) for quantiles in (row.premise_lengths, row.choice_lengths)]
+        table.add_row(row.config, row.split, f"{row.examples:,}", f"{row.first_choice:.1f} %", agreed, *lengths)
+    table.caption = (
+        "Agreement: % of labels that a translator gave as the majority did (Table 3). Premise, choices: characters, "
+        "quartiles."
+    )
+    Console(width=100 if not sys.stdout.isatty() else None).print(table)
+    for split, kappa in kappas.items():
+        print(f"Fleiss' kappa of the translators, {split}: {kappa:.3f}")

@@ -9,12 +9,14 @@ from mrs_core.errors import InputError
 
 @dataclass(frozen=True)
 class Language:
-    """One language: `code` is BCP-47 (here always the ISO 639-1 code), `family` as Table 1 names it."""
+    """One language: `code` is BCP-47 (here always the ISO 639-1 code), `family` as the data set's paper names it,
+    `area` its macro-area."""
 
     code: str
     name: str
     family: str
     script: str
+    area: str = "Eurasia"
 
 
 LANGUAGES: dict[str, Language] = {

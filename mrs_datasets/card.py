@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from mrs_core.cards import markdown_table, render_card
-from mrs_core.languages import LANGUAGES
-from mrs_datasets.catalogue import DatasetRecord
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord
 
 HERE = "PATH"  # where the folder lies; publishing puts the repository there
 
@@ -28,7 +27,9 @@ def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
         "here": HERE,
         "config": next(iter(configs)),
         "configs_table": _configs_table(record, configs),
-        "kinds": "\n".join(f"- `{kind.config.replace('{language}', 'LANG')}`: {kind.about}" for kind in _kinds(record)),
+        "kinds": "\n".join(
+            f"- `{kind.config.replace(LANGUAGE, 'LANG')}`: {kind.about}" for kind in record.kinds.values()
+        ),
         "columns_table": "\n".join(
             ["| column | type | meaning |", "| --- | --- | --- |"]
             + [f"| `{name}` | {column.dtype} | {column.meaning} |" for name, column in record.columns.items()]
@@ -67,7 +68,7 @@ def _info_entry(record: DatasetRecord, config: str, splits: dict[str, Any]) -> d
     columns = record.kind_of(config).columns
     return {
         "config_name": config,
-        "features": [{"name": name, "dtype": record.columns[name].dtype} for name in columns],
+        "features": [record.columns[name].feature(name) for name in columns],
         "splits": [
             {"name": split, "num_bytes": facts["bytes"], "num_examples": facts["rows"]}
             for split, facts in splits.items()
@@ -77,20 +78,22 @@ def _info_entry(record: DatasetRecord, config: str, splits: dict[str, Any]) -> d
     }
 
 
-def _kinds(record: DatasetRecord) -> list[Any]:
-    return list(record.kinds.values())
-
-
 def _configs_table(record: DatasetRecord, configs: dict[str, Any]) -> str:
     """Rows per language: one column for every kind and split."""
-    parts = [(kind, split) for kind in record.kinds.values() for split in kind.splits]
-    names = {id(kind): name for name, kind in record.kinds.items()}
-    header = [split if len(kind.splits) > 1 else names[id(kind)] for kind, split in parts]
+    parts = [(name, kind, split) for name, kind in record.kinds.items() for split in kind.splits]
+    first = next(iter(record.kinds))
+    header = [
+        split if name == first else name if len(kind.splits) == 1 else f"{name}, {split}" for name, kind, split in parts
+    ]
     rows = []
     for code in record.languages:
-        own = [kind.config.replace("{language}", code) for kind, _ in parts]
-        counts = [configs.get(config, {}).get(split) for config, (_, split) in zip(own, parts, strict=True)]
+        counts = [
+            configs.get(kind.config.replace(LANGUAGE, code), {}).get(split)
+            if code in (kind.languages or record.languages)
+            else None
+            for _, kind, split in parts
+        ]
         if any(counts):
             cells = [f"{facts['rows']:,}" if facts else "-" for facts in counts]
-            rows.append([f"{LANGUAGES[code].name} (`{code}`)", *cells])
+            rows.append([f"{record.languages[code].name} (`{code}`)", *cells])
     return markdown_table(["rows", *header], rows)

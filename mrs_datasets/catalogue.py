@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,28 +12,48 @@ import pyarrow as pa
 import yaml
 
 from mrs_core.errors import InputError
-from mrs_core.languages import require_language
+from mrs_core.languages import Language, require_language
 
-DTYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}
+DTYPES = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "class_label": pa.int64(),
+}
 LANGUAGE = "{language}"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its type by the name that `datasets` uses, and what it holds."""
+    """A column: its type by the name that `datasets` uses, what it holds, and the names of a `class_label`'s values."""
 
     dtype: str
     meaning: str
+    names: tuple[str, ...] = ()
+
+    def feature(self, name: str) -> dict[str, Any]:
+        """The column in the YAML of a card."""
+        if self.dtype == "class_label":
+            return {"name": name, "dtype": {"class_label": {"names": {str(i): n for i, n in enumerate(self.names)}}}}
+        return {"name": name, "dtype": self.dtype}
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Configs of one shape; `config` is their name with `{language}` in it."""
+    """Configs of one shape; `config` is their name with `{language}` in it.
+
+    Attributes:
+        languages: which of the data set's languages have such a config; empty for all.
+        rows: rows of each split in a whole source, where they are known.
+    """
 
     config: str
     splits: tuple[str, ...]
     columns: tuple[str, ...]
     about: str
+    languages: tuple[str, ...] = ()
+    rows: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,7 @@ class DatasetRecord:
     name: str
     homepage: str
     paper: str
-    languages: tuple[str, ...]
+    languages: dict[str, Language]
     task_categories: tuple[str, ...]
     tags: tuple[str, ...]
     citation: str
@@ -64,7 +84,7 @@ class DatasetRecord:
     def configs(self) -> Iterator[tuple[str, str, Kind]]:
         """(config, language, kind) of every config that the data set can have: by kind, then by language."""
         for kind in self.kinds.values():
-            for language in self.languages:
+            for language in kind.languages or self.languages:
                 yield kind.config.replace(LANGUAGE, language), language, kind
 
     def kind_of(self, config: str) -> Kind:
@@ -100,34 +120,45 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         raise InputError(f"{where}: the record is not valid YAML ({str(error).splitlines()[0]}).") from None
     parts = {"kinds": Kind, "columns": Column, "variants": Variant}
     values = _checked(DatasetRecord, content, where)
-    for field, cls in parts.items():
-        if not isinstance(values[field], dict):
-            raise InputError(f"{where}: {field} must map names to fields.")
-        values[field] = {
-            name: cls(**_checked(cls, entry, f"{where}, {field}, {name}")) for name, entry in values[field].items()
+    for part, cls in parts.items():
+        if not isinstance(values[part], dict):
+            raise InputError(f"{where}: {part} must map names to fields.")
+        values[part] = {
+            name: cls(**_checked(cls, entry, f"{where}, {part}, {name}")) for name, entry in values[part].items()
         }
+    if isinstance(values["languages"], dict):
+        values["languages"] = {
+            code: Language(
+                code, **_checked(Language, {"code": code, **entry}, f"{where}, languages, {code}", ("code",))
+            )
+            for code, entry in values["languages"].items()
+        }
+    else:  # codes alone are MRS's languages
+        values["languages"] = {code: require_language(code, where) for code in values["languages"]}
     record = DatasetRecord(**values)
-    for code in record.languages:
-        require_language(code, where)
     for name, column in record.columns.items():
         if column.dtype not in DTYPES:
             raise InputError(
                 f"{where}, columns, {name}: dtype must be one of {', '.join(DTYPES)}, not {column.dtype!r}."
             )
     for name, kind in record.kinds.items():
-        unknown = [column for column in kind.columns if column not in record.columns]
-        if unknown or LANGUAGE not in kind.config:
-            problem = f"column {unknown[0]!r} is not described" if unknown else f"config needs {LANGUAGE}"
-            raise InputError(f"{where}, kinds, {name}: {problem}.")
+        problems = [f"column {column!r} is not described" for column in kind.columns if column not in record.columns]
+        problems += [f"language {code!r} is not described" for code in kind.languages if code not in record.languages]
+        problems += [f"rows of {split!r}, which is no split" for split in kind.rows if split not in kind.splits]
+        problems += [f"config needs {LANGUAGE}"] if LANGUAGE not in kind.config else []
+        if problems:
+            raise InputError(f"{where}, kinds, {name}: {problems[0]}.")
     return record
 
 
-def _checked(cls: type, entry: Any, where: str) -> dict[str, Any]:
-    """The fields of an entry, lists as tuples; every field of the class must be there and no other."""
+def _checked(cls: type, entry: Any, where: str, left_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of an entry, lists as tuples: each field without a default must be there, and no unknown one."""
     if not isinstance(entry, dict):
         raise InputError(f"{where}: expected a mapping of fields.")
     known = {field.name for field in fields(cls)}
-    for field in sorted(set(entry) ^ known):
-        problem = "unknown field" if field in entry else "missing field"
-        raise InputError(f"{where}: {problem} {field!r}; the fields are {', '.join(sorted(known))}.")
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+    for name in sorted((set(entry) - known) | (needed - set(entry))):
+        problem = "unknown field" if name in entry else "missing field"
+        raise InputError(f"{where}: {problem} {name!r}; the fields are {', '.join(sorted(known - set(left_out)))}.")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    return {name: value for name, value in values.items() if name not in left_out}

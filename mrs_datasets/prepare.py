@@ -1,4 +1,4 @@
-"""From a source to a prepared folder, whichever of the three layouts the source has."""
+"""From a source to a prepared folder, whichever of its layouts the source has."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.official import find_official_root, read_official, unpacked
 from mrs_datasets.readers.pairs import read_pair_folder
 from mrs_datasets.readers.sample import BOOKS, read_phrase_books
+from mrs_datasets.readers.xcopa import XCOPA, read_xcopa
 from mrs_datasets.report import Report
 from mrs_datasets.responses import MAX_RESPONSES
 from mrs_datasets.schema import MRS
 from mrs_datasets.writer import write_prepared
 
 SAMPLE_SOURCE = "sample"
+Progress = Callable[[Chunks], Chunks]
+
+
+def as_it_is(chunks: Chunks) -> Chunks:
+    """No progress to show."""
+    return chunks
 
 
 def prepare_mrs(
@@ -27,7 +34,7 @@ def prepare_mrs(
     min_reply_count: int = 1,
     max_responses: int = MAX_RESPONSES,
     overwrite: bool = False,
-    progress: Callable[[Chunks], Chunks] = lambda chunks: chunks,
+    progress: Progress = as_it_is,
 ) -> dict[str, Any]:
     """Write the prepared folder `out` and return its report.
 
@@ -40,13 +47,8 @@ def prepare_mrs(
         InputError: the source is missing or broken, or `out` exists; nothing is left behind.
     """
     path = Path(source)
-    if source != SAMPLE_SOURCE and not path.exists():
-        raise InputError(
-            f"{source}: no such file or folder; pass the official archive, a folder of LANG.tsv files, or `sample`."
-        )
-    real = path.resolve()
-    if path.exists() and (real == out.resolve() or out.resolve() in real.parents):
-        raise InputError(f"--out {out}: holds the source {source}; choose another folder.")
+    if source != SAMPLE_SOURCE or path.exists():
+        _require_source(path, out, "pass the official archive, a folder of LANG.tsv files, or `sample`")
     counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
     with whole_folder(out, overwrite) as partial:
         if source == SAMPLE_SOURCE and not path.exists():
@@ -66,3 +68,30 @@ def prepare_mrs(
         report = Report("pairs", {"split": "80/10/10 by message", **counted})
         chunks = read_pair_folder(path, report, min_reply_count, max_responses)
         return write_prepared(partial, progress(chunks), report, MRS, source)
+
+
+def prepare_xcopa(
+    sources: list[str], out: Path, *, overwrite: bool = False, progress: Progress = as_it_is
+) -> dict[str, Any]:
+    """Write the prepared folder of XCOPA and English COPA, as far as the sources have them; return its report.
+
+    Args:
+        sources: folders of XCOPA's repository and of COPA.
+
+    Raises:
+        InputError: a source is missing or broken, or `out` exists; nothing is left behind.
+    """
+    for source in sources:
+        _require_source(Path(source), out, "pass XCOPA's repository folder, and COPA's for the config `en`")
+    report = Report("xcopa", partial=True)
+    with whole_folder(out, overwrite) as partial:
+        chunks = read_xcopa([Path(source) for source in sources], report)
+        return write_prepared(partial, progress(chunks), report, XCOPA, " ".join(sources))
+
+
+def _require_source(path: Path, out: Path, what: str) -> None:
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder; {what}.")
+    real = path.resolve()
+    if real == out.resolve() or out.resolve() in real.parents:
+        raise InputError(f"--out {out}: holds the source {path}; choose another folder.")

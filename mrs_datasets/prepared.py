@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.languages import LANGUAGES
+from mrs_datasets.catalogue import read_record
 from mrs_datasets.prepare import SAMPLE_SOURCE
 from mrs_datasets.readers.sample import SAMPLE
 from mrs_datasets.schema import responses_config
@@ -42,6 +43,23 @@ class PreparedData:
             have = sorted(path.name for path in (self.folder / "data").iterdir())
             raise InputError(f"{self.folder}: no {split} split of {config!r}; the folder has {' '.join(have)}.")
         return _read_parquet(files)
+
+    def data_set(self) -> str:
+        """The catalogue's name of the data set; `mrs` where the source does not tell."""
+        report = self.folder / "report.json" if self.folder else None
+        if report is None or not report.is_file():
+            return "mrs"
+        return str(json.loads(report.read_text(encoding="utf-8")).get("data_set", "mrs"))
+
+    def configs(self) -> list[str]:
+        """The configs of a folder, in the order of the catalogue."""
+        have = {path.name for path in (self.folder / "data").iterdir()} if self.folder else set()
+        return [config for config, _, _ in read_record(self.data_set()).configs() if config in have]
+
+    def splits(self, config: str) -> list[str]:
+        """The splits of a folder's config, in the order of the catalogue."""
+        kind = read_record(self.data_set()).kind_of(config)
+        return [split for split in kind.splits if self.folder and self._files(config, split)]
 
     def languages(self) -> list[str]:
         """The languages with pairs, in the order of Table 1."""

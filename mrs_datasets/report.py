@@ -15,6 +15,7 @@ class Report:
     settings: dict[str, Any] = field(default_factory=dict)
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    partial: bool = False  # configs may lack splits that the source does not have
 
     def drop(self, part: str, reason: str, rows: int = 1) -> None:
         """Count `rows` of `part` (config/split) as dropped for `reason`."""

@@ -93,6 +93,8 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
     layout: dict[str, dict[str, dict[str, Any]]] = {}
     for config in configs:
         for split in record.kind_of(config).splits:
+            if (config, split) not in writers and report.partial:
+                continue
             if (config, split) not in writers:
                 raise InputError(f"{source}: the {split} split of {config} is missing.")
             if not writers[config, split].rows:  # the library `datasets` cannot load one

@@ -197,6 +197,14 @@ def test_a_push_that_fails_after_training_says_how_to_go_on(walk: Walk) -> None:
     assert (folder / "run" / "README.md").read_bytes() == local
 
 
+def test_a_folder_without_a_run_is_not_published(walk: Walk) -> None:
+    (walk.folder / "empty").mkdir()
+    done = walk.run(*MRS, "models", "publish", "empty", "--repo", "org/m", code=2)
+    assert done.stderr.startswith("mrs models: empty: no run.json")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert walk.hub.log == []
+
+
 def test_what_cannot_be_pushed_is_refused_before_training(walk: Walk) -> None:
     """An unpublishable run is no reason to throw the earlier one away either."""
     run = walk.folder / "run"

@@ -122,7 +122,7 @@ def test_a_baseline_that_does_not_ship_is_downloaded_at_its_revision(
     assert resolve_model("one") == tmp_path / "org-one-v1"
 
 
-@pytest.mark.parametrize("name", ["nonsense", "a/b/c", "./run/x", "/no/such", "~/m", "../m", "./m", "/m", ""])
+@pytest.mark.parametrize("name", ["nonsense", "a/b/c", "./run/x", "/no/such", "~/m", "../m", "./m", "/m"])
 def test_what_is_no_model(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "download", lambda *_: pytest.fail("asked the hub"))
@@ -185,6 +185,7 @@ def test_it_answers_without_being_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.integration
 def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -> None:
     """Every line of Python in the card, with the model's place for PATH."""
     card = (folder / "README.md").read_text(encoding="utf-8")

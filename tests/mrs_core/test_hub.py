@@ -204,7 +204,6 @@ def test_publishing_is_refused_in_one_sentence(client: Mrs, hub: LoopbackHub, da
     refused(client(*publish, "taken/mrs"), "taken/mrs", "403", "check its rights")
     (tmp_path / "empty").mkdir()
     refused(client("data", "publish", "empty", "--repo", "org/mrs"), "empty: not a prepared folder")
-    refused(client("models", "publish", "empty", "--repo", "org/m"), "empty: no run.json")
     assert hub.repositories == {}
 
 
@@ -212,9 +211,9 @@ def test_a_card_that_a_person_broke_is_refused(client: Mrs, hub: LoopbackHub, da
     """Its YAML is the person's to mend; nothing of the old revision changes."""
     folder = tmp_path / "edited"
     (folder / "data").mkdir(parents=True)
-    (folder / "report.json").write_text((data / "report.json").read_text())
+    (folder / "report.json").write_text((data / "report.json").read_text(encoding="utf-8"), encoding="utf-8")
     refused(client("data", "publish", folder, "--repo", "org/mrs"), "README.md")
-    (folder / "README.md").write_text("---\nlanguage: [Spanish!]\n---\n# Mine\n")
+    (folder / "README.md").write_text("---\nlanguage: [Spanish!]\n---\n# Mine\n", encoding="utf-8")
     refused(client("data", "publish", folder, "--repo", "org/mrs"), "org/mrs", "README.md")
     assert [commit.title for commit in hub.repo("dataset", "org/mrs").commits()] == ["initial commit"]
 

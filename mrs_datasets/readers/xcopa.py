@@ -1,0 +1,156 @@
+"""XCOPA's repository folder, and English COPA as SuperGLUE's JSON lines or as its original XML.
+
+    data/LANG/{val,test}.LANG.jsonl        data-gmt/LANG/{val,test}.LANG.jsonl    (translate-test)
+    {train,val,test}.jsonl                 copa-dev.xml, copa-test.xml
+
+A leading folder is tolerated. What a source does not have is left out and noted.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mrs_core.errors import InputError
+from mrs_datasets.catalogue import read_record
+from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.lines import read_lines
+from mrs_datasets.report import Report
+
+XCOPA = read_record("xcopa")
+FOLDERS = {"data": "{}", "data-gmt": "translation-{}"}
+SPLITS = {"train": "train", "val": "validation", "test": "test"}
+COPA_CONFIG = "en"
+COPA_TRAIN_ITEMS = 400  # items 1 to 400 of copa-dev.xml are SuperGLUE's train, 401 to 500 its validation
+TYPES = {"premise": str, "choice1": str, "choice2": str, "question": str, "label": int, "idx": int}
+QUESTIONS = ("cause", "effect")
+Row = dict[str, Any]
+
+
+def read_xcopa(sources: list[Path], report: Report) -> Chunks:
+    """Read every source; each may hold XCOPA, COPA or both.
+
+    Raises:
+        InputError: a source with none of the layouts, a config that two sources have, or a broken row.
+    """
+    found: dict[tuple[str, str], Path] = {}
+    for source in sources:
+        files = dict(_files(source))
+        if not files:
+            raise InputError(
+                f"{source}: neither XCOPA's folder (data/LANG/val.LANG.jsonl) nor COPA's (val.jsonl, or copa-dev.xml) "
+                "was found."
+            )
+        for key, path in files.items():
+            if key in found:
+                raise InputError(f"{path}: the {key[1]} split of {key[0]} is in {found[key]} already; name one source.")
+            found[key] = path
+    for (config, split), path in found.items():
+        rows = _xml_rows(path, split) if path.suffix == ".xml" else _json_rows(path)
+        yield config, split, _table(path, config, split, rows, report)
+    _note_missing({config for config, _ in found}, report)
+
+
+def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
+    """((config, split), file) of everything that a source has, in the order of the catalogue."""
+    roots = [source, *sorted(path for path in source.iterdir() if path.is_dir())] if source.is_dir() else []
+    for root in roots:
+        for folder, pattern in FOLDERS.items():
+            for code in XCOPA.languages:
+                for name, split in SPLITS.items():
+                    path = root / folder / code / f"{name}.{code}.jsonl"
+                    if path.is_file():
+                        yield (pattern.format(code), split), path
+        for name, split in SPLITS.items():
+            if (root / f"{name}.jsonl").is_file():
+                yield (COPA_CONFIG, split), root / f"{name}.jsonl"
+        for name, splits in (("copa-dev.xml", ("train", "validation")), ("copa-test.xml", ("test",))):
+            if (root / name).is_file():
+                yield from (((COPA_CONFIG, split), root / name) for split in splits)
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    for number, line in read_lines(path):
+        where = f"{path}, line {number}"
+        if not line.strip():
+            raise InputError(f"{where}: an empty line; expected one JSON object a line.")
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")
+        yield where, row
+
+
+def _xml_rows(path: Path, split: str) -> Iterator[tuple[str, Row]]:
+    try:
+        items = ElementTree.parse(path).getroot().findall("item")
+    except ElementTree.ParseError as error:
+        raise InputError(f"{path}: not valid XML ({error}); fetch the file again.") from None
+    for item in items:
+        where = f"{path}, item {item.get('id')}"
+        try:
+            number, answer = int(item.get("id", "")), int(item.get("most-plausible-alternative", ""))
+        except ValueError:
+            raise InputError(
+                f"{where}: expected the attributes id and most-plausible-alternative as numbers."
+            ) from None
+        train = number <= COPA_TRAIN_ITEMS
+        if path.stem == "copa-dev" and train != (split == "train"):
+            continue
+        first = 1 if split == "train" else COPA_TRAIN_ITEMS + 1 if split == "validation" else 501
+        texts = {name: item.findtext(tag, "") for name, tag in (("premise", "p"), ("choice1", "a1"), ("choice2", "a2"))}
+        yield where, {**texts, "question": item.get("asks-for"), "label": answer - 1, "idx": number - first}
+
+
+def _table(path: Path, config: str, split: str, rows: Iterator[tuple[str, Row]], report: Report) -> pa.Table:
+    checked: list[Row] = []
+    lines: dict[int, str] = {}
+    for where, row in rows:
+        value = _checked(where, row)
+        if value["idx"] in lines:
+            raise InputError(f"{where}: idx {value['idx']} stands in {lines[value['idx']]} already.")
+        lines[value["idx"]] = where
+        checked.append(value)
+    if not checked:
+        raise InputError(f"{path}: the file holds no example.")
+    expected = XCOPA.kind_of(config).rows.get(split)
+    if expected is not None and len(checked) != expected:
+        report.notes.append(f"{config}: the {split} split has {len(checked)} rows, a whole source has {expected}.")
+    return pa.Table.from_pylist(checked, XCOPA.schema(config))
+
+
+def _checked(where: str, row: Row) -> Row:
+    """A row with every column in its type; `changed` is false where the source does not tell (COPA)."""
+    for name, kind in TYPES.items():
+        value = row.get(name)
+        wrong = not isinstance(value, kind) or isinstance(value, bool)
+        if wrong or (isinstance(value, str) and not value.strip()):
+            found = "nothing" if name not in row else repr(value)[:60]
+            raise InputError(f"{where}: expected {name!r} to be {_NAMES[kind]}, found {found}.")
+    if row["question"] not in QUESTIONS:
+        raise InputError(f"{where}: expected 'question' to be cause or effect, found {row['question']!r}.")
+    if row["label"] not in (0, 1):
+        raise InputError(f"{where}: expected 'label' to be 0 or 1, found {row['label']}.")
+    changed = row.get("changed", False)
+    if not isinstance(changed, bool):
+        raise InputError(f"{where}: expected 'changed' to be true or false, found {changed!r}.")
+    return {**{name: row[name] for name in TYPES}, "changed": changed}
+
+
+_NAMES = {str: "a text", int: "a whole number"}
+
+
+def _note_missing(found: set[str], report: Report) -> None:
+    """One note per kind that names the configs a whole source would have."""
+    for name, kind in XCOPA.kinds.items():
+        configs = [config for config, _, own in XCOPA.configs() if own is kind]
+        missing = [config for config in configs if config not in found]
+        if missing:
+            report.notes.append(f"not in the source ({name}): {' '.join(missing)}.")

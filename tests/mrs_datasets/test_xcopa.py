@@ -1,0 +1,138 @@
+"""XCOPA and English COPA: read, checked, described, loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mrs_core.errors import InputError
+from mrs_datasets.prepare import prepare_xcopa
+from mrs_datasets.prepared import open_prepared
+from mrs_datasets.xcopa_statistics import agreement, split_statistics
+
+ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
+CODES = ["et", "ht", "id", "it", "qu", "sw", "ta", "th", "tr", "vi", "zh"]
+TABLE_3 = {  # Ponti et al. 2020, Table 3: % of labels that agree with the majority
+    "validation": (97, 97, 99, 98, 98, 99, 100, 99, 97, 97, 96),
+    "test": (98.2, 96.4, 100, 97, 94.8, 99, 98.6, 98.2, 96.4, 98.4, 96.6),
+}
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def repository(folder: Path, text: str, code: str = "et") -> Path:
+    for name in ("val", "test"):
+        path = folder / "data" / code / f"{name}.{code}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels")
+    report = prepare_xcopa([str(shared_data / "xcopa"), str(shared_data / "copa")], tmp_path / "xcopa")
+    data = open_prepared(str(tmp_path / "xcopa"))
+    assert len(data.configs()) == 11 + 10 + 1
+    found = {(row.config, row.split): row.agreement for row in split_statistics(data) if row.agreement is not None}
+    expected = {
+        (code, split): value for split, values in TABLE_3.items() for code, value in zip(CODES, values, strict=True)
+    }
+    assert found == pytest.approx(expected)
+    assert agreement(data) == pytest.approx({"validation": 0.921, "test": 0.911}, abs=5e-4)
+    labels = {tuple(data.load(code, "test")["label"]) for code in data.configs() if code != "en"}
+    assert len(labels) == 1, "test labels are equal across languages"
+    source = [
+        json.loads(line) for line in (shared_data / "xcopa/data/qu/test.qu.jsonl").read_text("utf-8").splitlines()
+    ]
+    assert data.load("qu", "test").to_list() == source
+    assert report["notes"] == ["en: the train split has 368 rows, a whole source has 400."]
+
+
+def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path) -> None:
+    from datasets import load_dataset
+
+    repository(tmp_path / "source", lines(ROW, {**ROW, "idx": 1, "label": 0, "changed": True}))
+    prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    rows = load_dataset(str(tmp_path / "out"), "et", split="test")
+    assert rows.features["label"].names == ["choice1", "choice2"]
+    assert rows.to_list() == [ROW, {**ROW, "idx": 1, "label": 0, "changed": True}]
+    assert next(iter(load_dataset(str(tmp_path / "out"), "et", split="test", streaming=True)))["label"] == 1
+    front = yaml.safe_load((tmp_path / "out" / "README.md").read_text(encoding="utf-8").split("---")[1])
+    assert front["license"] == "cc-by-4.0"
+    assert front["language"] == ["et"]
+
+
+def test_a_partial_source_is_noted_and_only_what_it_has_is_written(tmp_path: Path) -> None:
+    repository(tmp_path / "source" / "xcopa-master", lines(ROW))
+    report = prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    assert list(report["configs"]) == ["et"]
+    assert "not in the source (original): ht id it qu sw ta th tr vi zh." in report["notes"]
+    assert "et: the test split has 1 rows, a whole source has 500." in report["notes"]
+
+
+def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> None:
+    glue = tmp_path / "glue"
+    glue.mkdir()
+    row = {name: value for name, value in ROW.items() if name != "changed"}
+    for name in ("train", "val"):
+        (glue / f"{name}.jsonl").write_text(lines(row))
+    prepare_xcopa([str(glue)], tmp_path / "a")
+    assert open_prepared(str(tmp_path / "a")).load("en", "train").to_list() == [ROW]
+
+    xml = tmp_path / "xml"
+    xml.mkdir()
+    item = '<item id="{}" asks-for="cause" most-plausible-alternative="2"><p>P.</p><a1>A.</a1><a2>B.</a2></item>'
+    (xml / "copa-dev.xml").write_text(f"<copa-corpus>{item.format(1)}{item.format(401)}</copa-corpus>")
+    (xml / "copa-test.xml").write_text(f"<copa-corpus>{item.format(501)}</copa-corpus>")
+    prepare_xcopa([str(xml)], tmp_path / "b")
+    data = open_prepared(str(tmp_path / "b"))
+    assert data.splits("en") == ["train", "validation", "test"]
+    assert all(data.load("en", split).to_list() == [ROW] for split in data.splits("en"))
+    with pytest.raises(InputError, match=r"split of en is in .* already"):
+        prepare_xcopa([str(glue), str(xml)], tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (lines(ROW)[:-20], r"line 1: not a JSON object .*cut off"),
+        (lines(ROW, {**ROW, "label": 2, "idx": 1}), r"line 2: expected 'label' to be 0 or 1, found 2"),
+        (lines({**ROW, "label": "1"}), r"line 1: expected 'label' to be a whole number, found '1'"),
+        (lines({**ROW, "label": True}), r"line 1: expected 'label'"),
+        (lines({name: value for name, value in ROW.items() if name != "idx"}), r"expected 'idx' .* found nothing"),
+        (lines(ROW, ROW), r"line 2: idx 0 stands in .*line 1 already"),
+        (lines({**ROW, "premise": " "}), r"expected 'premise' to be a text"),
+        (lines({**ROW, "question": "why"}), r"cause or effect, found 'why'"),
+        (lines({**ROW, "changed": "no"}), r"'changed' to be true or false"),
+        (lines(ROW) + "\n" + lines(ROW), r"line 2: an empty line"),
+        ("[1]\n", r"expected a JSON object, found list"),
+        ("", r"the file holds no example"),
+    ],
+)
+def test_damage_is_refused_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:
+    repository(tmp_path / "source", text)
+    with pytest.raises(InputError, match=sentence) as caught:
+        prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    assert "val.et.jsonl" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    repository(tmp_path / "source", "\ufeff" + lines(ROW).replace("\n", "\r\n"))
+    prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    assert open_prepared(str(tmp_path / "out")).load("et", "test").to_list() == [ROW]
+
+
+def test_a_folder_without_any_layout_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    with pytest.raises(InputError, match="neither XCOPA's folder"):
+        prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    with pytest.raises(InputError, match="no such file or folder"):
+        prepare_xcopa([str(tmp_path / "nothing")], tmp_path / "out")
