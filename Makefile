@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 DEMO := build/demo
 # Nothing here needs a hub: what is not local is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
+# What accelerate would assume anyway; said, it does not print a notice about it.
+ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
 .PHONY: demo test test-faults quality bench sample baseline clean
 
@@ -18,7 +20,7 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
 	$(BIN)/mrs data prepare mrs --source sample --out $(DEMO)/mrs --overwrite
 	$(BIN)/mrs data stats $(DEMO)/mrs
-	$(OFFLINE) $(BIN)/accelerate launch trainers/retrieval.py --data $(DEMO)/mrs \
+	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(DEMO)/mrs \
 		--output_dir $(DEMO)/retriever --overwrite true
 	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --lang es
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang es "¿Quedamos mañana?"

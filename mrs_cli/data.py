@@ -22,7 +22,8 @@ from mrs_datasets.schema import RESPONSES_SUFFIX
 if TYPE_CHECKING:
     from mrs_datasets.prepared import PreparedData
 
-DATA_SETS = ("mrs", "xcopa")
+DATA_SETS = ("mrs", "xcopa", "staple")
+NOT_FREE = ("staple",)  # handed out on request, non-commercial: a copy is published only by who may
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -34,10 +35,10 @@ def make_parser() -> argparse.ArgumentParser:
     prepare.add_argument("name", choices=DATA_SETS, help="the data set")
     prepare.add_argument(
         "--source",
-        required=True,
+        default=[],
         action="append",
         help="mrs: the official archive (mrs.tgz) or its folder, a folder of LANG.tsv files, or `sample`; "
-        "xcopa: its repository folder, and COPA's (the option may come twice)",
+        "xcopa: its repository folder, and COPA's (the option may come twice); staple: the folder of the task's files",
     )
     prepare.add_argument("--out", required=True, type=Path, help="the folder to write")
     prepare.add_argument("--overwrite", action="store_true", help="replace --out where it exists")
@@ -56,11 +57,16 @@ def make_parser() -> argparse.ArgumentParser:
     publish = verbs.add_parser("publish", help="publish a prepared folder on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="a prepared folder")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
+    publish.add_argument(
+        "--i-have-the-right-to-publish",
+        action="store_true",
+        help=f"needed for {', '.join(NOT_FREE)}, whose licence does not let everybody pass it on",
+    )
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
     stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
     stats.add_argument("data", help="a prepared folder, a hub id, or `sample`")
-    stats.add_argument("--language", nargs="+", default=None, help="only these languages (xcopa: configs)")
+    stats.add_argument("--language", nargs="+", default=None, help="only these languages (xcopa, staple: configs)")
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=_stats)
     return parser
@@ -85,7 +91,7 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> None:
-    from mrs_datasets.prepare import prepare_mrs, prepare_xcopa
+    from mrs_datasets.prepare import prepare_mrs, prepare_staple, prepare_xcopa
 
     counted = {
         name: getattr(options, name)
@@ -97,12 +103,15 @@ def _prepare(options: argparse.Namespace) -> None:
             problem = f"expected 1 or more, found {value}" if options.name == "mrs" else "is for mrs alone"
             raise InputError(f"--{option.replace('_', '-')}: {problem}.")
     shared: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
+    if not options.source and options.name != "staple":  # which says itself where to ask for it
+        raise InputError(f"--source: {options.name} needs one; `mrs data prepare --help` names the kinds.")
     if options.name == "mrs":
         if len(options.source) > 1:
             raise InputError("--source: mrs takes one source.")
         report = prepare_mrs(options.source[0], options.out, **counted, **shared)
     else:
-        report = prepare_xcopa(options.source, options.out, **shared)
+        prepare_named = prepare_xcopa if options.name == "xcopa" else prepare_staple
+        report = prepare_named(options.source, options.out, **shared)
     _print_report(report)
     print(f"wrote {options.out} ({report['name']})")
 
@@ -128,11 +137,24 @@ def _publish(options: argparse.Namespace) -> None:
     from mrs_core import hub
 
     hub.require_repo_id(options.repo)
-    if not (options.folder / "report.json").is_file():
-        raise InputError(f"{options.folder}: not a prepared folder; make one with `mrs data prepare`.")
-    card = (options.folder / "README.md").read_text(encoding="utf-8").replace(HERE, options.repo)
+    for name in ("report.json", "README.md"):
+        if not (options.folder / name).is_file():
+            raise InputError(f"{options.folder}: not a prepared folder (no {name}); make one with `mrs data prepare`.")
+    _require_right(options)
+    card = (options.folder / "README.md").read_text(encoding="utf-8").replace(f'"{HERE}"', f'"{options.repo}"')
     what = hub.Publication("dataset", options.repo, options.folder, instead={"README.md": card.encode()})
     publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
+
+
+def _require_right(options: argparse.Namespace) -> None:
+    from mrs_datasets.prepared import PreparedData
+
+    name = PreparedData(str(options.folder), options.folder, None).data_set()
+    if name in NOT_FREE and not options.i_have_the_right_to_publish:
+        raise InputError(
+            f"{options.folder}: {name} is non-commercial (CC BY-NC 4.0) and handed out on request; pass "
+            "--i-have-the-right-to-publish if you may publish a copy."
+        )
 
 
 def _progress(chunks: Chunks) -> Iterator[Chunk]:
@@ -155,6 +177,9 @@ def _stats(options: argparse.Namespace) -> None:
     data = open_prepared(options.data)
     if data.data_set() == "xcopa":
         _xcopa_stats(data, options)
+        return
+    if data.data_set() == "staple":
+        _staple_stats(data, options)
         return
     for code in options.language or []:
         require_language(code, "--language")
@@ -206,3 +231,34 @@ def _xcopa_stats(data: PreparedData, options: argparse.Namespace) -> None:
     Console(width=100 if not sys.stdout.isatty() else None).print(table)
     for split, kappa in kappas.items():
         print(f"Fleiss' kappa of the translators, {split}: {kappa:.3f}")
+
+
+def _staple_stats(data: PreparedData, options: argparse.Namespace) -> None:
+    from mrs_datasets.staple_statistics import split_statistics
+    from mrs_metrics.weighted_f1 import TABLE_7_KS, oracle_curve, weighted_f1_signature
+
+    rows = list(split_statistics(data, options.language))
+    # blind splits have no gold to score against
+    oracles = [oracle_curve(data.load(row.config, row.split)) if row.translations else {} for row in rows]
+    if options.json:
+        splits = [{**asdict(row), "oracle": oracle} for row, oracle in zip(rows, oracles, strict=True)]
+        print(json.dumps({"splits": splits, "signature": weighted_f1_signature()}, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Language", "Code", "Split", "Prompts", "Trans.", "Ratio", "Quartiles", "Refs.")
+    for k in TABLE_7_KS:
+        table.add_column(f"k = {k}")
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for row, oracle in zip(rows, oracles, strict=True):
+        sizes = [f"{row.prompts:,}", f"{row.translations:,}", f"{row.ratio:.1f}"]
+        spread = "/".join(str(n) for n in row.quartiles)
+        scores = [f"{oracle[k]:.3f}" if k in oracle else "" for k in TABLE_7_KS]
+        table.add_row(row.language, row.config, row.split, *sizes, spread, f"{row.references:,}", *scores)
+    table.caption = (
+        "Prompts, accepted translations, their ratio: Table 2. Quartiles: translations per prompt. k: weighted F1 of an "
+        f"oracle that gives the k likeliest (Table 7); {weighted_f1_signature()}"
+    )
+    Console(width=110 if not sys.stdout.isatty() else None).print(table)

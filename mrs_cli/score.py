@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_cli.metric_errors import metric_errors
+from mrs_core.errors import InputError
 from mrs_core.languages import require_language
 from mrs_core.predictions import SUGGESTIONS, read_predictions
 
@@ -30,6 +31,8 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     require_language(options.lang, "--lang")
+    if options.nbest < 1:
+        raise InputError(f"--nbest {options.nbest}: expected 1 or more.")
     figures = score_file(options.file, options.lang, options.nbest)
     if options.json:
         print(json.dumps(figures, indent=2, ensure_ascii=False))

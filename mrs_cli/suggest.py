@@ -37,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     if bool(options.message) == options.interactive:
         raise InputError("pass either messages to answer or --interactive.")
+    if any(not message.strip() for message in options.message):
+        raise InputError("a message is empty; there is nothing to answer.")
     if options.count < 1:
         raise InputError(f"--count {options.count}: expected a number from 1.")
     from mrs_models.suggester import Suggester
@@ -46,9 +48,9 @@ def main(argv: Sequence[str]) -> int:
     print(f"model: {options.model}", file=sys.stderr)
     messages = _typed_messages() if options.interactive else iter(options.message)
     for message in (os.fsencode(message).decode("utf-8", "replace") for message in messages):
-        if not message.strip():
+        if not message.strip() and not options.json:
             continue
-        suggestions = suggester.suggest([message], options.lang, options.count)[0]
+        suggestions = suggester.suggest([message], options.lang, options.count)[0] if message.strip() else []
         if options.json:
             found = [{"reply": s.reply, "score": round(s.score, 6)} for s in suggestions]
             line = {"message": message, "lang": options.lang, "model": str(options.model), "suggestions": found}

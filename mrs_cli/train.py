@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import subprocess
 from collections.abc import Sequence
 
@@ -29,7 +30,16 @@ def main(argv: Sequence[str]) -> int:
     from accelerate.commands.launch import launch_command, launch_command_parser
 
     try:
-        launch_command(launch_command_parser().parse_args(["--module", module, *rest]))
+        launch_command(launch_command_parser().parse_args([*_one_device(), "--module", module, *rest]))
     except subprocess.CalledProcessError as error:
         return error.returncode
     return 0
+
+
+def _one_device() -> list[str]:
+    """Without an `accelerate config`, what accelerate would assume anyway, said so that it need not."""
+    from accelerate.commands.config.config_args import default_config_file
+
+    if os.path.isfile(default_config_file):
+        return []
+    return ["--num_processes", "1", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]

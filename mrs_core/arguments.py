@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
 
@@ -57,6 +58,7 @@ def as_plain(options: Any) -> dict[str, Any]:
         value = getattr(options, field.name)
         if field.name == "token" or field.name.endswith("_token") or field.name.startswith("_"):
             continue
+        value = value.value if isinstance(value, Enum) else value
         plain[field.name] = value if isinstance(value, (str, int, float, bool, type(None), list, dict)) else str(value)
     return plain
 

@@ -90,6 +90,11 @@ def _baseline(name: str, organisation: str, entry: Any, where: str) -> Baseline:
     metrics = entry["metrics"]
     if not isinstance(metrics, dict) or not all(isinstance(value, float) for value in metrics.values()):
         raise InputError(f"{where}: metrics must map names to figures, found {metrics!r}.")
+    for field, kind in (("revision", str), ("data", str), ("embedded", bool)):
+        if field in entry and not isinstance(entry[field], kind):
+            raise InputError(f"{where}: {field} must be a {kind.__name__}, found {entry[field]!r}.")
+    if not isinstance(entry["languages"], list) or not entry["languages"]:
+        raise InputError(f"{where}: languages must be a list of codes, found {entry['languages']!r}.")
     for code in entry["languages"]:
         require_language(code, where)
     return Baseline(**{**entry, "name": name, "repo_id": f"{organisation}/{name}", "languages": (*entry["languages"],)})

@@ -35,6 +35,11 @@ def run_with_sentence(name: str, call: Callable[[], int | None]) -> int:
     except MrsError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if error.filename is None or error.strerror is None:
+            raise
+        print(f"{name}: {error.filename}: {error.strerror}; check the path and its rights.", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print(f"{name}: interrupted.", file=sys.stderr)
         return 130

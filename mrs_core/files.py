@@ -14,8 +14,12 @@ from mrs_core.errors import InputError
 
 
 @contextmanager
-def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
+def whole_folder(target: Path, overwrite: bool = False, marker: str | None = None) -> Iterator[Path]:
     """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.
+
+    Args:
+        overwrite: replace what stands at `target`.
+        marker: a file that every folder of this kind has; anything else is not replaced, whatever was asked for.
 
     On any error, Ctrl-C included, the new folder is removed and `target` is as it was.
 
@@ -27,6 +31,10 @@ def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
     occupied = target.exists() and not (target.is_dir() and not any(target.iterdir()))
     if occupied and not overwrite:
         raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
+    if occupied and marker and not (target / marker).is_file():
+        raise InputError(
+            f"{target} has no {marker}, so it was not made here and is not replaced; choose another folder."
+        )
     made = [folder for folder in target.parents if not folder.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -77,6 +77,7 @@ def publish(publication: Publication, message: str, private: bool | None = None,
             The revision that was there before is whole.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+    from huggingface_hub.errors import HfHubHTTPError
 
     require_repo_id(publication.repo_id)
     files = publication.files()
@@ -90,28 +91,33 @@ def publish(publication: Publication, message: str, private: bool | None = None,
     )
     head = _head(api, publication)
     there = _asked(publication, lambda: api.list_repo_files(name, repo_type=kind, revision=head))
-    stale = sorted(set(there) - set(files) - {".gitattributes"})
+    foreign = set(there) - {".gitattributes", "README.md"}
+    if foreign and not foreign & set(files):
+        raise InputError(
+            f"{name}: holds other files ({min(foreign)!r} among them), which publishing would remove; choose another "
+            "repository, or empty that one."
+        )
+    gone = sorted(set(there) - set(files) - {".gitattributes"})
     operations: list[CommitOperationAdd | CommitOperationDelete] = [
         *(
-            CommitOperationAdd(name, content if isinstance(content, bytes) else str(content))
-            for name, content in files.items()
+            CommitOperationAdd(path, content if isinstance(content, bytes) else str(content))
+            for path, content in files.items()
         ),
-        *(CommitOperationDelete(path) for path in stale),
+        *(CommitOperationDelete(path) for path in gone),
     ]
     for attempt in range(1, TRIES + 1):
         try:
             info = api.create_commit(name, operations, repo_type=kind, commit_message=message, parent_commit=head)
             return str(info.oid)
         except Exception as error:
-            _raise_unless_passing(error, publication, head)
-            landed = _head(api, publication)
-            if landed != head:  # the answer was lost, not the commit, or somebody else was faster
-                if _holds(api, publication, landed, message):
-                    return landed
-                raise InputError(
-                    f"{publication.repo_id}: somebody else published there meanwhile (now at {landed[:12]}); look at "
-                    "that revision, then run the same command again."
-                ) from None
+            stale = isinstance(error, HfHubHTTPError) and error.response.status_code == 412  # by our own, perhaps
+            if not stale:
+                _raise_unless_passing(error, publication)
+            landed = _landed(api, publication, head, message, error)
+            if landed:
+                return landed
+            if stale:
+                raise InputError(_overtaken(publication, head)) from None
             if attempt == TRIES:
                 raise InputError(
                     f"{publication.repo_id}: the push was cut off ({_first_line(error)}); revision {head[:12]} is as "
@@ -187,8 +193,47 @@ def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | Non
         raise
 
 
+def cached_file(kind: str, repo_id: str, name: str, revision: str | None = None) -> Path | None:
+    """One file of a repository, from the cache or the hub; None where there is none."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(repo_id, name, repo_type=kind, revision=revision))
+    except Exception as error:
+        if isinstance(error, (OSError, ValueError, *_network_errors())):
+            return None
+        raise
+
+
 def _head(api: HfApi, publication: Publication) -> str:
     return str(_asked(publication, lambda: api.repo_info(publication.repo_id, repo_type=publication.kind).sha))
+
+
+def _landed(api: HfApi, publication: Publication, head: str, message: str, error: Exception) -> str | None:
+    """The commit of ours that took effect though its answer was lost; None where `head` is the newest still.
+
+    Raises:
+        InputError: somebody else was faster, or the hub does not tell.
+    """
+    try:
+        landed = _head(api, publication)
+        ours = landed != head and _asked(publication, lambda: _holds(api, publication, landed, message))
+    except InputError:
+        raise InputError(
+            f"{publication.repo_id}: the push was cut off ({_first_line(error)}) and the hub does not say whether it "
+            f"took effect; the repository holds either revision {head[:12]} or the new one, whole. Run the same "
+            "command again when the hub answers."
+        ) from None
+    if landed != head and not ours:
+        raise InputError(_overtaken(publication, landed, "now at")) from None
+    return landed if ours else None
+
+
+def _overtaken(publication: Publication, revision: str, where: str = "you started from") -> str:
+    return (
+        f"{publication.repo_id}: somebody else published there meanwhile ({where} {revision[:12]}); look at that "
+        "revision, then run the same command again."
+    )
 
 
 def _holds(api: HfApi, publication: Publication, revision: str, message: str) -> bool:
@@ -208,7 +253,7 @@ def _asked(publication: Publication, call: Callable[[], Result], doing: str = "p
         try:
             return call()
         except Exception as error:
-            _raise_unless_passing(error, publication, None, doing)
+            _raise_unless_passing(error, publication, doing)
             if attempt == TRIES:
                 raise InputError(
                     f"{publication.repo_id}: cannot {doing} ({_first_line(error)}); nothing was changed. "
@@ -218,7 +263,7 @@ def _asked(publication: Publication, call: Callable[[], Result], doing: str = "p
     raise AssertionError("unreachable")
 
 
-def _raise_unless_passing(error: Exception, publication: Publication, head: str | None, doing: str = "publish") -> None:
+def _raise_unless_passing(error: Exception, publication: Publication, doing: str = "publish") -> None:
     """Return for faults that may pass (the network, 5xx, 429); raise a sentence for others, and bugs as they are."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import (
@@ -233,7 +278,7 @@ def _raise_unless_passing(error: Exception, publication: Publication, head: str 
     name = publication.repo_id
     network = _network_errors()
     status = getattr(getattr(error, "response", None), "status_code", 0)
-    if isinstance(error, LocalTokenNotFoundError) or (status == 401 and get_token() is None):
+    if isinstance(error, LocalTokenNotFoundError) or (status == 401 and doing == "publish" and get_token() is None):
         raise InputError(f"{name}: no token to {doing} with; run `hf auth login` or set HF_TOKEN.") from None
     if isinstance(error, (OfflineModeIsEnabled, LocalEntryNotFoundError)):
         raise InputError(f"{name}: cannot {doing}: the hub is out of reach or HF_HUB_OFFLINE is set.") from None
@@ -247,10 +292,9 @@ def _raise_unless_passing(error: Exception, publication: Publication, head: str 
         status = error.response.status_code if error.response is not None else 0
         if status in (401, 403):
             raise InputError(f"{name}: the token may not {doing} there (HTTP {status}); check its rights.") from None
-        if status == 412 or status == 409:
-            at = f" (you started from {head[:12]})" if head else ""
+        if status == 409:
             raise InputError(
-                f"{name}: somebody else published there meanwhile{at}; look at that revision, then run the same "
+                f"{name}: somebody else published there meanwhile; look at the newest revision, then run the same "
                 "command again."
             ) from None
         if status < 500 and status not in (408, 429):
@@ -258,6 +302,8 @@ def _raise_unless_passing(error: Exception, publication: Publication, head: str 
         return
     if isinstance(error, (*network, ConnectionError, TimeoutError)):
         return
+    if isinstance(error, ValueError) and "README.md" in str(error):  # the hub looks at the card's YAML first
+        raise InputError(f"{name}: the hub refuses the YAML of README.md ({_last_line(error)}); correct it.") from None
     if isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (*network, HfHubHTTPError)):
         return
     raise error
@@ -270,6 +316,10 @@ def _network_errors() -> tuple[type[Exception], ...]:
         with contextlib.suppress(ImportError):
             found.append(importlib.import_module(library).HTTPError)
     return tuple(found)
+
+
+def _last_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[-1].strip(" -.")
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from mrs_core.errors import InputError
@@ -38,7 +39,7 @@ def record_installed(folders: Iterable[Path]) -> None:
     new = [Path(folder) for folder in folders]
     for folder in installed_folders():
         if folder not in new:
-            _remove(folder)
+            remove_cached(folder)
     manifest_path().parent.mkdir(parents=True, exist_ok=True)
     write_whole(manifest_path(), json.dumps({"folders": [str(folder) for folder in new]}, indent=2) + "\n")
 
@@ -47,12 +48,14 @@ def uninstall() -> list[Path]:
     """Remove every installed folder, parents that are empty then, and the list; return what was removed."""
     removed = [folder for folder in installed_folders() if folder.exists()]
     for folder in removed:
-        _remove(folder)
+        remove_cached(folder)
     manifest_path().unlink(missing_ok=True)
+    with suppress(OSError):
+        manifest_path().parent.rmdir()
     return removed
 
 
-def _remove(folder: Path) -> None:
+def remove_cached(folder: Path) -> None:
     """Remove a folder, the lock files that the library left for it, and its parents where nothing else is in them."""
     shutil.rmtree(folder, ignore_errors=True)
     parents = list(folder.parents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -21,6 +22,7 @@ DTYPES = {
     "bool": pa.bool_(),
     "class_label": pa.int64(),
 }
+LIST = "list of "  # a list's type says what it holds: `list of string`, `list of {text: string, weight: float64}`
 LANGUAGE = "{language}"
 
 
@@ -36,7 +38,37 @@ class Column:
         """The column in the YAML of a card."""
         if self.dtype == "class_label":
             return {"name": name, "dtype": {"class_label": {"names": {str(i): n for i, n in enumerate(self.names)}}}}
+        if self.dtype.startswith(LIST):
+            held = _held(self.dtype)
+            if isinstance(held, dict):
+                return {"name": name, "list": [{"name": field, "dtype": dtype} for field, dtype in held.items()]}
+            return {"name": name, "list": held}
         return {"name": name, "dtype": self.dtype}
+
+    def arrow(self) -> pa.DataType:
+        """The column's type in Arrow; ValueError for a type that is unknown."""
+        if not self.dtype.startswith(LIST):
+            if self.dtype not in DTYPES:
+                raise ValueError(self.dtype)
+            return DTYPES[self.dtype]
+        held = _held(self.dtype)
+        if isinstance(held, dict):
+            return pa.list_(pa.struct([(field, DTYPES[dtype]) for field, dtype in held.items()]))
+        return pa.list_(DTYPES[held])
+
+
+def _held(dtype: str) -> str | dict[str, str]:
+    """What a list holds: a type, or the fields of its entries and their types; ValueError for anything else."""
+    held = dtype.removeprefix(LIST)
+    plain = set(DTYPES) - {"class_label"}
+    if held in plain:
+        return held
+    entry = re.fullmatch(r"\{(.+)\}", held)
+    fields = [re.fullmatch(r"(\w+): (\w+)", part) for part in entry[1].split(", ")] if entry else []
+    found = {field[1]: field[2] for field in fields if field}
+    if not found or len(found) != len(fields) or not set(found.values()) <= plain:
+        raise ValueError(dtype)
+    return found
 
 
 @dataclass(frozen=True)
@@ -97,7 +129,7 @@ class DatasetRecord:
 
     def schema(self, config: str) -> pa.Schema:
         """The Arrow schema of a config."""
-        return pa.schema([(name, DTYPES[self.columns[name].dtype]) for name in self.kind_of(config).columns])
+        return pa.schema([(name, self.columns[name].arrow()) for name in self.kind_of(config).columns])
 
 
 @cache
@@ -137,10 +169,13 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         values["languages"] = {code: require_language(code, where) for code in values["languages"]}
     record = DatasetRecord(**values)
     for name, column in record.columns.items():
-        if column.dtype not in DTYPES:
+        try:
+            column.arrow()
+        except (ValueError, AttributeError):  # the latter: YAML gave no text
             raise InputError(
-                f"{where}, columns, {name}: dtype must be one of {', '.join(DTYPES)}, not {column.dtype!r}."
-            )
+                f"{where}, columns, {name}: dtype must be one of {', '.join(DTYPES)}, or a list such as "
+                f"`list of string` or `list of {{text: string, weight: float64}}`, not {column.dtype!r}."
+            ) from None
     for name, kind in record.kinds.items():
         problems = [f"column {column!r} is not described" for column in kind.columns if column not in record.columns]
         problems += [f"language {code!r} is not described" for code in kind.languages if code not in record.languages]

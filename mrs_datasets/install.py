@@ -15,33 +15,49 @@ from typing import Any
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
+from datasets.exceptions import DatasetGenerationError
 
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
+from mrs_core.installed import installed_folders, remove_cached
 
 
 def install_dataset(folder: Path, name: str) -> list[Path]:
     """Build the cache of every config of a prepared folder; return the folders that hold them.
 
     Raises:
-        InputError: `folder` is no prepared folder.
+        InputError: `folder` is no prepared folder, or a file of it cannot be read; what was installed before is as it
+            was.
     """
     try:
         configs = json.loads((folder / "report.json").read_text(encoding="utf-8"))["configs"]
-    except (OSError, ValueError, KeyError):
+        files = {
+            config: {split: [folder / file["path"] for file in facts["files"]] for split, facts in splits.items()}
+            for config, splits in configs.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        files = {}
+    if not files:
         raise InputError(
-            f"{folder}: not a prepared folder (no report.json); make one with `mrs data prepare`."
-        ) from None
-    files = {
-        config: {split: [folder / file["path"] for file in facts["files"]] for split, facts in splits.items()}
-        for config, splits in configs.items()
-    }
-    missing = [path for splits in files.values() for paths in splits.values() for path in paths if not path.is_file()]
+            f"{folder}: not a prepared folder (no report.json that lists its files); make one with `mrs data prepare`."
+        )
+    every = [path for splits in files.values() for paths in splits.values() for path in paths]
+    missing = [path for path in every if not path.is_file()]
     if missing:
         raise InputError(f"{missing[0]}: the file is missing, though report.json lists it; prepare the folder again.")
-    every = [path for splits in files.values() for paths in splits.values() for path in paths]
     digest = content_hash(every)
-    return [_build(name, config, splits, digest) for config, splits in files.items()]
+    earlier = installed_folders()
+    built: list[Path] = []
+    try:
+        for config, splits in files.items():
+            built.append(_build(name, config, splits, digest))
+    except (DatasetGenerationError, pa.ArrowException, OSError) as error:
+        for path in built:  # `datasets` takes the newest folder of a config: half of this one would hide the old
+            if path not in earlier:
+                remove_cached(path)
+        problem = str(error.__cause__ or error).splitlines()[0].rstrip(".")
+        raise InputError(f"{folder}: cannot install it ({problem}); prepare the folder again.") from None
+    return built
 
 
 def _build(name: str, config: str, splits: dict[str, list[Path]], digest: str) -> Path:

@@ -12,6 +12,7 @@ from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.official import find_official_root, read_official, unpacked
 from mrs_datasets.readers.pairs import read_pair_folder
 from mrs_datasets.readers.sample import BOOKS, read_phrase_books
+from mrs_datasets.readers.staple import STAPLE, read_staple
 from mrs_datasets.readers.xcopa import XCOPA, read_xcopa
 from mrs_datasets.report import Report
 from mrs_datasets.responses import MAX_RESPONSES
@@ -19,6 +20,7 @@ from mrs_datasets.schema import MRS
 from mrs_datasets.writer import write_prepared
 
 SAMPLE_SOURCE = "sample"
+MARKER = "report.json"  # every prepared folder has one
 Progress = Callable[[Chunks], Chunks]
 
 
@@ -50,19 +52,22 @@ def prepare_mrs(
     if source != SAMPLE_SOURCE or path.exists():
         _require_source(path, out, "pass the official archive, a folder of LANG.tsv files, or `sample`")
     counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
-    with whole_folder(out, overwrite) as partial:
+    own = counted != {"min_reply_count": 1, "max_responses": MAX_RESPONSES}
+    with whole_folder(out, overwrite, MARKER) as partial:
         if source == SAMPLE_SOURCE and not path.exists():
             report = Report("sample", {"split": "80/10/10 by message", **counted})
-            return write_prepared(partial, progress(read_phrase_books(BOOKS, report)), report, MRS, source)
+            return write_prepared(partial, progress(read_phrase_books(BOOKS, report, **counted)), report, MRS, source)
         if path.is_file():
             with unpacked(path, partial) as folder:
                 root = find_official_root(folder)
                 if root is None:
                     raise InputError(f"{source}: the archive has no train/, valid/ or test/ folder.")
+                _refuse_counts(own, source)
                 report = Report("official")
                 return write_prepared(partial, progress(read_official(root, report)), report, MRS, source)
         root = find_official_root(path)
         if root is not None:
+            _refuse_counts(own, source)
             report = Report("official")
             return write_prepared(partial, progress(read_official(root, report)), report, MRS, source)
         report = Report("pairs", {"split": "80/10/10 by message", **counted})
@@ -84,9 +89,40 @@ def prepare_xcopa(
     for source in sources:
         _require_source(Path(source), out, "pass XCOPA's repository folder, and COPA's for the config `en`")
     report = Report("xcopa", partial=True)
-    with whole_folder(out, overwrite) as partial:
+    with whole_folder(out, overwrite, MARKER) as partial:
         chunks = read_xcopa([Path(source) for source in sources], report)
         return write_prepared(partial, progress(chunks), report, XCOPA, " ".join(sources))
+
+
+def prepare_staple(
+    sources: list[str], out: Path, *, overwrite: bool = False, progress: Progress = as_it_is
+) -> dict[str, Any]:
+    """Write the prepared folder of STAPLE, as far as the sources have its tracks; return its report.
+
+    Args:
+        sources: folders that the task handed out. Without one the sentence says where to ask: the data may not be
+            passed on.
+
+    Raises:
+        InputError: there is no source, a source is missing or broken, or `out` exists; nothing is left behind.
+    """
+    if not sources:
+        raise InputError(
+            "staple: the data are CC BY-NC 4.0 and not downloaded from here; ask for them at "
+            "https://doi.org/10.7910/DVN/380JR6 (Dataverse) or https://sharedtask.duolingo.com (Duolingo), unpack "
+            "them, and pass the folder with --source FOLDER."
+        )
+    for source in sources:
+        _require_source(Path(source), out, "pass the unpacked folder of the STAPLE task (with en_pt/ and so on)")
+    report = Report("staple", partial=True)
+    with whole_folder(out, overwrite, MARKER) as partial:
+        chunks = read_staple([Path(source) for source in sources], report)
+        return write_prepared(partial, progress(chunks), report, STAPLE, " ".join(sources))
+
+
+def _refuse_counts(asked: bool, source: str) -> None:
+    if asked:
+        raise InputError(f"{source}: has response sets of its own; leave --min-reply-count and --max-responses out.")
 
 
 def _require_source(path: Path, out: Path, what: str) -> None:

@@ -46,10 +46,23 @@ class PreparedData:
 
     def data_set(self) -> str:
         """The catalogue's name of the data set; `mrs` where the source does not tell."""
-        report = self.folder / "report.json" if self.folder else None
-        if report is None or not report.is_file():
-            return "mrs"
-        return str(json.loads(report.read_text(encoding="utf-8")).get("data_set", "mrs"))
+        return str(self._report().get("data_set", "mrs"))
+
+    def _report(self) -> dict[str, Any]:
+        """The report of the build; empty where there is none."""
+        if self.folder is not None:
+            path = self.folder / "report.json"
+        else:
+            from mrs_core.hub import cached_file
+
+            found = cached_file("dataset", self.name, "report.json", self.revision)
+            if found is None:
+                return {}
+            path = found
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return {}
 
     def configs(self) -> list[str]:
         """The configs of a folder, in the order of the catalogue."""
@@ -80,12 +93,14 @@ class PreparedData:
     def identity(self, languages: Iterable[str]) -> dict[str, Any]:
         """What `run.json` says of the data: id, revision or the hash of the contents used."""
         if self.folder is None:
-            return {"id": self.name, "title": self.name.rpartition("/")[2], "revision": self.revision or "unknown"}
+            title = self.name.rpartition("/")[2]
+            reader = self._report().get("reader")
+            return {"id": self.name, "title": title, "revision": self.revision or "unknown", "reader": reader}
         configs = [config for code in languages for config in (code, responses_config(code))]
         files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
-        report = self.folder / "report.json"
-        title = json.loads(report.read_text(encoding="utf-8"))["name"] if report.is_file() else self.name
-        return {"id": self.name, "title": title, "content_hash": content_hash(files)}
+        report = self._report()
+        facts = {"title": report.get("name", self.name), "content_hash": content_hash(files)}
+        return {"id": self.name, **facts, "reader": report.get("reader")}
 
     def _files(self, config: str, split: str) -> list[Path]:
         assert self.folder is not None

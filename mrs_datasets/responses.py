@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 
@@ -29,8 +30,8 @@ def count_responses(counts: Counter[str], min_reply_count: int = 1, max_response
         normalised form, so that replies which differ in case or punctuation form one cluster.
     """
     mass = math.log(counts.total() + len(counts)) if counts else 0.0
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    kept = [(reply, count) for reply, count in ranked if count >= min_reply_count][:max_responses]
+    frequent = (item for item in counts.items() if item[1] >= min_reply_count)
+    kept = heapq.nsmallest(max_responses, frequent, key=lambda item: (-item[1], item[0]))
     columns = [
         [reply for reply, _ in kept],
         [count for _, count in kept],

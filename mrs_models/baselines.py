@@ -7,7 +7,7 @@ ranked below chance by the pessimistic treatment of ties.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mrs_models.response_index import ResponseIndex
 
 TIE_NOISE = 1e-9  # smaller than any difference between counts, and than those between cosines that matter
 CHUNK = 64  # messages compared with all training messages at a time: at most 100 MB of similarities
-# Training pairs that TF-IDF searches at most, a seeded sample of larger splits: the search is exhaustive.
+# Give TF-IDF no more training pairs, a seeded sample of larger splits: its search is exhaustive.
 MAX_TFIDF_PAIRS = 200_000
 Tokenize = Callable[[str], list[str]]
 
@@ -44,7 +44,7 @@ class MostFrequentReplies:
 
     name = "Most frequent"
 
-    def __init__(self, training_replies: Sequence[str], index: ResponseIndex, seed: int) -> None:
+    def __init__(self, training_replies: Iterable[str], index: ResponseIndex, seed: int) -> None:
         self._counts = Counter(normalise_reply(reply) for reply in training_replies)
         self._ranked = sorted(index.replies, key=lambda reply: -self._counts[normalise_reply(reply)])
         self._seed = seed
@@ -74,9 +74,6 @@ class TfidfReplies:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self._vectorizer = TfidfVectorizer(tokenizer=tokenize, token_pattern=None, lowercase=True)
-        if len(messages) > MAX_TFIDF_PAIRS:
-            chosen = np.sort(np.random.default_rng(seed).choice(len(messages), MAX_TFIDF_PAIRS, replace=False))
-            messages, replies = [messages[i] for i in chosen], [replies[i] for i in chosen]
         numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
         self._matrix = self._vectorizer.fit_transform(numbers).T.tocsr()
         self._answers: list[list[str]] = [[] for _ in numbers]

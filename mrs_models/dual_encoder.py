@@ -18,9 +18,9 @@ from torch import nn
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_core.errors import InputError
+from mrs_models.message_encoder import POOLINGS
 
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # official train.sh: --max_msg_len 70 --max_rsp_len 30
-POOLINGS = ("pooler", "mean", "cls", "max")
 ROUTES = ("query", "document")
 
 
@@ -106,6 +106,9 @@ def _encoder(name: str, pooling: str, tokens: int, revision: str | None) -> list
     except (OSError, ValueError, SafetensorError) as error:
         first = str(error).strip().splitlines()[0]
         raise InputError(f"--model_name_or_path {name}: cannot load the encoder ({first}).") from None
+    positions = getattr(transformer.config, "max_position_embeddings", None)
+    if positions is not None and not 0 < tokens <= positions:
+        raise InputError(f"--message_tokens, --reply_tokens: {name} reads 1 to {positions} tokens, not {tokens}.")
     pooler = getattr(transformer.auto_model, "pooler", None)
     if pooling == "pooler":
         if pooler is None:

@@ -71,7 +71,7 @@ class ResponseIndex:
         known = log_probs is not None and any(value is not None for value in log_probs)
         if alpha and not known:
             raise InputError(f"the bonus alpha = {alpha} needs log-probabilities, and the response set has none.")
-        names = [clusters[number] for number in order] if clusters is not None else list(kept)
+        names = [(clusters[number] if clusters is not None else "") or form for form, number in kept.items()]
         ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
         floor = min((v for v in log_probs or () if v is not None), default=0.0)
         bonus = [floor if (v := log_probs[number]) is None else v for number in order] if known and log_probs else []
@@ -140,7 +140,7 @@ class ResponseIndex:
             tensors = load_file(folder / _VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
             vectors, log_probs = tensors["vectors"].float(), tensors["log_probs"].float()  # a small copy has fp16
-            index = cls(facts["replies"], vectors, tensors["clusters"], log_probs, facts["alpha"])
+            index = cls(facts["replies"], vectors, tensors["clusters"], log_probs, float(facts["alpha"]))
         except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
             raise InputError(
                 f"{folder}: no usable response index ({error}); train or download the model again."
@@ -184,6 +184,7 @@ class ResponseIndexes(Mapping[str, ResponseIndex]):
     def __init__(self, model_folder: Path) -> None:
         self._folder = model_folder / self.FOLDER
         self._loaded: dict[str, ResponseIndex] = {}
+        self.width: int | None = None  # of the message vectors, once it is known
         self._names = (
             sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
         )
@@ -192,7 +193,13 @@ class ResponseIndexes(Mapping[str, ResponseIndex]):
         if language not in self._names:
             raise KeyError(language)
         if language not in self._loaded:
-            self._loaded[language] = ResponseIndex.load(self._folder / language)
+            index = ResponseIndex.load(self._folder / language)
+            if self.width is not None and index.vectors.shape[1:] != (self.width,):
+                raise InputError(
+                    f"{self._folder / language}: vectors of {tuple(index.vectors.shape[1:])}, messages of "
+                    f"({self.width},); the index belongs to another model."
+                )
+            self._loaded[language] = index
         return self._loaded[language]
 
     def __iter__(self) -> Iterator[str]:

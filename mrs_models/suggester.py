@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError
 
+from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError
+from mrs_core.predictions import SUGGESTIONS
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
 BATCH = 64
 
 
@@ -49,28 +49,27 @@ class Suggester:
 
     @classmethod
     def load(cls, folder: str | Path) -> Suggester:
-        """Load a trained retriever: a folder with the model and its `response_index/`.
+        """Load a trained retriever: a folder with the model and its `response_index/`, a baseline, or `ORG/NAME`.
 
         Raises:
-            InputError: no such folder, no model in it, or no response index.
+            InputError: no such model, or its files are damaged or do not fit each other.
         """
-        path = Path(folder)
+        path = resolve_model(str(folder))
         if not (path / "modules.json").is_file():
             raise InputError(f"{folder}: no trained retriever (no modules.json); pass the folder that a run wrote.")
         indexes = ResponseIndexes(path)
         if not indexes:
             raise InputError(f"{folder}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
         try:
-            encoder = MessageEncoder.load(path)
-        except (OSError, KeyError, ValueError, SafetensorError) as error:
+            encode = _message_encoder(path)
+            width = encode(["?"]).shape[1]  # a damaged model fails here, not at the first message
+        except Exception as error:  # each library refuses its files in its own way
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise InputError(
-                f"{folder}: cannot read the message encoder ({error}); download the model again."
-            ) from None
-        if encoder is not None:
-            return cls(encoder.encode, indexes)
-        from mrs_models.dual_encoder import load_dual_encoder
-
-        return cls(partial(encode_messages, load_dual_encoder(path)), indexes)
+                f"{folder}: cannot load the message encoder ({reason}); download the model again."
+            ) from error
+        indexes.width = width
+        return cls(encode, indexes)
 
     @property
     def languages(self) -> list[str]:
@@ -97,6 +96,15 @@ class Suggester:
             [Suggestion(index.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
             for row, values in zip(numbers, scores, strict=True)
         ]
+
+
+def _message_encoder(folder: Path) -> Encode:
+    encoder = MessageEncoder.load(folder)
+    if encoder is not None:
+        return encoder.encode
+    from mrs_models.dual_encoder import load_dual_encoder
+
+    return partial(encode_messages, load_dual_encoder(folder))
 
 
 def encode_messages(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:

@@ -9,7 +9,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_core.languages import LANGUAGES
-from mrs_training.retrieval_evaluation import POOLED
+from mrs_training.retrieval_evaluation import POOLED, grouped_signatures
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
@@ -40,6 +40,8 @@ MRS_LIMITS = (
     "model is for benchmarks of cross-lingual generalization. Before it answers people, biases and inappropriate "
     "content in the response set need work of their own."
 )
+CURVES = "![Training loss and validation figures](curves.png)"
+STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
 OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
 
 
@@ -65,7 +67,7 @@ def retrieval_card(record: dict[str, Any], repo_id: str | None = None) -> str:
         "systems_table": _systems(figures),
         "leads_table": _leads(figures),
         "languages_table": _by_language(figures, languages),
-        "signatures": _signatures(figures),
+        "signatures": "\n".join(f"- `{signature}`" for signature in grouped_signatures(figures)),
         "where": repo_id or "PATH",
         "language": language,
         "message": message,
@@ -79,6 +81,7 @@ def retrieval_card(record: dict[str, Any], repo_id: str | None = None) -> str:
         ),
         "steps": f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s; the "
         f"checkpoint of step {record['best_step']} was kept, the best by weighted ROUGE on validation.",
+        "curves": STORED.format(record["stored_as"]) if "stored_as" in record else CURVES,
         "limits": _limits(data),
         "environment": _environment(record),
     }
@@ -89,11 +92,11 @@ def _front_matter(record: dict[str, Any], languages: list[str], title: str) -> d
     arguments, data = record["arguments"], record["data"]
     base = arguments["model_name_or_path"]
     front: dict[str, Any] = {"language": languages}
-    if base == "tiny" and data["title"] == "MRS sample":
+    if base == "tiny" and data.get("reader") == "sample":
         front["license"] = "apache-2.0"
     front |= {"library_name": "sentence-transformers", "pipeline_tag": "text-ranking"}
     front["tags"] = ["sentence-transformers", "reply-suggestion", "mrs", "retrieval"]
-    if base.count("/") == 1 and not base.startswith((".", "/")):
+    if base != "tiny" and base.count("/") <= 1 and not base.startswith((".", "/", "~")):
         front["base_model"] = base
     if "revision" in data:
         front["datasets"] = [data["id"]]
@@ -162,17 +165,6 @@ def _by_language(figures: dict[str, Any], languages: list[str]) -> str:
     return markdown_table(["language", "examples", *systems], rows)
 
 
-def _signatures(figures: dict[str, Any]) -> str:
-    """One line a signature, with all languages that share it."""
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for language, texts in figures["signatures"].items():
-        for text in texts.values():
-            before, _, after = text.partition(f"|lang:{language}")
-            grouped.setdefault((before, after), []).append(language)
-    lines = [f"- `{before}|lang:{','.join(codes)}{after}`" for (before, after), codes in grouped.items()]
-    return "\n".join(sorted(lines))
-
-
 def _with_interval(row: dict[str, Any], key: str) -> str:
     low, high = row[f"{key}_interval"]
     return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
@@ -197,9 +189,7 @@ def _data(data: dict[str, Any]) -> str:
 
 
 def _limits(data: dict[str, Any]) -> str:
-    if data["title"] == "MRS sample":
-        return SAMPLE_LIMITS
-    return MRS_LIMITS if data["title"] == "MRS" or "revision" in data else OTHER_LIMITS
+    return {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}.get(data.get("reader") or "", OTHER_LIMITS)
 
 
 def _environment(record: dict[str, Any]) -> str:

@@ -60,20 +60,23 @@ def load_language(data: PreparedData, language: str, limits: dict[str, int | Non
     Raises:
         InputError: a split or the response set is missing.
     """
-    splits = {split: _sample(data.load(language, split), limits.get(split), seed) for split in SPLITS}
-    responses = data.load(responses_config(language), "train")
+    splits = {split: sample_rows(data.load(language, split), limits.get(split), seed) for split in SPLITS}
+    try:
+        responses = data.load(responses_config(language), "train")
+    except InputError as error:
+        raise InputError(f"{error} A retriever needs a response set: prepare from a source that has one.") from None
     return LanguageData(
         language,
         splits["train"],
         splits["validation"],
         splits["test"],
-        ResponseSet(list(responses["reply"]), list(responses["cluster"]), list(responses["log_prob"])),
+        ResponseSet(responses["reply"][:], responses["cluster"][:], responses["log_prob"][:]),
     )
 
 
 def with_reply_ids(pairs: Dataset) -> Dataset:
     """Add the `label` column: equal for replies with the same normalised form, on every rank and machine."""
-    return pairs.map(_reply_ids, batched=True, desc="reply ids")
+    return pairs.map(_reply_ids, batched=True, desc="reply ids" if len(pairs) > 1_000_000 else None)
 
 
 def rows_used(languages: list[LanguageData]) -> dict[str, dict[str, int]]:
@@ -94,7 +97,8 @@ def _reply_ids(batch: dict[str, list[Any]]) -> dict[str, list[int]]:
     return {"label": [int.from_bytes(digest, "big", signed=True) for digest in digests]}
 
 
-def _sample(rows: Dataset, limit: int | None, seed: int) -> Dataset:
+def sample_rows(rows: Dataset, limit: int | None, seed: int) -> Dataset:
+    """A seeded sample of `limit` rows in their order; all rows where there are no more."""
     if limit is None or limit >= len(rows):
         return rows
     chosen = np.random.default_rng(seed).choice(len(rows), limit, replace=False)

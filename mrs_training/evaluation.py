@@ -17,7 +17,7 @@ from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interv
 from mrs_models.suggester import SUGGESTIONS
 from mrs_models.systems import System
 
-POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2017, section 5.1)
+POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ def evaluate_system(
     targets = [position[normalise_reply(reference)] for reference in references]
     pools = random_pools(targets, len(candidates), size=POOL_SIZE, seed=seed)
     reciprocal = reciprocal_ranks(ranks(system.score_pools(messages, list(candidates.values()), pools)))
-    pool_signature = signature("response_ranking", pool=pools.shape[1], seed=seed, ties="pessimistic", lang=language)
+    pool_signature = signature(
+        "response_ranking", pool=pools.shape[1], of="references", seed=seed, ties="pessimistic", lang=language
+    )
     return SystemResult(
         system.name,
         language,
@@ -91,7 +93,7 @@ def evaluate_system(
     )
 
 
-def summary(results: Sequence[SystemResult], seed: int) -> dict[str, Any]:
+def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) -> dict[str, Any]:
     """Figures of one system over one language, or pooled over the examples of several."""
     weighted = np.concatenate([result.weighted for result in results])
     rouge = np.concatenate([result.rouge for result in results])
@@ -105,9 +107,9 @@ def summary(results: Sequence[SystemResult], seed: int) -> dict[str, Any]:
         "n": len(weighted),
         **{f"rouge{n + 1}": float(rouge[:, n].mean()) for n in range(3)},
         "weighted": float(weighted.mean()),
-        "weighted_interval": list(bootstrap_interval(weighted, seed=seed)),
+        **({"weighted_interval": list(bootstrap_interval(weighted, seed=seed))} if intervals else {}),
         "mrr": float(reciprocal.mean()),
-        "mrr_interval": list(bootstrap_interval(reciprocal, seed=seed)),
+        **({"mrr_interval": list(bootstrap_interval(reciprocal, seed=seed))} if intervals else {}),
         "p@1": float((reciprocal == 1).mean()),
         "dist1": distinct_n(tokens, 1),
         "dist2": distinct_n(tokens, 2),

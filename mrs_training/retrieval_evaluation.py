@@ -9,17 +9,18 @@ from sentence_transformers.sentence_transformer.evaluation import SentenceEvalua
 from tqdm import tqdm
 
 from mrs_metrics.tokenize import get_tokenizer
-from mrs_models.baselines import MostFrequentReplies, RandomReplies, TfidfReplies
+from mrs_models.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
 from mrs_models.response_index import ResponseIndex
 from mrs_models.suggester import encode_replies
 from mrs_models.systems import Retriever, System
-from mrs_training.data import LanguageData
+from mrs_training.data import LanguageData, sample_rows
 from mrs_training.evaluation import SystemResult, difference, evaluate_system, summary
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-BEST_METRIC = "weighted_rouge"  # the paper's main metric picks the checkpoint (section 3.3)
+METRICS = ("weighted_rouge", "mrr", "p_at_1")
+BEST_METRIC = METRICS[0]  # the paper's main metric picks the checkpoint (section 3.3)
 POOLED = "pooled"
 
 
@@ -51,7 +52,7 @@ class ReplyEvaluator(SentenceEvaluator):
             _evaluate(Retriever(model, index), part, part.validation, self._seed)
             for part, index in zip(self._parts, indexes, strict=True)
         ]
-        figures = summary(results, self._seed)
+        figures = summary(results, self._seed, intervals=False)
         self._baselines = self._baselines or self._evaluate_baselines(indexes)
         lines = [_line(name, facts) for name, facts in {Retriever.name: figures, **self._baselines}.items()]
         tqdm.write(f"validation, step {steps}: " + "; ".join(lines))
@@ -62,7 +63,7 @@ class ReplyEvaluator(SentenceEvaluator):
         for part, index in zip(self._parts, indexes, strict=True):
             for system in _baselines(part, index, self._seed):
                 results.setdefault(system.name, []).append(_evaluate(system, part, part.validation, self._seed))
-        return {name: summary(rows, self._seed) for name, rows in results.items()}
+        return {name: summary(rows, self._seed, intervals=False) for name, rows in results.items()}
 
 
 def compare_on_test(
@@ -99,18 +100,20 @@ def compare_on_test(
 
 
 def _baselines(part: LanguageData, index: ResponseIndex, seed: int) -> Iterator[System]:
-    messages, replies = list(part.train["message"]), list(part.train["reply"])
     yield RandomReplies(index, seed)
-    yield MostFrequentReplies(replies, index, seed)
-    yield TfidfReplies(messages, replies, get_tokenizer(part.language), seed)
+    yield MostFrequentReplies(
+        (reply for batch in part.train.iter(batch_size=100_000) for reply in batch["reply"]), index, seed
+    )
+    nearest = sample_rows(part.train, MAX_TFIDF_PAIRS, seed)
+    yield TfidfReplies(nearest["message"][:], nearest["reply"][:], get_tokenizer(part.language), seed)
 
 
 def _evaluate(system: System, part: LanguageData, examples: Any, seed: int) -> SystemResult:
     return evaluate_system(
         system,
         part.language,
-        list(examples["message"]),
-        list(examples["reply"]),
+        examples["message"][:],
+        examples["reply"][:],
         part.responses.replies,
         seed,
     )
@@ -118,3 +121,13 @@ def _evaluate(system: System, part: LanguageData, examples: Any, seed: int) -> S
 
 def _line(name: str, figures: dict[str, Any]) -> str:
     return f"{name} ROUGE {figures['weighted']:.4f} MRR {figures['mrr']:.3f}"
+
+
+def grouped_signatures(figures: dict[str, Any]) -> list[str]:
+    """Every signature of the figures once, with all languages that share it."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for language, texts in figures["signatures"].items():
+        for text in texts.values():
+            before, _, after = text.partition(f"|lang:{language}")
+            grouped.setdefault((before, after), []).append(language)
+    return sorted(f"{before}|lang:{','.join(codes)}{after}" for (before, after), codes in grouped.items())

@@ -42,6 +42,10 @@ class RunFolder:
 
     def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
         self.folder, self._overwrite, self._resume = folder, overwrite, bool(resume)
+        there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        own = {name for name in there if name in (RECORD, "eval") or name.startswith("checkpoint-")}
+        if folder.exists() and (not folder.is_dir() or (there and not own)):
+            raise InputError(f"--output_dir {folder}: is not empty and no folder of a run; choose another folder.")
         if self._overwrite and not resume:
             return
         if (folder / RECORD).exists() and not resume:
@@ -89,9 +93,18 @@ class RunFolder:
         with suppress(OSError):
             (self.folder / "eval").rmdir()  # the trainer's, empty
         draw_curves(log_history, record["best_step"], self.folder / "curves.png")
-        write_whole(self.folder / "README.md", retrieval_card(record))
         _readable(self.folder)
-        write_whole(self.folder / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        write_record(self.folder, record)
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    """Write the card, and last `run.json`."""
+    write_whole(folder / "README.md", retrieval_card(record))
+    write_whole(folder / RECORD, _json(record))
+
+
+def _json(record: dict[str, Any]) -> str:
+    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -103,7 +116,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        record["metrics"]["systems"]
+        record["metrics"]["systems"]["Model"]
     except OSError:
         raise InputError(
             f"{folder}: no {RECORD}, so no finished run; pass the folder that a training run wrote."
@@ -159,6 +172,18 @@ def assert_best_weights(model: SentenceTransformer, checkpoint: str | None) -> N
                 raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")
 
 
+def _without_places(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments without the folders above local paths: the record is published, and those name people and machines."""
+    plain = {
+        key: f".../{Path(value).name}" if isinstance(value, str) and Path(value).is_absolute() else value
+        for key, value in arguments.items()
+    }
+    base = str(plain.get("model_name_or_path", "tiny"))
+    if base != "tiny" and not base.startswith(".") and Path(base).is_dir():
+        plain["model_name_or_path"] = f"./{base}"  # so that nobody takes it for a name on the hub
+    return plain
+
+
 def run_record(
     *,
     trainer: str,
@@ -173,7 +198,7 @@ def run_record(
     best = state.best_model_checkpoint
     return {
         "trainer": trainer,
-        "arguments": {key: value for part in options for key, value in as_plain(part).items()},
+        "arguments": _without_places({key: value for part in options for key, value in as_plain(part).items()}),
         "seed": seed,
         "commit": commit(),
         "versions": versions(),

@@ -18,7 +18,7 @@ from mrs_core.errors import run_with_sentence
 from mrs_core.files import whole_folder
 from mrs_core.predictions import read_predictions
 from mrs_models.suggester import Suggester
-from mrs_training.run import STAYS, RunFolder, read_record
+from mrs_training.run import STAYS, RunFolder, read_record, write_record
 
 
 def shrink(run: Path, out: Path) -> None:
@@ -28,16 +28,14 @@ def shrink(run: Path, out: Path) -> None:
         InputError: `run` holds no finished run.
     """
     record = read_record(run)
-    with whole_folder(out, overwrite=True) as partial:
+    with whole_folder(out, overwrite=True, marker="run.json") as partial:
         shutil.copytree(run, partial, ignore=shutil.ignore_patterns(*STAYS, "curves.png"), dirs_exist_ok=True)
         for path in partial.rglob("*.safetensors"):
             tensors = {name: _half(tensor) for name, tensor in load_file(path).items()}
             save_file(tensors, path, metadata={"format": "pt"})
             path.chmod(0o644)
-        card = partial / "README.md"
-        picture = "![Training loss and validation figures](curves.png)\n\n"
-        note = "Weights and response vectors are stored as fp16; the figures above were measured before that.\n\n"
-        card.write_text(card.read_text(encoding="utf-8").replace(picture, note), encoding="utf-8")
+        record["stored_as"] = "fp16"
+        write_record(partial, record)
         same, total = _agreement(run, partial, list(record["metrics"]["signatures"]))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"wrote {out} ({size:,} bytes); the same three suggestions for {same:,} of {total:,} test messages")

@@ -8,44 +8,48 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mrs_training.retrieval_evaluation import POOLED
+from mrs_training.retrieval_evaluation import POOLED, grouped_signatures
 
-WIDTH = 118  # where the output is not a terminal
+WIDTH = 118  # of the wide table, and where the output is not a terminal
 
 
 def print_results(figures: dict[str, Any]) -> None:
-    """Print the figures of `compare_on_test`."""
+    """Print the figures of `compare_on_test`: one wide table, or two where the terminal is narrow."""
     console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
     languages = list(figures["signatures"])
-    console.print(_systems_table(figures, languages))
+    where = f"{len(languages)} languages pooled" if len(languages) > 1 else languages[0]
+    n = figures["systems"]["Model"][POOLED]["n"]
+    title = f"Test split, {where}, {n:,} examples"
+    if console.width >= WIDTH:
+        console.print(_table(figures, title, ("ROUGE", "ROUGE lead", "MRR", "MRR lead", "P@1", "Dist-1", "Dist-2")))
+    else:
+        console.print(_table(figures, title, ("ROUGE", "ROUGE lead", "Dist-1", "Dist-2")))
+        console.print(_table(figures, "", ("MRR", "MRR lead", "P@1")))
     pools = f"1-of-{figures['pool_size']} pools"
     console.print(f"ROUGE: weighted ROUGE of the best of three. MRR, P@1: in {pools}. Brackets: 95 % intervals;")
-    console.print("the model's lead over a system is a paired difference.\n")
+    console.print("a lead of the model over a system is a paired difference.\n")
     if len(languages) > 1:
         console.print(_languages_table(figures, languages))
-    for signature in figures["signatures"][languages[0]].values():
+    for signature in grouped_signatures(figures):
         console.print(signature, style="dim", soft_wrap=True)
 
 
-def _systems_table(figures: dict[str, Any], languages: list[str]) -> Table:
-    where = f"{len(languages)} languages pooled" if len(languages) > 1 else languages[0]
-    n = figures["systems"]["Model"][POOLED]["n"]
-    table = Table(title=f"Test split, {where}, {n:,} examples", title_justify="left")
+def _table(figures: dict[str, Any], title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title or None, title_justify="left")
     table.add_column("System", no_wrap=True)
-    for column in ("ROUGE", "model's lead", "MRR", "model's lead", "P@1", "Dist-1", "Dist-2"):
+    for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     for name, scopes in figures["systems"].items():
         row = scopes[POOLED]
         lead = figures["differences"].get(name, {}).get(POOLED)
-        table.add_row(
-            name,
-            f"{_short(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
-            _interval(lead["weighted"], sign=True) if lead else "",
-            f"{_short(row['mrr'])} {_interval(row['mrr_interval'])}",
-            _interval(lead["mrr"], sign=True) if lead else "",
-            *(_short(row[key]) for key in ("p@1", "dist1", "dist2")),
-            style="bold" if name == "Model" else None,
-        )
+        cells = {
+            "ROUGE": f"{_short(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
+            "ROUGE lead": _interval(lead["weighted"], sign=True) if lead else "",
+            "MRR": f"{_short(row['mrr'])} {_interval(row['mrr_interval'])}",
+            "MRR lead": _interval(lead["mrr"], sign=True) if lead else "",
+            **{key: _short(row[field]) for key, field in (("P@1", "p@1"), ("Dist-1", "dist1"), ("Dist-2", "dist2"))},
+        }
+        table.add_row(name, *(cells[column] for column in columns), style="bold" if name == "Model" else None)
     return table
 
 

@@ -9,6 +9,7 @@ The defaults train a small model from scratch in minutes on two CPU cores; the p
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardCallback
 from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
 from transformers.utils.logging import disable_progress_bar
 
@@ -32,7 +34,7 @@ from mrs_models.tiny import VOCABULARY, build_tiny
 from mrs_training.card import retrieval_card
 from mrs_training.data import ALL_LANGUAGES, LanguageData, chosen_languages, load_language, rows_used, with_reply_ids
 from mrs_training.progress import show_loss_bar
-from mrs_training.retrieval_evaluation import BEST_METRIC, ReplyEvaluator, build_index, compare_on_test
+from mrs_training.retrieval_evaluation import BEST_METRIC, METRICS, ReplyEvaluator, build_index, compare_on_test
 from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, publication, run_record
 from mrs_training.tables import print_results
 
@@ -72,6 +74,9 @@ class RetrievalArguments:
         default=None, metadata={"help": "an equal reply is no negative; default on for eq4, off for the official two"}
     )
     mini_batch_size: int = field(default=64, metadata={"help": "pairs embedded at a time (GradCache); memory only"})
+    gather_across_devices: bool = field(
+        default=True, metadata={"help": "replies of all devices are negatives, so that the loss is that of one device"}
+    )
     freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper: yes)"})
     freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
     alpha: float = field(
@@ -79,7 +84,9 @@ class RetrievalArguments:
     )
     max_train_examples: int | None = field(default=None, metadata={"help": "a seeded sample of each language"})
     max_validation_examples: int | None = field(default=10_000, metadata={"help": "of each language; a seeded sample"})
-    max_test_examples: int | None = field(default=None, metadata={"help": "of each language; a seeded sample"})
+    max_test_examples: int | None = field(
+        default=100_000, metadata={"help": "of each language; a seeded sample (TF-IDF takes 10 ms an example)"}
+    )
     overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
 
 
@@ -122,6 +129,7 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
     options = resolved(options)
+    _require_sound(options, training)
     repo_id = _publishing(training)
     training.dataloader_pin_memory &= torch.cuda.is_available()
     if training.num_train_epochs <= 0 and training.max_steps <= 0:
@@ -164,6 +172,23 @@ def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> 
     print(f"wrote {run.folder}: model, response_index/, run.json, curves.png, {run.predictions_name(languages)}")
     if repo_id:
         _publish(run.folder, repo_id, record, training)
+
+
+def _require_sound(options: RetrievalArguments, training: RetrievalTrainingArguments) -> None:
+    """Refuse what the libraries would stumble over later, before anything is replaced."""
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
+        raise InputError("several processes were launched, but each believes it is alone; on CPUs pass --use_cpu true.")
+    for name, value, least in (
+        ("per_device_train_batch_size", training.per_device_train_batch_size, 1),
+        ("mini_batch_size", options.mini_batch_size, 1),
+        ("freeze_layers", options.freeze_layers, 0),
+        ("vocabulary", options.vocabulary, 100),
+    ):
+        if value < least:
+            raise InputError(f"--{name}: expected {least} or more, found {value}.")
+    if training.metric_for_best_model not in METRICS:
+        found = training.metric_for_best_model
+        raise InputError(f"--metric_for_best_model: expected one of {', '.join(METRICS)}, found {found!r}.")
 
 
 def _publishing(training: RetrievalTrainingArguments) -> str | None:
@@ -226,7 +251,8 @@ def make_trainer(
     training.router_mapping = {"message": "query", "reply": "document"}
     with training.main_process_first(local=False):
         labelled = {part.language: with_reply_ids(part.train) for part in parts}
-    loss = ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size)
+    gather = options.gather_across_devices and training.world_size > 1
+    loss = ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather)
     trainer = SentenceTransformerTrainer(
         model=model,
         args=training,
@@ -235,6 +261,7 @@ def make_trainer(
         evaluator=ReplyEvaluator(parts, options.alpha, training.seed),
     )
     show_loss_bar(trainer)
+    trainer.remove_callback(SentenceTransformerModelCardCallback)  # its cards would hold training texts
     return trainer
 
 

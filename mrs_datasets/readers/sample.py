@@ -11,13 +11,16 @@ from mrs_datasets.phrase_books import read_phrase_book
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.pairs import split_pairs
 from mrs_datasets.report import Report
+from mrs_datasets.responses import MAX_RESPONSES
 
 PACKAGE = Path(__file__).resolve().parent.parent
 BOOKS = PACKAGE / "phrase_books"
 SAMPLE = PACKAGE / "sample"  # the prepared folder that ships with the package
 
 
-def read_phrase_books(books: Path, report: Report) -> Chunks:
+def read_phrase_books(
+    books: Path, report: Report, min_reply_count: int = 1, max_responses: int = MAX_RESPONSES
+) -> Chunks:
     """Read every phrase book of the folder and split its pairs as a folder of `LANG.tsv` files is split.
 
     `LANG.txt` or parts of it, `LANG_a.txt`, `LANG_b.txt`, in the order of their names.
@@ -30,4 +33,5 @@ def read_phrase_books(books: Path, report: Report) -> Chunks:
         if repeated or not exchanges:
             found = f"{repeated[0]!r} in two parts" if repeated else "no book"
             raise InputError(f"{books}: a message of {language} must stand in one exchange only; found {found}.")
-        yield from split_pairs(language, (pair for exchange in exchanges for pair in exchange.pairs()), report)
+        pairs = (pair for exchange in exchanges for pair in exchange.pairs())
+        yield from split_pairs(language, pairs, report, min_reply_count, max_responses)

@@ -212,16 +212,25 @@ def test_a_card_that_a_person_broke_is_refused(client: Mrs, hub: LoopbackHub, da
     folder = tmp_path / "edited"
     (folder / "data").mkdir(parents=True)
     (folder / "report.json").write_text((data / "report.json").read_text(encoding="utf-8"), encoding="utf-8")
-    refused(client("data", "publish", folder, "--repo", "org/mrs"), "README.md")
+    refused(client("data", "publish", folder, "--repo", "org/mrs"), "not a prepared folder")
     (folder / "README.md").write_text("---\nlanguage: [Spanish!]\n---\n# Mine\n", encoding="utf-8")
     refused(client("data", "publish", folder, "--repo", "org/mrs"), "org/mrs", "README.md")
     assert [commit.title for commit in hub.repo("dataset", "org/mrs").commits()] == ["initial commit"]
 
 
+def test_what_a_person_wrote_into_a_card_stays(client: Mrs, data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "edited"
+    (folder / "data").mkdir(parents=True)
+    (folder / "report.json").write_text("{}", encoding="utf-8")
+    (folder / "README.md").write_text('Set PATH. `load_dataset("PATH", "es")`\n', encoding="utf-8")
+    done = client("data", "publish", folder, "--repo", "org/mrs", "--dry-run")
+    assert done.stdout.endswith('Set PATH. `load_dataset("org/mrs", "es")`\n\n')
+
+
 def test_a_file_that_is_no_longer_there_leaves_the_repository(client: Mrs, hub: LoopbackHub, data: Path) -> None:
     repo = hub.create("dataset", "org/mrs")
     repo.write("data/de/train-00000-of-00001.parquet", "old")
-    repo.write("sub/notes.txt", "old")
+    repo.write("report.json", "{}")
     assert client("data", "publish", data, "--repo", "org/mrs").returncode == 0
     files = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
     assert set(repo.files()) == {*files, ".gitattributes"}

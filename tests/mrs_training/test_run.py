@@ -28,11 +28,12 @@ def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
     return path
 
 
-def test_a_fresh_folder_is_fine(tmp_path: Path) -> None:
+def test_a_fresh_folder_is_fine_and_somebody_elses_is_not(tmp_path: Path) -> None:
     RunFolder(tmp_path / "new", False, None)
     (tmp_path / "note.txt").write_text("mine")
-    RunFolder(tmp_path, False, None)
-    RunFolder(tmp_path, True, None).begin()
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="is not empty and no folder of a run"):
+            RunFolder(tmp_path, overwrite, None)
     assert (tmp_path / "note.txt").read_text() == "mine"
 
 

@@ -1,0 +1,309 @@
+"""The task format of STAPLE (Mayhew et al. 2020): read and written.
+
+    en_XX/{train,dev,test}.en_XX.*.gold.txt           prompts with their accepted translations and weights
+    en_XX/{train,dev,test}.en_XX.*.aws_baseline.pred.txt   the automatic reference translation of each prompt
+    en_XX/{dev,test}.en_XX.*blind*.txt                prompts without gold, as the task handed them out first
+
+A file holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
+text alone in prediction files. Files may be `.gz` or `.xz`. A split without gold takes its prompts from the blind file,
+or from the reference translations. Leading folders are tolerated; other prediction files are left alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from mrs_core.errors import InputError
+from mrs_core.files import write_whole
+from mrs_datasets.catalogue import read_record
+from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.lines import read_lines
+from mrs_datasets.report import Report
+
+STAPLE = read_record("staple")
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+# Table 2: (prompts, accepted translations) of a whole source.
+TABLE_2 = {
+    "hu": {"train": (4000, 251_442), "validation": (500, 27_647), "test": (500, 33_578)},
+    "ja": {"train": (2500, 855_941), "validation": (500, 172_817), "test": (500, 165_095)},
+    "ko": {"train": (2500, 700_410), "validation": (500, 140_353), "test": (500, 150_477)},
+    "pt": {"train": (4000, 526_466), "validation": (500, 60_294), "test": (500, 67_865)},
+    "vi": {"train": (3500, 194_720), "validation": (500, 29_637), "test": (500, 28_242)},
+}
+WEIGHT_TOLERANCE = 1e-3
+CHUNK_TRANSLATIONS = 50_000
+ID_PREFIX = "prompt_"
+_NAME = re.compile(r"(train|dev|test)\.en_(hu|ja|ko|pt|vi)\.(.+)\.txt(?:\.gz|\.xz)?")
+
+
+class Block(NamedTuple):
+    """One prompt of a file: the number of its first line, its id, its text, the lines below it."""
+
+    number: int
+    id: str
+    prompt: str
+    lines: list[str]
+
+
+def read_staple(sources: list[Path], report: Report) -> Chunks:
+    """Read every source; each may hold any of the tracks and splits.
+
+    Raises:
+        InputError: a source without a file of the task, a split that two files have, or a broken file.
+    """
+    found: dict[tuple[str, str], dict[str, Path]] = {}
+    for source in sources:
+        files = list(_files(source))
+        if not files:
+            raise InputError(
+                f"{source}: no file of the STAPLE task (such as en_pt/dev.en_pt.*.gold.txt) was found; unpack what the "
+                "task handed out and pass its folder."
+            )
+        for key, kind, path in files:
+            other = found.setdefault(key, {}).setdefault(kind, path)
+            if other != path:
+                raise InputError(f"{path}: the {kind} file of {key[0]}, {key[1]}, is {other} already; keep one.")
+    for config in STAPLE.languages:
+        for split in STAPLE.kind_of(config).splits:
+            if (config, split) in found:
+                for table in _tables(found[config, split], config, split, report):
+                    yield config, split, table
+    missing = [
+        f"{config}/{split}"
+        for config, _, kind in STAPLE.configs()
+        if any(have == config for have, _ in found)
+        for split in kind.splits
+        if (config, split) not in found
+    ]
+    absent = [config for config in STAPLE.languages if not any(have == config for have, _ in found)]
+    if missing or absent:
+        report.notes.append(f"not in the source: {' '.join([*absent, *missing])}.")
+
+
+def read_blocks(path: Path, prompts_alone: bool = False) -> Iterator[Block]:
+    """Yield the blocks of a file in the task's format.
+
+    Args:
+        prompts_alone: every line is a prompt, with or without an empty line between, as in blind files.
+
+    Raises:
+        InputError: the file cannot be read or holds no prompt, a block does not start with one, or an id comes twice.
+    """
+    first: dict[str, int] = {}
+    block: Block | None = None
+    for number, line in read_lines(path):
+        if not line or line.isspace():
+            if block:
+                yield block
+            block = None
+        elif block and not prompts_alone:
+            block.lines.append(line)
+        else:
+            if block:
+                yield block
+            block = _head(path, number, line)
+            other = first.setdefault(block.id, number)
+            if other != number:
+                raise InputError(f"{path}, line {number}: the prompt {block.id} stands in line {other} already.")
+    if block:
+        yield block
+    if not first:
+        raise InputError(f"{path}: the file holds no prompt; expected blocks that start with {ID_PREFIX}<md5>|text.")
+
+
+def read_staple_predictions(path: Path) -> dict[str, list[str]]:
+    """The translations of each prompt id of a prediction file, in its order; a prompt may have none.
+
+    Raises:
+        InputError: see `read_blocks`.
+    """
+    return {block.id: block.lines for block in read_blocks(path)}
+
+
+def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write rows of a split as a gold file of the task; what was prepared from a gold file gives its content again.
+
+    Args:
+        rows: with the columns id, prompt and translations.
+
+    Raises:
+        InputError: a text that the format cannot hold.
+    """
+    blocks = []
+    for row in rows:
+        lines = [f"{row['id']}|{row['prompt']}"]
+        lines += [f"{entry['text']}|{entry['weight']!r}" for entry in row["translations"]]
+        if any("\n" in line for line in lines) or "|" in row["id"]:
+            raise InputError(f"{path}: {row['id']}: an id with a | or a text with a line end does not fit the format.")
+        blocks.append("\n".join([*lines, ""]))
+    write_whole(path, "\n".join(blocks))
+
+
+def _files(source: Path) -> Iterator[tuple[tuple[str, str], str, Path]]:
+    """((config, split), kind, file) of the task's files in a folder and the two levels of folders below it."""
+    if not source.is_dir():
+        return
+    for path in sorted(path for pattern in ("*", "*/*", "*/*/*") for path in source.glob(pattern)):
+        name = _NAME.fullmatch(path.name)
+        if not name or not path.is_file():
+            continue
+        key, middle = (name[2], SPLITS[name[1]]), f".{name[3]}"
+        if middle.endswith(".gold"):
+            yield key, "gold", path
+        elif middle.endswith(".aws_baseline.pred"):
+            yield key, "reference", path
+        elif "blind" in middle and not middle.endswith(".pred"):
+            yield key, "blind", path
+
+
+def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> Iterator[pa.Table]:
+    """The rows of one split, in chunks; what is unusual goes into the report."""
+    references = _read_references(files["reference"]) if "reference" in files else {}
+    kind = next(kind for kind in ("gold", "blind", "reference") if kind in files)
+    schema = STAPLE.schema(config)
+    counts = _Counts()
+    chunk = _Chunk()
+    for block in read_blocks(files[kind], prompts_alone=kind == "blind"):
+        texts, weights = _weighted(files[kind], block) if kind == "gold" else ([], [])
+        line_and_text = references.pop(block.id, None)
+        chunk.add(block, line_and_text[1] if line_and_text else None, texts, weights)
+        counts.add(block, weights, line_and_text is None)
+        if len(chunk.texts) >= CHUNK_TRANSLATIONS or len(chunk.ids) >= CHUNK_TRANSLATIONS:
+            yield chunk.table(schema)
+            chunk = _Chunk()
+    for prompt_id, (number, _) in references.items():  # those that no prompt took
+        raise InputError(f"{files['reference']}, line {number}: {prompt_id} is no prompt of {files[kind]}.")
+    if chunk.ids:
+        yield chunk.table(schema)
+    report.notes.extend(counts.notes(config, split, kind, "reference" in files))
+
+
+def _head(path: Path, number: int, line: str) -> Block:
+    prompt_id, bar, prompt = line.partition("|")
+    if not bar or not prompt_id.startswith(ID_PREFIX) or not prompt.strip():
+        raise InputError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
+    return Block(number, prompt_id, prompt, [])
+
+
+def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
+    """The translations of a block and their weights."""
+    parts = [line.rpartition("|") for line in block.lines]
+    texts = [part[0] for part in parts]
+    try:
+        weights = [float(part[2]) for part in parts]
+    except ValueError:
+        weights = []
+    if not weights or min(weights) < 0 or not all(map(math.isfinite, weights)) or not all(map(str.strip, texts)):
+        _refuse(path, block)
+    return texts, weights
+
+
+def _refuse(path: Path, block: Block) -> None:
+    """Name the first line of a block that is no `text|weight`."""
+    for number, line in enumerate(block.lines, start=block.number + 1):
+        text, bar, weight = line.rpartition("|")
+        problem = ""
+        if bar and line.startswith(ID_PREFIX):
+            problem = "expected an empty line before the next prompt"
+        elif not bar or not text.strip():
+            problem = "expected text|weight"
+        else:
+            try:
+                problem = "" if 0 <= float(weight) < math.inf else "expected a finite weight of 0 or more"
+            except ValueError:
+                problem = "expected a number after the last |"
+        if problem:
+            raise InputError(f"{path}, line {number}: {problem}, found {line[-60:]!r}.")
+    raise InputError(f"{path}, line {block.number}: the prompt {block.id} has no translation; a gold file needs one.")
+
+
+def _read_references(path: Path) -> dict[str, tuple[int, str]]:
+    """(line, translation) of each prompt; the task gives one automatic translation a prompt."""
+    references = {}
+    for block in read_blocks(path):
+        if len(block.lines) != 1:
+            raise InputError(
+                f"{path}, line {block.number}: expected one translation of {block.id}, found {len(block.lines)}."
+            )
+        references[block.id] = (block.number, block.lines[0])
+    return references
+
+
+@dataclass
+class _Counts:
+    """What the notes of a split are made of."""
+
+    prompts: int = 0
+    translations: int = 0
+    without_reference: int = 0
+    off: int = 0
+    furthest: float = 1.0
+    example: str = ""
+
+    def add(self, block: Block, weights: list[float], without_reference: bool) -> None:
+        self.prompts += 1
+        self.translations += len(weights)
+        self.without_reference += without_reference
+        total = math.fsum(weights) if weights else 1.0
+        if abs(total - 1) > WEIGHT_TOLERANCE:
+            self.off += 1
+            if abs(total - 1) > abs(self.furthest - 1):
+                self.furthest, self.example = total, f"{block.id}, line {block.number}"
+
+    def notes(self, config: str, split: str, kind: str, has_references: bool) -> Iterator[str]:
+        where = f"{config}: the {split} split"
+        whole = TABLE_2[config][split]
+        if kind != "gold":
+            yield f"{where} is blind: {self.prompts:,} prompts without accepted translations."
+        elif (self.prompts, self.translations) != whole:
+            yield (
+                f"{where} has {self.prompts:,} prompts and {self.translations:,} translations, a whole source has "
+                f"{whole[0]:,} and {whole[1]:,}."
+            )
+        if has_references and self.without_reference:
+            yield f"{where} has {self.without_reference:,} prompts without a reference translation."
+        if self.off:
+            yield (
+                f"{where} has {self.off:,} prompts whose weights do not sum to 1; furthest is {self.example}, with "
+                f"{self.furthest:.4g}."
+            )
+
+
+class _Chunk:
+    """Rows on their way to Arrow, column by column."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.prompts: list[str] = []
+        self.references: list[str | None] = []
+        self.texts: list[str] = []
+        self.weights: list[float] = []
+        self.offsets = [0]
+
+    def add(self, block: Block, reference: str | None, texts: list[str], weights: list[float]) -> None:
+        self.ids.append(block.id)
+        self.prompts.append(block.prompt)
+        self.references.append(reference)
+        self.texts += texts
+        self.weights += weights
+        self.offsets.append(len(self.texts))
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        entries = pa.StructArray.from_arrays(
+            [pa.array(self.texts, pa.string()), pa.array(self.weights, pa.float64())], names=["text", "weight"]
+        )
+        translations = pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), entries)
+        columns = {
+            "id": pa.array(self.ids, pa.string()),
+            "prompt": pa.array(self.prompts, pa.string()),
+            "reference": pa.array(self.references, pa.string()),
+            "translations": translations,
+        }
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

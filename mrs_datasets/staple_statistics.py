@@ -1,0 +1,87 @@
+"""The figures that the STAPLE paper gives of its data: weights of translations and Table 2 (Mayhew et al. 2020, section 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mrs_core.errors import InputError
+from mrs_datasets.prepared import PreparedData
+from mrs_datasets.readers.staple import STAPLE, TABLE_2
+
+
+@dataclass(frozen=True)
+class StapleStatistics:
+    """One row a config and split.
+
+    Attributes:
+        prompts, translations, ratio: the columns of Table 2: prompts, accepted translations, translations per prompt.
+        quartiles: of the translations per prompt.
+        references: prompts with an automatic reference translation.
+        paper_prompts, paper_translations: what Table 2 has, for a whole source.
+    """
+
+    config: str
+    language: str
+    split: str
+    prompts: int
+    translations: int
+    ratio: float
+    quartiles: list[int]
+    references: int
+    paper_prompts: int
+    paper_translations: int
+
+
+def lrf_weights(counts: Sequence[int]) -> list[float]:
+    """The learner response frequency of each translation of a prompt: w_t = sqrt(c_t + 1) / sum over t' sqrt(c_t' + 1).
+
+    Args:
+        counts: how often learners gave each of the prompt's accepted translations (section 2.1).
+
+    Raises:
+        InputError: there is no count, or one is negative or not finite.
+
+    >>> [round(weight, 4) for weight in lrf_weights([8, 3, 0])]
+    [0.5, 0.3333, 0.1667]
+    """
+    if not counts or not all(0 <= count < math.inf for count in counts):
+        raise InputError("lrf_weights: expected one count of 0 or more for each translation of the prompt.")
+    roots = [math.sqrt(count + 1) for count in counts]
+    total = math.fsum(roots)
+    return [root / total for root in roots]
+
+
+def split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[StapleStatistics]:
+    """Yield the rows of every config that the data have, or of those named.
+
+    Raises:
+        InputError: a named config that the data do not have, or the data are no folder.
+    """
+    have = data.configs()
+    if not have:
+        raise InputError(f"{data.name}: expected a prepared folder; the statistics are not read from the hub.")
+    for config in configs or have:
+        if config not in have:
+            raise InputError(f"--language {config}: {data.name} has {' '.join(have)}.")
+    for config in [config for config in have if config in (configs or have)]:
+        for split in data.splits(config):
+            rows = data.load(config, split).select_columns(["reference", "translations"]).with_format("arrow")
+            lengths, references = [], 0
+            for table in rows.iter(batch_size=1000):
+                lengths += [len(entries) for entries in table["translations"]]
+                references += len(table) - table["reference"].null_count
+            yield StapleStatistics(
+                config,
+                STAPLE.languages[config].name,
+                split,
+                len(lengths),
+                sum(lengths),
+                sum(lengths) / len(lengths),
+                [int(value) for value in np.percentile(lengths, [25, 50, 75])],
+                references,
+                *TABLE_2[config][split],
+            )

@@ -1,0 +1,296 @@
+"""Weighted F1 of sets of translations: precision counts translations, recall the learners who give them.
+
+Source: Mayhew et al. 2020, "Simultaneous Translation and Paraphrase for Language Education", section 2.3. Per prompt,
+precision is unweighted, recall is the share of the accepted translations' weight, and the score is their harmonic mean;
+the (macro) weighted F1 is its mean over all prompts of the data.
+
+`rules="paper"`: differences in case, punctuation (Unicode category P) and repeated white space are ignored; texts are
+compared in NFC. Accepted translations that become equal are one, with the sum of their weights. A prompt without
+predictions scores 0, and its translations count as missed in the micro averages.
+
+`rules="official"` gives what the task's official scorer prints:
+
+1. It lower-cases, drops punctuation and trims the ends, but keeps runs of white space inside; there is no NFC.
+2. Where accepted translations become equal, the weight of the last counts alone.
+3. A prompt missing from the predictions, or with none, scores in the macro averages what the prompt before it scored
+   (the scorer keeps that prompt's counts), and does not count in the micro averages. Where it is the first prompt, the
+   official scorer fails, and so do we.
+
+Predictions for prompts that the data do not have are never scored; they are listed in `extra`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_metrics.signature import signature
+
+TABLE_7_KS = (1, 5, 10)
+# A prompt with its accepted translations, as a row of the data set: `id` and `translations`, a list of {text, weight}.
+Row = Mapping[str, Any]
+_MARKS = re.compile(r"[^\w\s]|_")  # holds all punctuation, and more
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedF1Scores:
+    """Scores of the n prompts, one entry each; statistics stay apart from their aggregation.
+
+    Attributes:
+        ids: of the prompts, in the order of the data.
+        counts: (n, 3) translations that are in both, only predicted, only accepted.
+        weights: (n, 2) weight of the accepted translations that were predicted, and of those that were missed.
+        precision, recall, weighted_recall, f1, weighted_f1: (n,) each 0 to 1.
+        in_micro: (n,) whether the prompt counts in the micro averages; false only for the official rules' missing ones.
+        missing: ids of prompts without predictions.
+        extra: ids of predictions that are no prompt of the data, sorted.
+        signature: how the scores were computed.
+    """
+
+    ids: tuple[str, ...]
+    counts: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    weighted_recall: NDArray[np.float64]
+    f1: NDArray[np.float64]
+    weighted_f1: NDArray[np.float64]
+    in_micro: NDArray[np.bool_]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    signature: str
+
+
+def score_translations(
+    rows: Iterable[Row], predictions: Mapping[str, Sequence[str]], rules: str = "paper"
+) -> WeightedF1Scores:
+    """Score the predicted translations of each prompt against the accepted ones.
+
+    Args:
+        rows: rows of the data: `id` and `translations`, a list of {text, weight}.
+        predictions: id -> translations, in any order.
+        rules: `paper` or `official`, see the module's docstring.
+
+    Raises:
+        ValueError: the rules are unknown, an id comes twice, a prompt has no accepted translation or a wrong weight, a
+            prediction is no list of texts, there is no prompt, or (official) the first one has no prediction.
+
+    >>> rows = [{"id": "a", "translations": [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]}]
+    >>> scores = score_translations(rows, {"a": ["sim claro", "Claro"], "b": ["x"]})
+    >>> scores.precision.tolist(), scores.weighted_recall.tolist(), scores.weighted_f1.tolist(), scores.extra
+    ([0.5], [0.75], [0.6], ('b',))
+    """
+    read = _require_rules(rules)
+    tally = _Tally(rules)
+    for row in rows:
+        accepted = _accepted(row, rules)
+        tally.add(row["id"], accepted, {read(text) for text in _predicted(predictions, row["id"])})
+    seen = set(tally.ids)
+    return tally.scores(tuple(sorted(prompt_id for prompt_id in predictions if prompt_id not in seen)))
+
+
+def aggregate(scores: WeightedF1Scores) -> dict[str, float]:
+    """Average the scores: `precision`, `recall` and `weighted_recall` over all translations, and from these
+    `micro_f1` and `weighted_micro_f1`; `macro_f1` and `weighted_macro_f1`, the task's main score, over the prompts.
+
+    Returns:
+        those seven, each 0 to 1, and `n`, the prompts (an int).
+
+    >>> rows = [{"id": "a", "translations": [{"text": "sim", "weight": 1.0}]}]
+    >>> aggregate(score_translations(rows, {"a": ["Sim."]}))["weighted_macro_f1"]
+    1.0
+    """
+    both, predicted, accepted = scores.counts[scores.in_micro].sum(axis=0).tolist()
+    found, missed = scores.weights[scores.in_micro].sum(axis=0).tolist()
+    precision, recall = _share(both, predicted), _share(both, accepted)
+    weighted_recall = _share(found, missed)
+    return {
+        "n": len(scores.ids),
+        "precision": precision,
+        "recall": recall,
+        "weighted_recall": weighted_recall,
+        "micro_f1": _harmonic(precision, recall),
+        "macro_f1": float(scores.f1.mean()),
+        "weighted_micro_f1": _harmonic(precision, weighted_recall),
+        "weighted_macro_f1": float(scores.weighted_f1.mean()),
+    }
+
+
+def oracle_top_k(rows: Iterable[Row], k: int | None) -> dict[str, list[str]]:
+    """The predictions of an oracle: the k accepted translations of each prompt with the highest weights.
+
+    Equal weights keep the order of the data; None takes all.
+
+    Raises:
+        ValueError: k is below 1.
+
+    >>> oracle_top_k([{"id": "a", "translations": [{"text": "x", "weight": 0.4}, {"text": "y", "weight": 0.6}]}], 1)
+    {'a': ['y']}
+    """
+    return {row["id"]: _top(row["translations"], k) for row in rows}
+
+
+def oracle_curve(
+    rows: Iterable[Row], ks: Sequence[int | None] = TABLE_7_KS, rules: str = "paper"
+) -> dict[int | None, float]:
+    """Weighted macro F1 of `oracle_top_k` for every k, as in Table 7; reads the rows once.
+
+    Raises:
+        ValueError: see `score_translations` and `oracle_top_k`.
+
+    >>> rows = [{"id": "a", "translations": [{"text": "x", "weight": 0.5}, {"text": "y", "weight": 0.5}]}]
+    >>> {k: round(score, 4) for k, score in oracle_curve(rows, (1, 2)).items()}
+    {1: 0.6667, 2: 1.0}
+    """
+    read = _require_rules(rules)
+    tallies = {k: _Tally(rules) for k in ks}
+    for row in rows:
+        accepted = _accepted(row, rules)
+        for k, tally in tallies.items():
+            tally.add(row["id"], accepted, {read(text) for text in _top(row["translations"], k)})
+    return {k: float(tally.scores(()).weighted_f1.mean()) for k, tally in tallies.items()}
+
+
+def read_paper(text: str) -> str:
+    """A text as the paper's rules compare it.
+
+    >>> read_paper(" Está  clara, a explicac\u0327a\u0303o ? ")
+    'está clara a explicação'
+    """
+    return " ".join(_without_punctuation(unicodedata.normalize("NFC", text.lower())).split())
+
+
+def read_official(text: str) -> str:
+    """A text as the official scorer compares it.
+
+    >>> read_official(" Está  clara ? ")
+    'está  clara'
+    """
+    return _without_punctuation(text.lower()).strip()
+
+
+def weighted_f1_signature(rules: str = "paper") -> str:
+    """Return the signature of a weighted F1.
+
+    `equal` says what becomes of the weights of translations that are read as equal, `missing` what a prompt without
+    predictions scores.
+
+    >>> weighted_f1_signature().rsplit("|", 1)[0]
+    'weighted_f1|rules:paper|case:lower|punct:no|norm:nfc|space:one|equal:sum|missing:0'
+    """
+    paper = {"norm": "nfc", "space": "one", "equal": "sum", "missing": "0"}
+    official = {"norm": "none", "space": "kept", "equal": "last", "missing": "previous"}
+    _require_rules(rules)
+    return signature(
+        "weighted_f1", rules=rules, case="lower", punct=False, **(paper if rules == "paper" else official)
+    )
+
+
+_RULES: dict[str, Callable[[str], str]] = {"paper": read_paper, "official": read_official}
+
+
+class _Tally:
+    """Counts, prompt by prompt: no text is kept, so that rows can come as a stream."""
+
+    def __init__(self, rules: str) -> None:
+        self.rules = rules
+        self.ids: dict[str, None] = {}
+        self.counts: list[tuple[int, int, int]] = []
+        self.weights: list[tuple[float, float]] = []
+        self.in_micro: list[bool] = []
+        self.missing: list[str] = []
+
+    def add(self, prompt_id: str, accepted: dict[str, float], predicted: set[str]) -> None:
+        if prompt_id in self.ids:
+            raise ValueError(f"The id of a prompt must come once, but {prompt_id!r} comes again.")
+        self.ids[prompt_id] = None
+        if not predicted:
+            self.missing.append(prompt_id)
+        reused = self.rules == "official" and not predicted
+        if reused and not self.counts:
+            raise ValueError(f"The first prompt, {prompt_id!r}, has no prediction: the official scorer fails there.")
+        self.in_micro.append(not reused)
+        if reused:
+            self.counts.append(self.counts[-1])
+            self.weights.append(self.weights[-1])
+            return
+        both = len(predicted & accepted.keys())
+        self.counts.append((both, len(predicted) - both, len(accepted) - both))
+        missed = sum(weight for text, weight in accepted.items() if text not in predicted)
+        self.weights.append((sum(accepted[text] for text in predicted if text in accepted), missed))
+
+    def scores(self, extra: tuple[str, ...]) -> WeightedF1Scores:
+        if not self.ids:
+            raise ValueError("There is no prompt to score.")
+        precision = np.array([_share(both, only) for both, only, _ in self.counts])
+        recall = np.array([_share(both, missed) for both, _, missed in self.counts])
+        weighted_recall = np.array([_share(found, missed) for found, missed in self.weights])
+        return WeightedF1Scores(
+            ids=tuple(self.ids),
+            counts=np.array(self.counts, dtype=np.int64),
+            weights=np.array(self.weights, dtype=np.float64),
+            precision=precision,
+            recall=recall,
+            weighted_recall=weighted_recall,
+            f1=np.array([_harmonic(p, r) for p, r in zip(precision, recall, strict=True)]),
+            weighted_f1=np.array([_harmonic(p, r) for p, r in zip(precision, weighted_recall, strict=True)]),
+            in_micro=np.array(self.in_micro, dtype=np.bool_),
+            missing=tuple(self.missing),
+            extra=extra,
+            signature=weighted_f1_signature(self.rules),
+        )
+
+
+def _accepted(row: Row, rules: str) -> dict[str, float]:
+    """The accepted translations of a prompt as the rules read them, with their weights."""
+    read = _RULES[rules]
+    accepted: dict[str, float] = {}
+    for entry in row["translations"]:
+        text, weight = read(entry["text"]), entry["weight"]
+        if not 0 <= weight < float("inf"):
+            raise ValueError(f"A weight must be finite and 0 or more, but prompt {row['id']!r} has {weight!r}.")
+        accepted[text] = weight + (accepted.get(text, 0.0) if rules == "paper" else 0.0)
+    if not accepted:
+        raise ValueError(f"Prompt {row['id']!r} has no accepted translation; blind data cannot be scored.")
+    return accepted
+
+
+def _predicted(predictions: Mapping[str, Sequence[str]], prompt_id: str) -> Sequence[str]:
+    texts = predictions.get(prompt_id, ())
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"The predictions of prompt {prompt_id!r} must be a list of texts, not {texts!r:.80}.")
+    return texts
+
+
+def _top(translations: Iterable[Mapping[str, Any]], k: int | None) -> list[str]:
+    if k is not None and k < 1:
+        raise ValueError(f"The k of an oracle must be 1 or more, not {k}.")
+    return [entry["text"] for entry in sorted(translations, key=lambda entry: -entry["weight"])[:k]]
+
+
+def _require_rules(rules: str) -> Callable[[str], str]:
+    if rules not in _RULES:
+        raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
+    return _RULES[rules]
+
+
+def _without_punctuation(text: str) -> str:
+    return _MARKS.sub(_unless_punctuation, text)
+
+
+def _unless_punctuation(mark: re.Match[str]) -> str:
+    return "" if unicodedata.category(mark[0]).startswith("P") else mark[0]
+
+
+def _share(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest else 0.0
+
+
+def _harmonic(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

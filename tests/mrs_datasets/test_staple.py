@@ -1,0 +1,223 @@
+"""STAPLE: read, checked, described, written back."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mrs_cli import data as cli
+from mrs_core.errors import InputError
+from mrs_datasets.catalogue import Column, parse_record, read_record
+from mrs_datasets.prepare import prepare_staple
+from mrs_datasets.prepared import open_prepared
+from mrs_datasets.readers import staple
+from mrs_datasets.readers.staple import read_staple_predictions, write_staple
+from mrs_datasets.staple_statistics import lrf_weights, split_statistics
+
+GOLD = "prompt_a|yes, please.\nsim, por favor|0.75\na|b |0.25\n\nprompt_b|go!\nvá!|1.0\n"
+AWS = "prompt_b|go!\nVá!\n\nprompt_a|yes, please.\nSim.\n"
+ROWS = [
+    {
+        "id": "prompt_a",
+        "prompt": "yes, please.",
+        "reference": "Sim.",
+        "translations": [{"text": "sim, por favor", "weight": 0.75}, {"text": "a|b ", "weight": 0.25}],
+    },
+    {"id": "prompt_b", "prompt": "go!", "reference": "Vá!", "translations": [{"text": "vá!", "weight": 1.0}]},
+]
+
+
+def task(folder: Path, **files: str | bytes) -> Path:
+    """Write files of the Portuguese track: `dev_gold`, `dev_aws`, `dev_blind` and so on."""
+    names = {"gold": "2020-02-20.gold.txt", "aws": "aws_baseline.pred.txt", "blind": "blind.txt", "own": "own.pred.txt"}
+    (folder / "en_pt").mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        split, _, kind = name.partition("_")
+        content = content.encode("utf-8") if isinstance(content, str) else content
+        (folder / "en_pt" / f"{split}.en_pt.{names[kind]}").write_bytes(content)
+    return folder
+
+
+def test_the_real_sample_is_prepared_counted_and_written_back(shared_data: Path, tmp_path: Path) -> None:
+    report = prepare_staple([str(shared_data / "staple" / "en_pt")], tmp_path / "out")
+    assert report["notes"] == [
+        "pt: the validation split has 150 prompts and 17,724 translations, a whole source has 500 and 60,294.",
+        "not in the source: hu ja ko vi pt/train pt/test.",
+    ]
+    data = open_prepared(str(tmp_path / "out"))
+    (row,) = split_statistics(data)
+    assert (row.prompts, row.translations, row.references) == (150, 17_724, 150)
+    assert row.ratio == pytest.approx(17_724 / 150)
+    write_staple(data.load("pt", "validation"), tmp_path / "gold.txt")
+    source = shared_data / "staple" / "en_pt" / "dev.en_pt.sample.gold.txt"
+    assert (tmp_path / "gold.txt").read_bytes() == source.read_bytes()
+
+
+def test_plain_datasets_loads_it_in_the_types_of_the_card(tmp_path: Path) -> None:
+    from datasets import Features, List, Value, load_dataset
+
+    source = task(tmp_path / "src" / "staple-2020", dev_gold=GOLD, dev_aws=AWS, dev_own="prompt_zzz|x\ny\n")
+    out = tmp_path / "out"
+    prepare_staple([str(tmp_path / "src")], out)
+    rows = load_dataset(str(out), "pt", split="validation")
+    assert rows.to_list() == ROWS
+    expected = List({"text": Value("string"), "weight": Value("float64")})
+    assert rows.features["translations"] == expected
+    front = yaml.safe_load((out / "README.md").read_text(encoding="utf-8").split("---")[1])
+    assert Features._from_yaml_list(front["dataset_info"][0]["features"])["translations"] == expected
+    assert front["license"] == "cc-by-nc-4.0"
+    write_staple(rows, tmp_path / "again.txt")
+    assert (tmp_path / "again.txt").read_text(encoding="utf-8") == GOLD
+    assert read_staple_predictions(source / "en_pt" / "dev.en_pt.own.pred.txt") == {"prompt_zzz": ["y"]}
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+def test_windows_line_ends_a_byte_order_mark_and_compression(tmp_path: Path, ending: str) -> None:
+    raw = ("\ufeff" + GOLD + "\n\n").replace("\n", "\r\n").encode("utf-8")
+    (tmp_path / "src").mkdir()
+    compress = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[ending]
+    (tmp_path / "src" / f"test.en_ko.x.gold.txt{ending}").write_bytes(compress(raw))
+    prepare_staple([str(tmp_path / "src")], tmp_path / "out")
+    found = open_prepared(str(tmp_path / "out")).load("ko", "test").to_list()
+    assert found == [{**row, "reference": None} for row in ROWS]
+
+
+@pytest.mark.parametrize("blind", ["prompt_a|yes, please.\n\nprompt_b|go!\n", "prompt_a|yes, please.\nprompt_b|go!\n"])
+def test_blind_prompts_have_no_translations(tmp_path: Path, blind: str) -> None:
+    task(tmp_path / "src", dev_gold=GOLD, dev_blind="not read where there is gold", test_blind=blind, train_aws=AWS)
+    report = prepare_staple([str(tmp_path / "src")], tmp_path / "out")
+    data = open_prepared(str(tmp_path / "out"))
+    assert data.load("pt", "test").to_list() == [{**row, "reference": None, "translations": []} for row in ROWS]
+    assert data.load("pt", "train").to_list() == [{**row, "translations": []} for row in reversed(ROWS)]
+    assert "pt: the test split is blind: 2 prompts without accepted translations." in report["notes"]
+    assert [row.translations for row in split_statistics(data)] == [0, 3, 0]
+
+
+def test_tracks_of_several_sources_join_and_a_split_that_two_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "train.en_vi.2020.gold.txt").write_text(GOLD, encoding="utf-8")
+    task(tmp_path / "a", dev_gold=GOLD)
+    report = prepare_staple([str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "out")
+    assert list(report["configs"]) == ["pt", "vi"]
+    task(tmp_path / "c", dev_gold=GOLD)
+    with pytest.raises(InputError, match=r"gold file of pt, validation, is .* already"):
+        prepare_staple([str(tmp_path / "a"), str(tmp_path / "c")], tmp_path / "out2")
+
+
+def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(tmp_path: Path) -> None:
+    gold = GOLD + "\nprompt_c|x\ny|0.4\n\nprompt_d|x\ny|1.2\n\nprompt_e|x\ny|1.0005\n"
+    task(tmp_path / "src", dev_gold=gold, dev_aws=AWS)
+    notes = prepare_staple([str(tmp_path / "src")], tmp_path / "out")["notes"]
+    assert (
+        "pt: the validation split has 2 prompts whose weights do not sum to 1; furthest is prompt_c, line 8, with 0.4."
+    ) in notes
+    assert "pt: the validation split has 3 prompts without a reference translation." in notes
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("gold", GOLD.replace("0.25", "a lot"), r"line 3: expected a number after the last \|, found"),
+        ("gold", GOLD.replace("0.25", "-0.25"), r"line 3: expected a finite weight of 0 or more"),
+        ("gold", GOLD.replace("0.25", "nan"), r"line 3: expected a finite weight"),
+        ("gold", GOLD.replace("1.0", "inf"), r"line 6: expected a finite weight"),
+        ("gold", GOLD.replace("vá!|1.0", "vá!"), r"line 6: expected text\|weight, found 'vá!'"),
+        ("gold", GOLD.replace("vá!", " "), r"line 6: expected text\|weight"),
+        ("gold", GOLD.replace("prompt_a|", "prompt_a "), r"line 1: expected prompt_<md5>\|prompt"),
+        ("gold", GOLD.replace("prompt_b", "b"), r"line 5: expected prompt_<md5>"),
+        ("gold", GOLD.replace("|go!", "| "), r"line 5: expected prompt_<md5>"),
+        ("gold", GOLD.replace("prompt_b", "prompt_a"), r"line 5: the prompt prompt_a stands in line 1 already"),
+        ("gold", GOLD.replace("vá!|1.0\n", ""), r"line 5: the prompt prompt_b has no translation"),
+        ("gold", GOLD.replace("\n\n", "\n"), r"line 4: expected an empty line before the next prompt"),
+        ("gold", "\n \n", r"the file holds no prompt"),
+        ("gold", GOLD.encode("utf-16"), r"line 1: not UTF-8"),
+        ("aws", AWS.replace("prompt_a", "prompt_x"), r"line 4: prompt_x is no prompt of .*gold\.txt"),
+        ("aws", AWS.replace("Sim.", "Sim.\nSim!"), r"line 4: expected one translation of prompt_a, found 2"),
+        ("aws", AWS.replace("Sim.\n", ""), r"line 4: expected one translation of prompt_a, found 0"),
+    ],
+)
+def test_damage_is_refused_with_file_and_line(tmp_path: Path, name: str, text: str | bytes, sentence: str) -> None:
+    task(tmp_path / "src", **{"dev_gold": GOLD, f"dev_{name}": text})
+    with pytest.raises(InputError, match=sentence) as caught:
+        prepare_staple([str(tmp_path / "src")], tmp_path / "out")
+    assert f"dev.en_pt.{'aws_baseline.pred' if name == 'aws' else '2020-02-20.gold'}.txt" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["src"]
+
+
+def test_without_a_source_it_says_where_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match=r"10\.7910/DVN/380JR6.*--source FOLDER"):
+        cli.main(["prepare", "staple", "--out", str(tmp_path / "out")])
+    with pytest.raises(InputError, match="--source: mrs needs one"):
+        cli.main(["prepare", "mrs", "--out", str(tmp_path / "out")])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no file of the STAPLE task"):
+        cli.main(["prepare", "staple", "--source", str(tmp_path / "empty"), "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
+def test_publishing_needs_the_right_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prepare_staple([str(task(tmp_path / "src", dev_gold=GOLD))], tmp_path / "out")
+    publish = ["publish", str(tmp_path / "out"), "--repo", "org/staple", "--dry-run"]
+    with pytest.raises(InputError, match="--i-have-the-right-to-publish"):
+        cli.main(publish)
+    assert cli.main([*publish, "--i-have-the-right-to-publish"]) == 0
+    assert "data/pt/validation-00000-of-00001.parquet" in capsys.readouterr().out
+
+
+def test_stats_print_table_2_and_the_oracles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prepare_staple([str(task(tmp_path / "src", dev_gold=GOLD, test_aws=AWS))], tmp_path / "out")
+    assert cli.main(["stats", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    # k = 1: 1.5 / 1.75 and 1
+    found = [re.findall(r"[\w.,/-]+", line) for line in printed.splitlines() if "Portuguese" in line]
+    assert found == [
+        ["Portuguese", "pt", "validation", "2", "3", "1.5", "1/1/1", "0", "0.929", "1.000", "1.000"],
+        ["Portuguese", "pt", "test", "2", "0", "0.0", "0/0/0", "2"],
+    ]
+    with pytest.raises(InputError, match="--language hu: out has pt"):
+        cli.main(["stats", str(tmp_path / "out"), "--language", "hu"])
+
+
+def test_the_weights_of_the_paper() -> None:
+    assert lrf_weights([8, 3, 0]) == pytest.approx([3 / 6, 2 / 6, 1 / 6])
+    assert lrf_weights([0]) == [1.0]
+    for counts in ([], [1, -1], [float("nan")]):
+        with pytest.raises(InputError, match="one count of 0 or more"):
+            lrf_weights(counts)
+
+
+def test_chunks_join_to_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staple, "CHUNK_TRANSLATIONS", 1)
+    prepare_staple([str(task(tmp_path / "src", dev_gold=GOLD, dev_aws=AWS))], tmp_path / "out")
+    assert open_prepared(str(tmp_path / "out")).load("pt", "validation").to_list() == ROWS
+
+
+def test_what_the_format_cannot_hold_is_not_written(tmp_path: Path) -> None:
+    for row in ({**ROWS[0], "prompt": "a\nb"}, {**ROWS[0], "id": "prompt|a"}):
+        with pytest.raises(InputError, match="does not fit the format"):
+            write_staple([row], tmp_path / "x.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", ["list of string", "list of {a: int64}", "list of {a: string, b: bool}"])
+def test_a_list_column_reads_alike_in_arrow_and_in_the_card(dtype: str) -> None:
+    from datasets import Features
+
+    features = Features._from_yaml_list([Column(dtype, "x").feature("c")])
+    assert features.arrow_schema.field("c").type == Column(dtype, "x").arrow()
+
+
+@pytest.mark.parametrize("dtype", ["list", "list of", "list of {}", "list of {a: b}", "list of {a}", "list of class_label"])
+def test_a_list_column_of_nothing_known_is_refused(dtype: str) -> None:
+    record = (Path(staple.__file__).parents[1] / "catalogue" / "staple.yaml").read_text(encoding="utf-8")
+    broken = record.replace("list of {text: string, weight: float64}", dtype)
+    assert broken != record
+    with pytest.raises(InputError, match="columns, translations: dtype must be one of"):
+        parse_record(broken, "x.yaml")
+    assert read_record("staple").schema("pt").names == ["id", "prompt", "reference", "translations"]

@@ -1,0 +1,285 @@
+"""The card of a retriever: from the record alone, the same bytes every time, valid, and telling no tales."""
+
+from __future__ import annotations
+
+import copy
+import getpass
+import json
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+from huggingface_hub.repocard_data import model_index_to_eval_results
+from transformers import TrainerState
+from transformers.trainer_utils import SchedulerType
+
+from mrs_cli import models, score
+from mrs_core.baselines import read_baselines
+from mrs_core.errors import InputError
+from mrs_core.predictions import Prediction, write_predictions
+from mrs_training.card import MESSAGES, retrieval_card
+from mrs_training.run import publication, run_record
+from tests.hub.store import card_errors
+
+Record = dict[str, Any]
+
+
+@pytest.fixture
+def record() -> Record:
+    """The record of the run that made the embedded baseline."""
+    folder = read_baselines()["sample-retriever"].folder
+    found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    found.pop("weights", None)
+    found["data"]["reader"] = "sample"
+    return found
+
+
+def changed(record: Record, part: str, **values: Any) -> Record:
+    record = copy.deepcopy(record)
+    record[part].update(values)
+    return record
+
+
+def front(card: str) -> Record:
+    return yaml.safe_load(card.split("---\n")[1])
+
+
+def test_the_same_record_gives_the_same_bytes(record: Record) -> None:
+    again = json.loads(json.dumps(record))
+    assert retrieval_card(record) == retrieval_card(again)
+    assert retrieval_card(record, "org/m") == retrieval_card(again, "org/m")
+
+
+def test_every_placeholder_is_filled(record: Record) -> None:
+    card = retrieval_card(record)
+    body = card.split("---\n", 2)[2]
+    assert "$" not in body
+    assert "None" not in body
+    assert "nan" not in body.lower().split()
+    assert "](curves.png)" in body
+
+
+def test_the_metadata_are_what_the_hub_takes(record: Record) -> None:
+    for repo_id in (None, "org/m"):
+        text = retrieval_card(record, repo_id)
+        assert card_errors(text, "model") == ([], [])
+        card = ModelCard(text)
+        results = card.data.eval_results
+        assert len(results) == 2 * len(record["metrics"]["signatures"])
+        for result in results:
+            own = record["metrics"]["systems"]["Model"][result.dataset_config]
+            key = {"mrs_rouge": "weighted", "mrr": "mrr"}[result.metric_type]
+            assert result.metric_value == round(own[key], 6)
+            assert result.dataset_split == "test"
+            assert result.dataset_revision == record["data"]["content_hash"]
+            assert f"lang:{result.dataset_config}" in result.metric_args["signature"]
+        assert card.data.language == list(record["metrics"]["signatures"])
+        name, again = model_index_to_eval_results(front(text)["model-index"])
+        assert (name == "m") is (repo_id == "org/m")
+        assert again == results
+
+
+def test_what_a_repository_is_called_in_its_card(record: Record) -> None:
+    card = retrieval_card(record, "org/m")
+    assert "\n# m\n" in card
+    assert card.count('"org/m"') == 2
+    assert "PATH" not in card
+    assert retrieval_card(record).count('"PATH"') == 2
+
+
+@pytest.mark.parametrize("base", ["bert-base-multilingual-cased", "org/base"])
+def test_a_base_model_of_the_hub_is_named(record: Record, base: str) -> None:
+    card = retrieval_card(changed(record, "arguments", model_name_or_path=base, model_revision="abc123"))
+    assert front(card)["base_model"] == base
+    assert f"`{base}` at revision `abc123`" in card
+    assert "license" not in front(card), "whose licence the base model has is not ours to say"
+
+
+@pytest.mark.parametrize("base", ["tiny", "./base", ".../base", "../x/base"])
+def test_a_local_base_model_is_no_name_on_the_hub(record: Record, base: str) -> None:
+    assert "base_model" not in front(retrieval_card(changed(record, "arguments", model_name_or_path=base)))
+
+
+def test_a_data_set_of_the_hub_is_named_with_its_revision(record: Record) -> None:
+    data = {"id": "org/mrs", "title": "mrs", "revision": "0" * 40, "reader": "official", "rows": record["data"]["rows"]}
+    card = retrieval_card({**record, "data": data})
+    assert front(card)["datasets"] == ["org/mrs"]
+    assert f"https://huggingface.co/datasets/org/mrs) at revision `{'0' * 40}`" in card
+    assert {r.dataset_revision for r in ModelCard(card).data.eval_results} == {"0" * 40}
+    assert {r.dataset_type for r in ModelCard(card).data.eval_results} == {"org/mrs"}
+    assert "Reddit" in card
+    assert "datasets" not in front(retrieval_card(record))
+
+
+def test_limits_are_those_of_the_data(record: Record) -> None:
+    assert "embedded sample" in retrieval_card(record)
+    assert "Reddit" in retrieval_card(changed(record, "data", title="MRS", reader="official"))
+    other = retrieval_card(changed(record, "data", title="Message-reply pairs", reader="pairs"))
+    assert "Reddit" not in other
+    assert "embedded sample" not in other
+    assert "license" not in front(other)
+
+
+def test_every_language_of_mrs_has_an_example(record: Record) -> None:
+    assert MESSAGES.keys() == record["metrics"]["signatures"].keys()
+
+
+def test_one_language(record: Record) -> None:
+    card = retrieval_card(one_language(record))
+    assert front(card)["language"] == ["es"]
+    assert "languages pooled" not in card
+    assert '"es")' in card
+    assert "¿Quedamos mañana?" in card
+
+
+def one_language(record: Record) -> Record:
+    record = copy.deepcopy(record)
+    figures = record["metrics"]
+    figures["signatures"] = {"es": figures["signatures"]["es"]}
+    record["data"]["rows"] = {"es": record["data"]["rows"]["es"]}
+    return record
+
+
+# --- what the record holds
+
+
+@dataclass
+class Options:
+    data: str
+    output_dir: str
+    model_name_or_path: str
+    lr_scheduler_type: SchedulerType = SchedulerType.LINEAR
+
+
+def arguments(**changes: str) -> Record:
+    options = Options(**{"data": "org/mrs", "output_dir": "build/run", "model_name_or_path": "tiny", **changes})
+    state = TrainerState(best_model_checkpoint="x/checkpoint-2")
+    return run_record(
+        trainer="retrieval", options=[options], seed=1, data={}, state=state, figures={}, seconds=1
+    )["arguments"]  # fmt: skip
+
+
+def test_a_published_record_does_not_tell_where_it_was_made(tmp_path: Path) -> None:
+    """Paths hold the names of people and machines."""
+    found = arguments(data=str(tmp_path / "d"), output_dir=str(tmp_path / "run"), model_name_or_path=str(tmp_path))
+    assert str(tmp_path) not in json.dumps(found)
+    assert str(tmp_path.parent) not in json.dumps(found)
+    assert found["data"].endswith("d")
+    assert found["output_dir"].endswith("run")
+    assert arguments()["data"] == "org/mrs"
+    assert arguments()["output_dir"] == "build/run", "what is relative stays as it was typed"
+
+
+def test_a_local_base_model_is_recorded_as_local(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: Record
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "build" / "base").mkdir(parents=True)
+    for base in ("build/base", str(tmp_path / "build" / "base")):
+        found = arguments(model_name_or_path=base)["model_name_or_path"]
+        card = retrieval_card(changed(record, "arguments", model_name_or_path=found))
+        assert "base_model" not in front(card)
+        assert "base" in card
+        assert str(tmp_path) not in card
+    assert arguments(model_name_or_path="org/base")["model_name_or_path"] == "org/base"
+
+
+def test_a_record_in_memory_and_one_that_was_read_give_the_same_card(record: Record) -> None:
+    found = arguments()
+    assert found == json.loads(json.dumps(found))
+    live = retrieval_card(changed(record, "arguments", **found))
+    assert live == retrieval_card(changed(record, "arguments", **json.loads(json.dumps(found))))
+    assert "SchedulerType" not in live
+
+
+def test_the_shipped_record_and_card_name_nobody() -> None:
+    folder = read_baselines()["sample-retriever"].folder
+    for name in ("run.json", "README.md"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert str(Path.home()) + "/" not in text
+        assert socket.gethostname() not in text
+        assert "SchedulerType" not in text
+        assert not [part for part in text.replace('"', " ").split() if part.startswith(("/home/", "/work/", "/tmp/"))]
+        assert len(getpass.getuser()) < 5 or getpass.getuser() not in text
+
+
+# --- `mrs models card`
+
+
+@pytest.fixture
+def run(record: Record, tmp_path: Path) -> Path:
+    """A run in one language with predictions that give its figures."""
+    rows = [
+        Prediction("¿Vienes?", "Sí, claro.", ("Sí, claro.", "No", "Vale")),
+        Prediction("Hola", "¡Hola!", ("No", "Ya")),
+    ]
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_predictions(folder / "predictions.tsv", rows)
+    record = one_language(record)
+    record["metrics"]["systems"]["Model"]["es"].update(
+        weighted=score.score_file(folder / "predictions.tsv", "es")["weighted"]
+    )
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    (folder / "README.md").write_text(retrieval_card(record), encoding="utf-8")
+    return folder
+
+
+def test_a_card_is_made_again_byte_for_byte(run: Path) -> None:
+    before = (run / "README.md").read_bytes()
+    (run / "README.md").unlink()
+    assert models.main(["card", str(run)]) == 0
+    assert (run / "README.md").read_bytes() == before
+    assert sorted(path.name for path in run.iterdir()) == ["README.md", "predictions.tsv", "run.json"]
+
+
+@pytest.mark.parametrize("command", ["card", "publish"])
+def test_predictions_of_another_run_are_refused(run: Path, command: str) -> None:
+    before = (run / "README.md").read_bytes()
+    path = run / "predictions.tsv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("Sí, claro.\tNo", "Sí.\tNo"), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != text
+    with pytest.raises(InputError, match="they belong to different runs"):
+        models.main([command, str(run), *(["--repo", "org/m", "--dry-run"] if command == "publish" else [])])
+    assert (run / "README.md").read_bytes() == before
+
+
+def test_a_damaged_record_is_named(run: Path) -> None:
+    for text, named in (("{", "damaged"), ("[]", "damaged"), ('{"metrics": {}}', "damaged"), (None, "no run.json")):
+        (run / "run.json").unlink()
+        if text is not None:
+            (run / "run.json").write_text(text)
+        with pytest.raises(InputError, match=named):
+            models.main(["card", str(run)])
+        (run / "run.json").touch()
+
+
+def test_a_record_of_an_older_release_is_named(run: Path) -> None:
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    for gone in ("data", "arguments", "hardware"):
+        (run / "run.json").write_text(json.dumps({k: v for k, v in record.items() if k != gone}), encoding="utf-8")
+        with pytest.raises(InputError, match=f"'{gone}' is missing"):
+            models.main(["card", str(run)])
+
+
+def test_a_dry_run_prints_files_and_card(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "checkpoint-2").mkdir()
+    (run / "checkpoint-2" / "x.bin").touch()
+    assert models.main(["publish", str(run), "--repo", "org/m", "--dry-run"]) == 0
+    listed, _, card = capsys.readouterr().out.partition("\nREADME.md:\n\n")
+    assert [line.split()[-1] for line in listed.strip().splitlines()[1:]] == ["README.md", "run.json"]
+    assert 'Suggester.load("org/m")' in card
+
+
+def test_messages_and_checkpoints_stay_at_home(run: Path) -> None:
+    (run / "predictions.es.tsv").touch()
+    (run / "response_index" / "es").mkdir(parents=True)
+    (run / "response_index" / "es" / "replies.json").touch()
+    files = publication(run, "org/m", "# card").files()
+    assert list(files) == ["README.md", "response_index/es/replies.json", "run.json"]
+    assert files["README.md"] == b"# card"
