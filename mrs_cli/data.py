@@ -258,7 +258,7 @@ def _staple_stats(data: PreparedData, options: argparse.Namespace) -> None:
         scores = [f"{oracle[k]:.3f}" if k in oracle else "" for k in TABLE_7_KS]
         table.add_row(row.language, row.config, row.split, *sizes, spread, f"{row.references:,}", *scores)
     table.caption = (
-        "Prompts, accepted translations, their ratio: Table 2. Quartiles: translations per prompt. k: weighted F1 of an "
-        f"oracle that gives the k likeliest (Table 7); {weighted_f1_signature()}"
+        "Prompts, accepted translations, their ratio: Table 2. Quartiles: translations per prompt. k: weighted F1 of "
+        f"an oracle that gives the k likeliest (Table 7); {weighted_f1_signature()}"
     )
     Console(width=110 if not sys.stdout.isatty() else None).print(table)

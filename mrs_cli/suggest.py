@@ -45,7 +45,8 @@ def main(argv: Sequence[str]) -> int:
 
     suggester = Suggester.load(resolve_model(options.model))
     suggester.require_language(options.lang)
-    print(f"model: {options.model}", file=sys.stderr)
+    if not options.json:  # there, every object names the model
+        print(f"model: {options.model}", file=sys.stderr)
     messages = _typed_messages() if options.interactive else iter(options.message)
     for message in (os.fsencode(message).decode("utf-8", "replace") for message in messages):
         if not message.strip() and not options.json:

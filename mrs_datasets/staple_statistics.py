@@ -1,4 +1,4 @@
-"""The figures that the STAPLE paper gives of its data: weights of translations and Table 2 (Mayhew et al. 2020, section 2)."""
+"""The figures that the STAPLE paper gives of its data: weights and Table 2 (Mayhew et al. 2020, section 2)."""
 
 from __future__ import annotations
 

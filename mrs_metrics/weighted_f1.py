@@ -81,7 +81,8 @@ def score_translations(
         ValueError: the rules are unknown, an id comes twice, a prompt has no accepted translation or a wrong weight, a
             prediction is no list of texts, there is no prompt, or (official) the first one has no prediction.
 
-    >>> rows = [{"id": "a", "translations": [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]}]
+    >>> accepted = [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]
+    >>> rows = [{"id": "a", "translations": accepted}]
     >>> scores = score_translations(rows, {"a": ["sim claro", "Claro"], "b": ["x"]})
     >>> scores.precision.tolist(), scores.weighted_recall.tolist(), scores.weighted_f1.tolist(), scores.extra
     ([0.5], [0.75], [0.6], ('b',))
@@ -187,9 +188,7 @@ def weighted_f1_signature(rules: str = "paper") -> str:
     paper = {"norm": "nfc", "space": "one", "equal": "sum", "missing": "0"}
     official = {"norm": "none", "space": "kept", "equal": "last", "missing": "previous"}
     _require_rules(rules)
-    return signature(
-        "weighted_f1", rules=rules, case="lower", punct=False, **(paper if rules == "paper" else official)
-    )
+    return signature("weighted_f1", rules=rules, case="lower", punct=False, **(paper if rules == "paper" else official))
 
 
 _RULES: dict[str, Callable[[str], str]] = {"paper": read_paper, "official": read_official}

@@ -222,7 +222,7 @@ def test_interactive_from_a_pipe(model: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == b""  # no prompt, no progress bars, no warnings
     messages = [json.loads(line)["message"] for line in done.stdout.decode().splitlines()]
-    assert messages == ["hello", "are you there?", "last without a line end"]
+    assert messages == ["hello", "", "   ", "are you there?", "", "last without a line end"]  # a line, an object
     plain = command("suggest", "--model", model, "--lang", "en", "--interactive", stdin="hello\n")
     assert plain.stdout.startswith(b"> hello\n  1. ")
     assert plain.stdout.count(b"\n") == 4
@@ -258,14 +258,15 @@ def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=120)
     assert done.stdout == "> hello\n"
-    assert done.stderr == ""
+    assert done.stderr == f"model: {model}\n"
 
 
 def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
     sentence = refused(run("suggest", "--model", model, "--lang", "ja", "hi"))
     assert sentence == "mrs suggest: --lang ja: the model answers en es; pass one of these."
     assert "no trained retriever" in refused(run("suggest", "--model", tmp_path, "--lang", "en", "hi"))
-    assert "no trained retriever" in refused(run("suggest", "--model", tmp_path / "no", "--lang", "en", "hi"))
+    assert "no such folder" in refused(run("suggest", "--model", tmp_path / "no", "--lang", "en", "hi"))
+    assert "a message is empty" in refused(run("suggest", "--model", model, "--lang", "en", " "))
     assert "either messages" in refused(run("suggest", "--model", model, "--lang", "en"))
     assert "either messages" in refused(run("suggest", "--model", model, "--lang", "en", "--interactive", "hi"))
     assert "--count 0" in refused(run("suggest", "--model", model, "--lang", "en", "--count", 0, "hi"))

@@ -213,7 +213,9 @@ def test_a_list_column_reads_alike_in_arrow_and_in_the_card(dtype: str) -> None:
     assert features.arrow_schema.field("c").type == Column(dtype, "x").arrow()
 
 
-@pytest.mark.parametrize("dtype", ["list", "list of", "list of {}", "list of {a: b}", "list of {a}", "list of class_label"])
+@pytest.mark.parametrize(
+    "dtype", ["list", "list of", "list of {}", "list of {a: b}", "list of {a}", "list of class_label"]
+)
 def test_a_list_column_of_nothing_known_is_refused(dtype: str) -> None:
     record = (Path(staple.__file__).parents[1] / "catalogue" / "staple.yaml").read_text(encoding="utf-8")
     broken = record.replace("list of {text: string, weight: float64}", dtype)

@@ -69,7 +69,9 @@ def test_what_the_rules_ignore() -> None:
     assert read_paper("x  y") == "x y"
     assert read_official("x  y !") == "x  y"
     assert read_paper("5 €_+ヴー・") == read_official("5 €_+ヴー・") == "5 €+ヴー", "symbols are no punctuation"
-    rows = [{"id": "a", "translations": [{"text": t, "weight": w} for t, w in (("Oi!", 0.5), ("oi", 0.2), ("olá", 0.3))]}]
+    rows = [
+        {"id": "a", "translations": [{"text": t, "weight": w} for t, w in (("Oi!", 0.5), ("oi", 0.2), ("olá", 0.3))]}
+    ]
     assert score_translations(rows, {"a": ["OI", "oi."]}).weights.tolist() == [[0.7, 0.3]]
     assert score_translations(rows, {"a": ["OI", "oi."]}).counts.tolist() == [[1, 0, 1]]
     assert score_translations(rows, {"a": ["oi"]}, "official").weights.tolist() == [[0.2, 0.3]]
