@@ -93,6 +93,11 @@ def test_an_existing_folder_is_kept_until_overwrite_is_asked_for(mrs, source: Pa
     prepare = ("data", "prepare", "mrs", "--source", source, "--out", "out")
     assert_refused(mrs(*prepare, cwd=tmp_path), "out", "--overwrite")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+    assert_refused(
+        mrs(*prepare, "--overwrite", cwd=tmp_path), "out", "no report.json"
+    )  # whatever it is, it is not ours
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+    (tmp_path / "out" / "report.json").write_text("{}")
     assert mrs(*prepare, "--overwrite", cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["README.md", "data", "report.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "src"]
@@ -115,7 +120,7 @@ def test_bad_input_leaves_nothing_behind(mrs, source, tmp_path, name, content, w
     (source / name).write_bytes(content)
     if overwrite:
         (tmp_path / "out").mkdir()
-        (tmp_path / "out" / "old.txt").write_text("old")
+        (tmp_path / "out" / "report.json").write_text("{}")
     before = sorted(tmp_path.rglob("*"))
     assert_refused(mrs("data", "prepare", "mrs", "--source", source, "--out", "out", *overwrite, cwd=tmp_path), *words)
     assert sorted(tmp_path.rglob("*")) == before
