@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,15 +143,24 @@ def _read_parquet(files: list[Path]) -> Dataset:
     import pyarrow as pa
     from datasets import Dataset
     from datasets.exceptions import DatasetGenerationError
+
+    with bars_for_long_work(sum(path.stat().st_size for path in files) >= SILENT_BYTES):
+        try:
+            return Dataset.from_parquet([str(path) for path in files])
+        except (DatasetGenerationError, pa.ArrowInvalid) as error:
+            raise InputError(f"{files[0]}: cannot read it as Parquet ({error}); prepare the folder again.") from error
+
+
+@contextmanager
+def bars_for_long_work(long: bool) -> Iterator[None]:
+    """Keep the progress bars of `datasets` away from work that is done before they could be read."""
     from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-    silent = sum(path.stat().st_size for path in files) < SILENT_BYTES and not are_progress_bars_disabled()
+    silent = not long and not are_progress_bars_disabled()
     if silent:
         disable_progress_bars()
     try:
-        return Dataset.from_parquet([str(path) for path in files])
-    except (DatasetGenerationError, pa.ArrowInvalid) as error:
-        raise InputError(f"{files[0]}: cannot read it as Parquet ({error}); prepare the folder again.") from error
+        yield
     finally:
         if silent:
             enable_progress_bars()

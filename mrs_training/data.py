@@ -12,10 +12,11 @@ from datasets import Dataset
 from mrs_core.errors import InputError
 from mrs_core.languages import require_language
 from mrs_core.text import normalise_reply
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared import PreparedData, bars_for_long_work
 from mrs_datasets.schema import SPLITS, responses_config
 
 ALL_LANGUAGES = "all"
+LONG_WORK = 1_000_000  # rows from which a progress bar helps
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def load_language(data: PreparedData, language: str, limits: dict[str, int | Non
 
 def with_reply_ids(pairs: Dataset) -> Dataset:
     """Add the `label` column: equal for replies with the same normalised form, on every rank and machine."""
-    return pairs.map(_reply_ids, batched=True, desc="reply ids" if len(pairs) > 1_000_000 else None)
+    with bars_for_long_work(len(pairs) > LONG_WORK):
+        return pairs.map(_reply_ids, batched=True, desc="reply ids")
 
 
 def rows_used(languages: list[LanguageData]) -> dict[str, dict[str, int]]:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardCallback
 from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
 from transformers.utils.logging import disable_progress_bar
 
@@ -116,6 +115,13 @@ class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
         metadata={"help": "one language per batch; languages in proportion to their size, or round_robin"},
     )
     report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
+
+
+class RetrievalTrainer(SentenceTransformerTrainer):
+    """The library's trainer without its cards, which would hold training texts; ours come from `run.json`."""
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Leave the card's callback out."""
 
 
 def make_parser() -> HfArgumentParser:
@@ -253,7 +259,7 @@ def make_trainer(
         labelled = {part.language: with_reply_ids(part.train) for part in parts}
     gather = options.gather_across_devices and training.world_size > 1
     loss = ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather)
-    trainer = SentenceTransformerTrainer(
+    trainer = RetrievalTrainer(
         model=model,
         args=training,
         train_dataset=labelled,
@@ -261,7 +267,6 @@ def make_trainer(
         evaluator=ReplyEvaluator(parts, options.alpha, training.seed),
     )
     show_loss_bar(trainer)
-    trainer.remove_callback(SentenceTransformerModelCardCallback)  # its cards would hold training texts
     return trainer
 
 
