@@ -12,8 +12,6 @@ from pathlib import Path
 
 from mrs_core.installed import installed_folders, record_installed
 
-DATASET = "mrs"
-
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
@@ -24,6 +22,7 @@ def main(argv: Sequence[str]) -> int:
     import datasets
 
     from mrs_datasets.install import install_dataset
+    from mrs_datasets.prepared import PreparedData
     from mrs_datasets.readers.sample import SAMPLE
     from mrs_metrics.install import install_metric
     from mrs_metrics.spaces import metric_names
@@ -31,19 +30,22 @@ def main(argv: Sequence[str]) -> int:
     datasets.disable_progress_bars()
     earlier = installed_folders()
     source = options.source or SAMPLE
-    data = install_dataset(source, DATASET)
-    metrics = {name: install_metric(name) for name in metric_names()}
-    record_installed([*data, *metrics.values()])
+    name = PreparedData(str(source), source, None).data_set()
+    data = install_dataset(source, name)
+    metrics = {metric: install_metric(metric) for metric in metric_names()}
+    cache = data[0].parents[2]
+    others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
+    record_installed([*others, *data, *metrics.values()])
     report = json.loads((source / "report.json").read_text(encoding="utf-8"))
     first = next(iter(report["configs"]))
-    print(f'load_dataset("{DATASET}", "{first}"): {report["name"]}, {len(data)} configs below {data[0].parents[2]}')
+    print(f'load_dataset("{name}", "{first}"): {report["name"]}, {len(data)} configs below {cache}')
     if report["reader"] == "sample":
         print(
             "  This is the embedded sample, not the MRS data set: it is there to try things on. For the data set, run\n"
             "  `mrs data prepare mrs --source mrs.tgz --out DIR` and `mrs install --source DIR`."
         )
-    for name, folder in metrics.items():
-        print(f'evaluate.load("{name}"): {folder}')
+    for metric, folder in metrics.items():
+        print(f'evaluate.load("{metric}"): {folder}')
     gone = [folder for folder in earlier if not folder.exists()]
     if gone:
         print(f"removed {len(gone)} folders of an earlier install")

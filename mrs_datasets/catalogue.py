@@ -132,6 +132,12 @@ class DatasetRecord:
         return pa.schema([(name, self.columns[name].arrow()) for name in self.kind_of(config).columns])
 
 
+def catalogued() -> list[str]:
+    """The names of the data sets that have a record."""
+    folder = resources.files("mrs_datasets").joinpath("catalogue")
+    return sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml"))
+
+
 @cache
 def read_record(name: str) -> DatasetRecord:
     """Read and check the record of a data set that this package knows."""

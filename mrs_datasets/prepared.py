@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.languages import LANGUAGES
-from mrs_datasets.catalogue import read_record
+from mrs_datasets.catalogue import catalogued, read_record
 from mrs_datasets.prepare import SAMPLE_SOURCE
 from mrs_datasets.readers.sample import SAMPLE
 from mrs_datasets.schema import responses_config
@@ -47,7 +47,12 @@ class PreparedData:
 
     def data_set(self) -> str:
         """The catalogue's name of the data set; `mrs` where the source does not tell."""
-        return str(self._report().get("data_set", "mrs"))
+        name = str(self._report().get("data_set", "mrs"))
+        if name not in catalogued():
+            raise InputError(
+                f"{self.name}: report.json names the data set {name!r}, which the catalogue does not have."
+            )
+        return name
 
     def _report(self) -> dict[str, Any]:
         """The report of the build; empty where there is none."""

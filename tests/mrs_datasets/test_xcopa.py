@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +139,30 @@ def test_a_folder_without_any_layout_is_refused(tmp_path: Path) -> None:
         prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
     with pytest.raises(InputError, match="no such file or folder"):
         prepare_xcopa([str(tmp_path / "nothing")], tmp_path / "out")
+
+
+def test_it_is_installed_beside_mrs_and_leaves_it_there(tmp_path: Path) -> None:
+    """`load_dataset("xcopa", "et")` from an empty folder, in a cache of its own."""
+    repository(tmp_path / "source", lines(ROW))
+    prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    script = (
+        "import datasets; print(*(len(datasets.load_dataset(*n, split='test')) for n in [('xcopa','et'),('mrs','es')]))"
+    )
+    env = {"HF_HOME": str(tmp_path / "hf"), "HF_DATASETS_CACHE": str(tmp_path / "hf" / "datasets")}
+    kept = {k: v for k, v in os.environ.items() if k != "HF_MODULES_CACHE"} | env
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=empty, env=kept, capture_output=True, text=True, encoding="utf-8"
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    for source in ([], ["--source", str(tmp_path / "out")]):
+        run("-m", "mrs_cli.main", "install", *source)
+    assert run("-c", script).split()[0] == "1"
+    assert int(run("-c", script).split()[1]) > 50
+    assert "removed" in run("-m", "mrs_cli.main", "uninstall")
+    assert not list((tmp_path / "hf" / "datasets").glob("*/*/*/*"))
