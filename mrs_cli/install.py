@@ -1,6 +1,8 @@
-"""`mrs install`: put MRS and the metrics into the caches, so that both literal calls work from any folder.
+"""`mrs install`: put a data set and the metrics into the caches, so that the literal calls work from any folder.
 
-load_dataset("mrs", "es")    evaluate.load("mrs_rouge")
+load_dataset("mrs", "es")    load_dataset("xcopa", "qu")    evaluate.load("mrs_rouge")
+
+A data set replaces an earlier install of the same one, and leaves the others where they are.
 """
 
 from __future__ import annotations
