@@ -8,6 +8,7 @@ from typing import Any
 
 from mrs_core.errors import InputError
 from mrs_core.files import whole_folder
+from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.official import find_official_root, read_official, unpacked
 from mrs_datasets.readers.pairs import read_pair_folder
@@ -86,12 +87,8 @@ def prepare_xcopa(
     Raises:
         InputError: a source is missing or broken, or `out` exists; nothing is left behind.
     """
-    for source in sources:
-        _require_source(Path(source), out, "pass XCOPA's repository folder, and COPA's for the config `en`")
-    report = Report("xcopa", partial=True)
-    with whole_folder(out, overwrite, MARKER) as partial:
-        chunks = read_xcopa([Path(source) for source in sources], report)
-        return write_prepared(partial, progress(chunks), report, XCOPA, " ".join(sources))
+    hint = "pass XCOPA's repository folder, and COPA's for the config `en`"
+    return _prepare_folders(XCOPA, read_xcopa, sources, out, hint, overwrite, progress)
 
 
 def prepare_staple(
@@ -112,12 +109,26 @@ def prepare_staple(
             "https://doi.org/10.7910/DVN/380JR6 (Dataverse) or https://sharedtask.duolingo.com (Duolingo), unpack "
             "them, and pass the folder with --source FOLDER."
         )
+    hint = "pass the unpacked folder of the STAPLE task (with en_pt/ and so on)"
+    return _prepare_folders(STAPLE, read_staple, sources, out, hint, overwrite, progress)
+
+
+def _prepare_folders(
+    record: DatasetRecord,
+    read: Callable[[list[Path], Report], Chunks],
+    sources: list[str],
+    out: Path,
+    hint: str,
+    overwrite: bool,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Write what the folders have of a data set; `hint` ends the sentence about a missing one."""
     for source in sources:
-        _require_source(Path(source), out, "pass the unpacked folder of the STAPLE task (with en_pt/ and so on)")
-    report = Report("staple", partial=True)
+        _require_source(Path(source), out, hint)
+    report = Report(record.name, partial=True)
     with whole_folder(out, overwrite, MARKER) as partial:
-        chunks = read_staple([Path(source) for source in sources], report)
-        return write_prepared(partial, progress(chunks), report, STAPLE, " ".join(sources))
+        chunks = read([Path(source) for source in sources], report)
+        return write_prepared(partial, progress(chunks), report, record, " ".join(sources))
 
 
 def _refuse_counts(asked: bool, source: str) -> None:

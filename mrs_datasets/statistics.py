@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.schema import SPLITS, responses_config
@@ -47,8 +48,6 @@ def split_statistics(
 
 
 def _response_count(data: PreparedData, language: str) -> int:
-    from mrs_core.errors import InputError
-
     try:
         return len(data.load(responses_config(language), "train"))
     except InputError:

@@ -87,7 +87,7 @@ class RunFolder:
             index.save(self.folder / ResponseIndexes.FOLDER / language)
         languages = [part.language for part in parts]
         for part in parts:
-            rows = zip(part.test["message"], part.test["reply"], suggestions[part.language], strict=True)
+            rows = zip(part.test["message"][:], part.test["reply"][:], suggestions[part.language], strict=True)
             name = self.predictions_name(languages, part.language)
             write_predictions(self.folder / name, (Prediction(m, r, tuple(s)) for m, r, s in rows))
         with suppress(OSError):

@@ -237,7 +237,7 @@ def make_model(
     lengths = (options.message_tokens, options.reply_tokens)
     if options.model_name_or_path == TINY:
         with tempfile.TemporaryDirectory() as folder:
-            texts = (text for part in parts for column in ("message", "reply") for text in part.train[column])
+            texts = (text for part in parts for column in ("message", "reply") for text in part.train[column][:])
             build_tiny(texts, Path(folder), training.seed, options.vocabulary)
             model = build_dual_encoder(folder, str(options.pooling), *lengths)
     else:
