@@ -75,9 +75,9 @@ def plain_parse(folder: Path) -> int:
 
 def prepare(folder: Path) -> dict[str, Any]:
     """This project; returns the report."""
-    from mrs_datasets.prepare import prepare_staple
+    from mrs_datasets.prepare import prepare
 
-    return prepare_staple([str(folder)], folder / "out", overwrite=True)
+    return prepare("staple", [str(folder)], folder / "out", overwrite=True)
 
 
 def prepared_translations(folder: Path) -> int:

@@ -13,7 +13,7 @@ from mrs_core.errors import run_with_sentence
 
 # verb -> what it does, as `mrs --help` prints it; each lives in mrs_cli/VERB.py and is imported only when called
 VERBS = {
-    "data": "prepare data sets, print their statistics, publish them",
+    "data": "list, prepare, check and describe data sets, publish them",
     "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
     "uninstall": "remove what `mrs install` put into the caches",
     "train": "train a model (through accelerate)",

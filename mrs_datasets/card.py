@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from mrs_core.cards import markdown_table, render_card
-from mrs_datasets.catalogue import LANGUAGE, DatasetRecord
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
 
 HERE = "PATH"  # where the folder lies; publishing puts the repository there
 
@@ -20,6 +20,8 @@ def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
         for part, reasons in report["dropped"].items()
         for reason, count in reasons.items()
     ]
+    kinds = [kind for kind in record.kinds.values() if not kind.on_demand or _has(record, configs, kind)]
+    columns = {name: column for name, column in record.columns.items() if any(name in kind.columns for kind in kinds)}
     notes = dropped + [f"- {note}" for note in report["notes"]]
     values = {
         "title": variant.title,
@@ -28,12 +30,14 @@ def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
         "config": next(iter(configs)),
         "configs_table": _configs_table(record, configs),
         "kinds": "\n".join(
-            f"- `{kind.config.replace(LANGUAGE, 'LANG')}`: {kind.about}" for kind in record.kinds.values()
+            f"- `{kind.config.replace(LANGUAGE, 'LANG')}`: {kind.about}" for kind in kinds
         ),
         "columns_table": "\n".join(
             ["| column | type | meaning |", "| --- | --- | --- |"]
-            + [f"| `{name}` | {column.dtype} | {column.meaning} |" for name, column in record.columns.items()]
+            + [f"| `{name}` | {column.dtype} | {column.meaning} |" for name, column in columns.items()]
         ),
+        "layout": "\n".join(f"- `{path}`: {holds}" for path, holds in variant.layout.items()),
+        "revision": variant.revision,
         "limits": variant.limits,
         "notes": "\n".join(["## What was dropped, and notes", "", *notes, ""]) if notes else "",
         "citation": record.citation.strip(),
@@ -78,10 +82,16 @@ def _info_entry(record: DatasetRecord, config: str, splits: dict[str, Any]) -> d
     }
 
 
+def _has(record: DatasetRecord, configs: dict[str, Any], kind: Kind) -> bool:
+    """Whether a folder has a config of a kind."""
+    return any(record.kind_of(config) is kind for config in configs)
+
+
 def _configs_table(record: DatasetRecord, configs: dict[str, Any]) -> str:
     """Rows per language: one column for every kind and split."""
-    parts = [(name, kind, split) for name, kind in record.kinds.items() for split in kind.splits]
-    first = next(iter(record.kinds))
+    kinds = {name: kind for name, kind in record.kinds.items() if not kind.on_demand or _has(record, configs, kind)}
+    parts = [(name, kind, split) for name, kind in kinds.items() for split in kind.splits]
+    first = next(iter(kinds))
     header = [
         split if name == first else name if len(kind.splits) == 1 else f"{name}, {split}" for name, kind, split in parts
     ]

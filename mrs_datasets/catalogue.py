@@ -13,7 +13,7 @@ import pyarrow as pa
 import yaml
 
 from mrs_core.errors import InputError
-from mrs_core.languages import Language, require_language
+from mrs_core.languages import KNOWN, Language, require_known
 
 DTYPES = {
     "string": pa.string(),
@@ -24,15 +24,26 @@ DTYPES = {
 }
 LIST = "list of "  # a list's type says what it holds: `list of string`, `list of {text: string, weight: float64}`
 LANGUAGE = "{language}"
+ERROR, WARNING = "error", "warning"  # what `mrs data check` makes of a finding
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its type by the name that `datasets` uses, what it holds, and the names of a `class_label`'s values."""
+    """A column: its type by the name that `datasets` uses, and what it holds.
+
+    Attributes:
+        names: those of a `class_label`'s values.
+        values: the only texts that a `string` may be.
+        optional: it may be null.
+        identifier: it names a row of its split, so that no two rows have the same.
+    """
 
     dtype: str
     meaning: str
     names: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    optional: bool = False
+    identifier: bool = False
 
     def feature(self, name: str) -> dict[str, Any]:
         """The column in the YAML of a card."""
@@ -78,6 +89,13 @@ class Kind:
     Attributes:
         languages: which of the data set's languages have such a config; empty for all.
         rows: rows of each split in a whole source, where they are known.
+        texts: language -> the columns that are in it; `{language}` is the config's own.
+        repeats: what identical rows are, `error` or `warning` (people do say the same thing twice).
+        stem: the columns that are seldom the same in two rows.
+        alternatives: the columns that seldom say the same in one row.
+        parallel: column -> what it is, `error` or `warning`, when rows with one identifier differ in it between the
+            configs of this kind.
+        on_demand: a view, written only when it is asked for.
     """
 
     config: str
@@ -86,21 +104,41 @@ class Kind:
     about: str
     languages: tuple[str, ...] = ()
     rows: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    repeats: str = ERROR
+    stem: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+    parallel: dict[str, str] = field(default_factory=dict)
+    on_demand: bool = False
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What the card says of a folder that one of the readers made."""
+    """A reader's source, and what the card says of a folder made from it.
+
+    Attributes:
+        layout: file of the source -> what it holds.
+        revision: of the source, as its authors name it: what `rows` and `layout` were taken from.
+    """
 
     title: str
     licence: str
     about: str
     limits: str
+    layout: dict[str, str]
+    revision: str
 
 
 @dataclass(frozen=True)
 class DatasetRecord:
-    """One data set: what its configs hold and what its card says."""
+    """One data set: where it comes from, what its configs hold and what its card says.
+
+    Attributes:
+        paper: the sections that the data set and its figures come from.
+        source: what `--source` takes, as the end of a sentence.
+        restricted: why not everybody may publish a copy and where to ask for one; empty for a free data set.
+        archive_gib: an archive that unpacks to more GiB is refused.
+    """
 
     name: str
     homepage: str
@@ -112,6 +150,9 @@ class DatasetRecord:
     kinds: dict[str, Kind]
     columns: dict[str, Column]
     variants: dict[str, Variant]
+    source: str
+    restricted: str = ""
+    archive_gib: int = 1  # XCOPA is 5 MB, SIQA 8 MB, all of STAPLE 300 MB
 
     def configs(self) -> Iterator[tuple[str, str, Kind]]:
         """(config, language, kind) of every config that the data set can have: by kind, then by language."""
@@ -164,15 +205,7 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         values[part] = {
             name: cls(**_checked(cls, entry, f"{where}, {part}, {name}")) for name, entry in values[part].items()
         }
-    if isinstance(values["languages"], dict):
-        values["languages"] = {
-            code: Language(
-                code, **_checked(Language, {"code": code, **entry}, f"{where}, languages, {code}", ("code",))
-            )
-            for code, entry in values["languages"].items()
-        }
-    else:  # codes alone are MRS's languages
-        values["languages"] = {code: require_language(code, where) for code in values["languages"]}
+    values["languages"] = {code: require_known(code, where) for code in values["languages"]}
     record = DatasetRecord(**values)
     for name, column in record.columns.items():
         try:
@@ -183,16 +216,27 @@ def parse_record(text: str, where: str) -> DatasetRecord:
                 f"`list of string` or `list of {{text: string, weight: float64}}`, not {column.dtype!r}."
             ) from None
     for name, kind in record.kinds.items():
-        problems = [f"column {column!r} is not described" for column in kind.columns if column not in record.columns]
-        problems += [f"language {code!r} is not described" for code in kind.languages if code not in record.languages]
-        problems += [f"rows of {split!r}, which is no split" for split in kind.rows if split not in kind.splits]
-        problems += [f"config needs {LANGUAGE}"] if LANGUAGE not in kind.config else []
-        if problems:
-            raise InputError(f"{where}, kinds, {name}: {problems[0]}.")
+        for problem in _problems(record, kind):
+            raise InputError(f"{where}, kinds, {name}: {problem}.")
     return record
 
 
-def _checked(cls: type, entry: Any, where: str, left_out: tuple[str, ...] = ()) -> dict[str, Any]:
+def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
+    """What a kind names that is not there."""
+    named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel}
+    for columns in kind.texts.values():
+        named.update(columns)
+    yield from (f"column {column!r} is not described" for column in sorted(named - set(record.columns)))
+    unknown = (set(kind.languages) - set(record.languages)) | (set(kind.texts) - {LANGUAGE, *KNOWN})
+    yield from (f"language {code!r} is not described" for code in sorted(unknown))
+    yield from (f"rows of {split!r}, which is no split" for split in kind.rows if split not in kind.splits)
+    levels = {kind.repeats, *kind.parallel.values()} - {ERROR, WARNING}
+    yield from (f"expected {ERROR} or {WARNING}, found {level!r}" for level in levels)
+    if LANGUAGE not in kind.config:
+        yield f"config needs {LANGUAGE}"
+
+
+def _checked(cls: type, entry: Any, where: str) -> dict[str, Any]:
     """The fields of an entry, lists as tuples: each field without a default must be there, and no unknown one."""
     if not isinstance(entry, dict):
         raise InputError(f"{where}: expected a mapping of fields.")
@@ -200,6 +244,12 @@ def _checked(cls: type, entry: Any, where: str, left_out: tuple[str, ...] = ()) 
     needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
     for name in sorted((set(entry) - known) | (needed - set(entry))):
         problem = "unknown field" if name in entry else "missing field"
-        raise InputError(f"{where}: {problem} {name!r}; the fields are {', '.join(sorted(known - set(left_out)))}.")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
-    return {name: value for name, value in values.items() if name not in left_out}
+        raise InputError(f"{where}: {problem} {name!r}; the fields are {', '.join(sorted(known))}.")
+    return {name: _frozen(value) for name, value in entry.items()}
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, also inside a mapping."""
+    if isinstance(value, dict):
+        return {name: _frozen(held) for name, held in value.items()}
+    return tuple(value) if isinstance(value, list) else value

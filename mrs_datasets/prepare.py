@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from mrs_core.errors import InputError
 from mrs_core.files import whole_folder
-from mrs_datasets.catalogue import DatasetRecord
+from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.official import find_official_root, read_official, unpacked
+from mrs_datasets.readers.archives import describe_nested, unpacked
+from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs import read_pair_folder
 from mrs_datasets.readers.sample import BOOKS, read_phrase_books
-from mrs_datasets.readers.staple import STAPLE, read_staple
-from mrs_datasets.readers.xcopa import XCOPA, read_xcopa
+from mrs_datasets.readers.staple import read_staple
+from mrs_datasets.readers.xcopa import read_xcopa
 from mrs_datasets.report import Report
 from mrs_datasets.responses import MAX_RESPONSES
 from mrs_datasets.schema import MRS
 from mrs_datasets.writer import write_prepared
+from mrs_datasets.xcopa_views import with_views
 
 SAMPLE_SOURCE = "sample"
 MARKER = "report.json"  # every prepared folder has one
 Progress = Callable[[Chunks], Chunks]
+READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {"xcopa": read_xcopa, "staple": read_staple}
 
 
 def as_it_is(chunks: Chunks) -> Chunks:
@@ -51,87 +55,100 @@ def prepare_mrs(
     """
     path = Path(source)
     if source != SAMPLE_SOURCE or path.exists():
-        _require_source(path, out, "pass the official archive, a folder of LANG.tsv files, or `sample`")
+        _require_source(path, out, f"pass {MRS.source}")
     counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
     own = counted != {"min_reply_count": 1, "max_responses": MAX_RESPONSES}
     with whole_folder(out, overwrite, MARKER) as partial:
         if source == SAMPLE_SOURCE and not path.exists():
             report = Report("sample", {"split": "80/10/10 by message", **counted})
             return write_prepared(partial, progress(read_phrase_books(BOOKS, report, **counted)), report, MRS, source)
-        if path.is_file():
-            with unpacked(path, partial) as folder:
-                root = find_official_root(folder)
-                if root is None:
-                    raise InputError(f"{source}: the archive has no train/, valid/ or test/ folder.")
-                _refuse_counts(own, source)
-                report = Report("official")
-                return write_prepared(partial, progress(read_official(root, report)), report, MRS, source)
-        root = find_official_root(path)
-        if root is not None:
-            _refuse_counts(own, source)
-            report = Report("official")
-            return write_prepared(partial, progress(read_official(root, report)), report, MRS, source)
-        report = Report("pairs", {"split": "80/10/10 by message", **counted})
-        chunks = read_pair_folder(path, report, min_reply_count, max_responses)
-        return write_prepared(partial, progress(chunks), report, MRS, source)
+        with _as_folder(path, partial / "source", MRS) as folder:
+            return _prepare_mrs_folder(folder, path, partial, own, counted, progress)
 
 
-def prepare_xcopa(
-    sources: list[str], out: Path, *, overwrite: bool = False, progress: Progress = as_it_is
+def _prepare_mrs_folder(
+    folder: Path, source: Path, partial: Path, own: bool, counted: dict[str, int], progress: Progress
 ) -> dict[str, Any]:
-    """Write the prepared folder of XCOPA and English COPA, as far as the sources have them; return its report.
+    """MRS from a folder: the official one, or pairs of one's own.
 
     Args:
-        sources: folders of XCOPA's repository and of COPA.
-
-    Raises:
-        InputError: a source is missing or broken, or `out` exists; nothing is left behind.
+        source: what the person named.
+        own: whether the person asked for limits of counted response sets.
     """
-    hint = "pass XCOPA's repository folder, and COPA's for the config `en`"
-    return _prepare_folders(XCOPA, read_xcopa, sources, out, hint, overwrite, progress)
+    root = find_official_root(folder)
+    if root is None and source.is_file():
+        raise InputError(f"{source}: the archive has no train/, valid/ or test/ folder.")
+    if root is not None:
+        _refuse_counts(own, source)
+        report = Report("official")
+        return write_prepared(partial, progress(read_official(root, report)), report, MRS, str(source))
+    report = Report("pairs", {"split": "80/10/10 by message", **counted})
+    chunks = read_pair_folder(folder, report, counted["min_reply_count"], counted["max_responses"])
+    return write_prepared(partial, progress(chunks), report, MRS, str(source))
 
 
-def prepare_staple(
-    sources: list[str], out: Path, *, overwrite: bool = False, progress: Progress = as_it_is
-) -> dict[str, Any]:
-    """Write the prepared folder of STAPLE, as far as the sources have its tracks; return its report.
-
-    Args:
-        sources: folders that the task handed out. Without one the sentence says where to ask: the data may not be
-            passed on.
-
-    Raises:
-        InputError: there is no source, a source is missing or broken, or `out` exists; nothing is left behind.
-    """
-    if not sources:
-        raise InputError(
-            "staple: the data are CC BY-NC 4.0 and not downloaded from here; ask for them at "
-            "https://doi.org/10.7910/DVN/380JR6 (Dataverse) or https://sharedtask.duolingo.com (Duolingo), unpack "
-            "them, and pass the folder with --source FOLDER."
-        )
-    hint = "pass the unpacked folder of the STAPLE task (with en_pt/ and so on)"
-    return _prepare_folders(STAPLE, read_staple, sources, out, hint, overwrite, progress)
-
-
-def _prepare_folders(
-    record: DatasetRecord,
-    read: Callable[[list[Path], Report], Chunks],
+def prepare(
+    name: str,
     sources: list[str],
     out: Path,
-    hint: str,
-    overwrite: bool,
-    progress: Progress,
+    *,
+    views: Sequence[str] = (),
+    overwrite: bool = False,
+    progress: Progress = as_it_is,
 ) -> dict[str, Any]:
-    """Write what the folders have of a data set; `hint` ends the sentence about a missing one."""
+    """Write the prepared folder of a data set other than MRS, as far as the sources have it; return its report.
+
+    Args:
+        name: one of `READERS`.
+        sources: folders or archives; what each data set takes is in the catalogue.
+        views: kinds of the catalogue that are written only on demand (XCOPA has some).
+
+    Raises:
+        InputError: there is no source (the sentence says where to ask), a source is missing or broken, a view that the
+            data set does not have, or `out` exists; nothing is left behind.
+    """
+    record = read_record(name)
+    if not sources:
+        ask = f"{record.restricted}; pass what you got" if record.restricted else f"pass {record.source}"
+        raise InputError(f"{name}: no source; {ask} with --source PATH.")
+    on_demand = [kind for kind, facts in record.kinds.items() if facts.on_demand]
+    unknown = [view for view in views if view not in on_demand]
+    if unknown:
+        raise InputError(f"--views {unknown[0]}: {name} has {' '.join(on_demand) or 'no views'}.")
     for source in sources:
-        _require_source(Path(source), out, hint)
-    report = Report(record.name, partial=True)
-    with whole_folder(out, overwrite, MARKER) as partial:
-        chunks = read([Path(source) for source in sources], report)
+        _require_source(Path(source), out, f"pass {record.source}")
+    report = Report(name, {"views": list(views)} if views else {}, partial=True)
+    with whole_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:
+        folders = []
+        for number, source in enumerate(sources):
+            beside = partial / f"source-{number}"
+            folders.append(archives.enter_context(_as_folder(Path(source), beside, record)))
+        chunks = READERS[name](folders, report)
+        if views:
+            chunks = with_views(chunks, views)
         return write_prepared(partial, progress(chunks), report, record, " ".join(sources))
 
 
-def _refuse_counts(asked: bool, source: str) -> None:
+@contextmanager
+def _as_folder(source: Path, beside: Path, record: DatasetRecord) -> Iterator[Path]:
+    """The folder itself, or what an archive holds; errors in the latter name the archive and its member."""
+    if source.is_dir():
+        yield source
+        return
+    beside.mkdir()
+    with unpacked(source, beside, record.archive_gib << 30) as folder:
+        try:
+            yield folder
+        except InputError as error:
+            sentence = str(error).replace(str(folder), str(source))
+            nested = describe_nested(folder)
+            if nested and not any(path.suffix in (".jsonl", ".xml", ".txt", ".tsv") for path in folder.rglob("*")):
+                sentence = f"{source}: holds another archive ({nested}); unpack it and pass that."
+            raise InputError(sentence) from None
+    beside.rmdir()
+
+
+def _refuse_counts(asked: bool, source: Path) -> None:
     if asked:
         raise InputError(f"{source}: has response sets of its own; leave --min-reply-count and --max-responses out.")
 

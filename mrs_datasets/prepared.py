@@ -39,7 +39,7 @@ class PreparedData:
         """
         if self.folder is None:
             return self._load_from_hub(config, split)
-        files = self._files(config, split)
+        files = self.files(config, split)
         if not files:
             have = sorted(path.name for path in (self.folder / "data").iterdir())
             raise InputError(f"{self.folder}: no {split} split of {config!r}; the folder has {' '.join(have)}.")
@@ -47,14 +47,18 @@ class PreparedData:
 
     def data_set(self) -> str:
         """The catalogue's name of the data set; `mrs` where the source does not tell."""
-        name = str(self._report().get("data_set", "mrs"))
+        name = str(self.report().get("data_set", "mrs"))
         if name not in catalogued():
             raise InputError(
                 f"{self.name}: report.json names the data set {name!r}, which the catalogue does not have."
             )
         return name
 
-    def _report(self) -> dict[str, Any]:
+    def title(self) -> str:
+        """What the report calls the data; the folder's or repository's name where there is none."""
+        return str(self.report().get("name", self.name))
+
+    def report(self) -> dict[str, Any]:
         """The report of the build; empty where there is none."""
         if self.folder is not None:
             path = self.folder / "report.json"
@@ -71,27 +75,37 @@ class PreparedData:
             return {}
 
     def configs(self) -> list[str]:
-        """The configs of a folder, in the order of the catalogue."""
-        have = {path.name for path in (self.folder / "data").iterdir()} if self.folder else set()
+        """The configs that the source has, in the order of the catalogue."""
+        have = self._config_names()
         return [config for config, _, _ in read_record(self.data_set()).configs() if config in have]
 
     def splits(self, config: str) -> list[str]:
-        """The splits of a folder's config, in the order of the catalogue."""
+        """The splits of a config, in the order of the catalogue."""
         kind = read_record(self.data_set()).kind_of(config)
-        return [split for split in kind.splits if self.folder and self._files(config, split)]
+        if self.folder is not None:
+            return [split for split in kind.splits if self.files(config, split)]
+        from datasets import get_dataset_split_names
+
+        try:
+            have = get_dataset_split_names(self.name, config, revision=self.revision)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.name}: cannot list the splits of {config} ({error}).") from None
+        return [split for split in kind.splits if split in have]
+
+    def _config_names(self) -> set[str]:
+        if self.folder is not None:
+            return {path.name for path in (self.folder / "data").iterdir()}
+        from datasets import get_dataset_config_names
+
+        try:
+            return set(get_dataset_config_names(self.name, revision=self.revision))
+        except (OSError, ValueError) as error:  # the hub's and datasets' "not found" are both OSError
+            raise InputError(f"{self.name}: neither a folder nor a data set on the hub ({error}).") from None
 
     def languages(self) -> list[str]:
         """The languages with pairs, in the order of Table 1."""
-        if self.folder is not None:
-            have: Iterable[str] = {path.name for path in (self.folder / "data").iterdir()}
-        else:
-            from datasets import get_dataset_config_names
-
-            try:
-                have = get_dataset_config_names(self.name, revision=self.revision)
-            except (OSError, ValueError) as error:  # the hub's and datasets' "not found" are both OSError
-                raise InputError(f"{self.name}: neither a folder nor a data set on the hub ({error}).") from None
-        found = [code for code in LANGUAGES if code in set(have)]
+        have = self._config_names()
+        found = [code for code in LANGUAGES if code in have]
         if not found:
             raise InputError(f"{self.name}: holds no language of MRS.")
         return found
@@ -100,15 +114,16 @@ class PreparedData:
         """What `run.json` says of the data: id, revision or the hash of the contents used."""
         if self.folder is None:
             title = self.name.rpartition("/")[2]
-            reader = self._report().get("reader")
+            reader = self.report().get("reader")
             return {"id": self.name, "title": title, "revision": self.revision or "unknown", "reader": reader}
         configs = [config for code in languages for config in (code, responses_config(code))]
         files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
-        report = self._report()
+        report = self.report()
         facts = {"title": report.get("name", self.name), "content_hash": content_hash(files)}
         return {"id": self.name, **facts, "reader": report.get("reader")}
 
-    def _files(self, config: str, split: str) -> list[Path]:
+    def files(self, config: str, split: str) -> list[Path]:
+        """The Parquet files of a split of a folder."""
         assert self.folder is not None
         return sorted((self.folder / "data" / config).glob(f"{split}-*.parquet"))
 

@@ -16,6 +16,7 @@ class Report:
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     partial: bool = False  # configs may lack splits that the source does not have
+    partial_splits: list[str] = field(default_factory=list)  # config/split: the source had not all of its rows
 
     def drop(self, part: str, reason: str, rows: int = 1) -> None:
         """Count `rows` of `part` (config/split) as dropped for `reason`."""
@@ -28,4 +29,5 @@ class Report:
             "settings": self.settings,
             "dropped": {part: dict(sorted(reasons.items())) for part, reasons in sorted(self.dropped.items())},
             "notes": self.notes,
+            "partial_splits": self.partial_splits,
         }

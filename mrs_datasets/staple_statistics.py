@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrs_core.errors import InputError
+from mrs_datasets.describe import selected_configs
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.readers.staple import STAPLE, TABLE_2
 
@@ -59,15 +60,9 @@ def split_statistics(data: PreparedData, configs: list[str] | None = None) -> It
     """Yield the rows of every config that the data have, or of those named.
 
     Raises:
-        InputError: a named config that the data do not have, or the data are no folder.
+        InputError: a named config that the data do not have.
     """
-    have = data.configs()
-    if not have:
-        raise InputError(f"{data.name}: expected a prepared folder; the statistics are not read from the hub.")
-    for config in configs or have:
-        if config not in have:
-            raise InputError(f"--language {config}: {data.name} has {' '.join(have)}.")
-    for config in [config for config in have if config in (configs or have)]:
+    for config in selected_configs(data, configs):
         for split in data.splits(config):
             rows = data.load(config, split).select_columns(["reference", "translations"]).with_format("arrow")
             lengths, references = [], 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrs_core.errors import InputError, MissingExtraError
+from mrs_datasets.describe import selected_configs
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.readers.xcopa import XCOPA
 
@@ -21,18 +22,14 @@ class XcopaStatistics:
     """One row a config and split.
 
     Attributes:
-        first_choice: % of labels that are choice1.
-        agreement: % of labels that the translator gave as the majority did; None for translations and for English.
-        premise_lengths, choice_lengths: quartiles of the lengths in characters.
+        agreement: % of labels that the translator gave as the majority did (Table 3); None for translations, views and
+            English.
     """
 
     config: str
     split: str
     examples: int
-    first_choice: float
     agreement: float | None
-    premise_lengths: list[int]
-    choice_lengths: list[int]
 
 
 def split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[XcopaStatistics]:
@@ -41,24 +38,12 @@ def split_statistics(data: PreparedData, configs: list[str] | None = None) -> It
     Raises:
         InputError: a named config that the data do not have.
     """
-    have = data.configs()
-    for config in configs or have:
-        if config not in have:
-            raise InputError(f"--language {config}: {data.name} has {' '.join(have)}.")
     translated = XCOPA.kinds["original"].languages
-    for config in [config for config in have if config in (configs or have)]:
+    for config in selected_configs(data, configs):
         for split in data.splits(config):
             rows = data.load(config, split)
-            labels, changed = np.array(rows["label"]), np.array(rows["changed"])
-            yield XcopaStatistics(
-                config,
-                split,
-                len(rows),
-                100 * float((labels == 0).mean()),
-                100 * float(1 - changed.mean()) if config in translated else None,
-                _quartiles(rows["premise"]),
-                _quartiles([*rows["choice1"], *rows["choice2"]]),
-            )
+            agreed = 100 * float(1 - np.mean(rows["changed"])) if config in translated else None
+            yield XcopaStatistics(config, split, len(rows), agreed)
 
 
 def agreement(data: PreparedData) -> dict[str, float]:
@@ -91,7 +76,3 @@ def _own_labels(rows: Dataset) -> dict[int, int]:
     return {
         idx: label ^ changed for idx, label, changed in zip(rows["idx"], rows["label"], rows["changed"], strict=True)
     }
-
-
-def _quartiles(texts: list[str]) -> list[int]:
-    return [int(value) for value in np.percentile([len(text) for text in texts], [25, 50, 75])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import lzma
 import zlib
@@ -12,6 +13,8 @@ from typing import BinaryIO, cast
 from mrs_core.errors import InputError
 
 BLOCK = 1 << 22
+MAX_LINE = 64 << 20  # chosen: a message has some KiB; without a limit, zero bytes packed 1000:1 would fill the memory
+EDITED = "somebody edited the file, so fetch it again."
 
 
 def open_binary(path: Path) -> BinaryIO:
@@ -23,22 +26,43 @@ def open_binary(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, as_published: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end); only `\\n` ends a line, a final one is optional.
 
+    Args:
+        as_published: the file comes from a publisher, in UTF-8 without a byte-order mark and with line ends of one
+            kind: otherwise somebody edited it, and who knows what else changed. Files of one's own may be as they like.
+
     Raises:
-        InputError: the file is missing, damaged, or a line is not UTF-8.
+        InputError: the file is missing, damaged, a line is not UTF-8, one goes on for more than `MAX_LINE` bytes, or
+            (`as_published`) the file was edited.
     """
     try:
         with open_binary(path) as file:
             number = 0
             rest = b""
+            returns = None  # whether lines end with a carriage return
             while block := file.read(BLOCK):
+                if as_published and number == 0 and not rest and block.startswith(codecs.BOM_UTF8):
+                    raise InputError(
+                        f"{path}, line 1: a byte-order mark, which the published file does not have; {EDITED}"
+                    )
                 lines = (rest + block).split(b"\n")
                 rest = lines.pop()
                 for line in lines:
                     number += 1
+                    if as_published and line.endswith(b"\r") is not returns:
+                        if returns is not None:
+                            raise InputError(
+                                f"{path}, line {number}: another line end than in the lines before; {EDITED}"
+                            )
+                        returns = line.endswith(b"\r")
                     yield number, _decode(path, number, line)
+                if len(rest) > MAX_LINE:
+                    raise InputError(
+                        f"{path}, line {number + 1}: no line end within {MAX_LINE >> 20} MiB; expected a text file "
+                        "with one row a line."
+                    )
             if rest:
                 yield number + 1, _decode(path, number + 1, rest)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:

@@ -9,15 +9,9 @@ A leading folder is tolerated; files may be plain, gzip or xz.
 
 from __future__ import annotations
 
-import lzma
 import math
-import shutil
-import tarfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil  # noqa: F401  (a test replaces its disk_usage by way of this module)
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import pyarrow as pa
 
@@ -40,53 +34,6 @@ def find_official_root(folder: Path) -> Path | None:
         if any((root / name).is_dir() for name in SPLIT_FOLDERS):
             return root
     return None
-
-
-@contextmanager
-def unpacked(archive: Path, beside: Path) -> Iterator[Path]:
-    """Unpack a tar archive into a temporary folder beside the output, and remove it afterwards.
-
-    Members go through tarfile's `data` filter: none may point outside, be a device, or carry odd modes.
-
-    Raises:
-        InputError: no tar archive, damaged, a member that the filter refuses, or too little disk.
-    """
-    if not hasattr(tarfile, "data_filter"):
-        raise InputError(f"{archive}: this Python cannot unpack safely; use 3.10.12, 3.11.4 or a later release.")
-    target = beside / "unpacked"
-    try:
-        with tarfile.open(archive, "r:*") as tar:
-            members = tar.getmembers()
-            absolute = [member.name for member in members if member.name.startswith(("/", "\\"))]
-            if absolute:
-                raise InputError(f"{archive}: the archive is refused, since a member is unsafe ({absolute[0]!r}).")
-            need, free = sum(member.size for member in members), shutil.disk_usage(beside).free
-            if need > free:
-                raise InputError(f"{archive}: unpacking needs {need:,} bytes of disk beside --out, {free:,} are free.")
-            target.mkdir()
-            tar.extractall(target, members, filter="data")
-            _read_to_the_end(tar)
-    except tarfile.FilterError as error:
-        raise InputError(f"{archive}: the archive is refused, since a member is unsafe ({error}).") from None
-    except (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise InputError(
-            f"{archive}: no tar archive, or damaged or cut off ({str(error).splitlines()[0].rstrip(':')}); "
-            "expected the official archive or a folder."
-        ) from None
-    except OSError as error:
-        raise InputError(f"{archive}: cannot unpack the archive ({error.strerror or error}).") from None
-    try:
-        yield target
-    finally:
-        shutil.rmtree(target, ignore_errors=True)
-
-
-def _read_to_the_end(tar: tarfile.TarFile) -> None:
-    """tarfile stops at its own end mark, before the compressed stream's: its checksum would never be looked at."""
-    stream = cast(BinaryIO, tar.fileobj)
-    stream.seek(0)
-    while stream.read(1 << 22):
-        pass
 
 
 def read_official(root: Path, report: Report) -> Chunks:

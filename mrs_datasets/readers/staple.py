@@ -98,7 +98,7 @@ def read_blocks(path: Path, prompts_alone: bool = False) -> Iterator[Block]:
     """
     first: dict[str, int] = {}
     block: Block | None = None
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, as_published=True):
         if not line or line.isspace():
             if block:
                 yield block
@@ -183,6 +183,8 @@ def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> 
     if chunk.ids:
         yield chunk.table(schema)
     report.notes.extend(counts.notes(config, split, kind, "reference" in files))
+    if counts.prompts != TABLE_2[config][split][0]:
+        report.partial_splits.append(f"{config}/{split}")
 
 
 def _head(path: Path, number: int, line: str) -> Block:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
 from mrs_datasets.readers.lines import read_lines
 from mrs_datasets.report import Report
 
@@ -50,10 +51,44 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
             if key in found:
                 raise InputError(f"{path}: the {key[1]} split of {key[0]} is in {found[key]} already; name one source.")
             found[key] = path
+    read: dict[tuple[str, str], list[Row]] = {}
     for (config, split), path in found.items():
         rows = _xml_rows(path, split) if path.suffix == ".xml" else _json_rows(path)
-        yield config, split, _table(path, config, split, rows, report)
+        read[config, split] = _all_checked(path, config, split, rows, report)
+    for split in XCOPA.kinds["original"].splits:
+        if (COPA_CONFIG, split) in read:
+            read[COPA_CONFIG, split] = _in_order(read, split, str(found[COPA_CONFIG, split]), report)
+    for (config, split), checked in read.items():
+        yield config, split, pa.Table.from_pylist(checked, XCOPA.schema(config))
     _note_missing({config for config, _ in found}, report)
+
+
+def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, report: Report) -> list[Row]:
+    """English rows with the idx of XCOPA, by which languages join; some copies of COPA have another order."""
+    english = read[COPA_CONFIG, split]
+    pattern = FOLDERS["data-gmt"]
+    translations = [read[key] for code in XCOPA.languages if (key := (pattern.format(code), split)) in read]
+    if translations:
+        joined = joined_by_text(english, translations, where)
+        if joined.moved:
+            report.notes.append(
+                f"{COPA_CONFIG}: the {split} split is not in XCOPA's order; {joined.moved} of {len(english)} rows were "
+                "joined by text, through the translations to English, and took another idx."
+            )
+            if joined.in_doubt:
+                report.notes.append(
+                    f"{COPA_CONFIG}: {len(joined.in_doubt)} of these matches in {split} are not clear: idx "
+                    f"{', '.join(map(str, joined.in_doubt[:10]))}."
+                )
+        return joined.rows
+    originals = [rows for (config, own), rows in read.items() if own == split and config in XCOPA.languages]
+    differing = max((labels_differ(english, rows) for rows in originals if rows is not english), default=0)
+    if differing:
+        report.notes.append(
+            f"{COPA_CONFIG}: {differing} labels of the {split} split differ from XCOPA's by idx; the copy may be in "
+            "another order, and only with the translations (data-gmt) can it be joined by text."
+        )
+    return english
 
 
 def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
@@ -75,7 +110,7 @@ def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, as_published=True):
         where = f"{path}, line {number}"
         if not line.strip():
             raise InputError(f"{where}: an empty line; expected one JSON object a line.")
@@ -109,7 +144,8 @@ def _xml_rows(path: Path, split: str) -> Iterator[tuple[str, Row]]:
         yield where, {**texts, "question": item.get("asks-for"), "label": answer - 1, "idx": number - first}
 
 
-def _table(path: Path, config: str, split: str, rows: Iterator[tuple[str, Row]], report: Report) -> pa.Table:
+def _all_checked(path: Path, config: str, split: str, rows: Iterator[tuple[str, Row]], report: Report) -> list[Row]:
+    """The rows of a split; fewer or more than a whole source has are noted."""
     checked: list[Row] = []
     lines: dict[int, str] = {}
     for where, row in rows:
@@ -123,7 +159,8 @@ def _table(path: Path, config: str, split: str, rows: Iterator[tuple[str, Row]],
     expected = XCOPA.kind_of(config).rows.get(split)
     if expected is not None and len(checked) != expected:
         report.notes.append(f"{config}: the {split} split has {len(checked)} rows, a whole source has {expected}.")
-    return pa.Table.from_pylist(checked, XCOPA.schema(config))
+        report.partial_splits.append(f"{config}/{split}")
+    return checked
 
 
 def _checked(where: str, row: Row) -> Row:
@@ -150,6 +187,8 @@ _NAMES = {str: "a text", int: "a whole number"}
 def _note_missing(found: set[str], report: Report) -> None:
     """One note per kind that names the configs a whole source would have."""
     for name, kind in XCOPA.kinds.items():
+        if kind.on_demand:
+            continue
         configs = [config for config, _, own in XCOPA.configs() if own is kind]
         missing = [config for config in configs if config not in found]
         if missing:

@@ -46,7 +46,7 @@ def test_the_sample_is_prepared_and_counted(mrs, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["mrs"]
     counted = mrs("data", "stats", "deep/mrs", "--language", "es", "en", "--json", cwd=tmp_path)
     assert (counted.returncode, counted.stderr) == (0, "")
-    rows = json.loads(counted.stdout)
+    rows = json.loads(counted.stdout)["splits"]
     report = json.loads((tmp_path / "deep" / "mrs" / "report.json").read_text(encoding="utf-8"))["configs"]
     assert [(row["language"], row["split"], row["examples"], row["responses"]) for row in rows] == [
         (code, split, report[code][split]["rows"], report[f"{code}-responses"]["train"]["rows"])
@@ -63,7 +63,7 @@ def test_the_figures_of_a_small_folder_are_those_counted_by_hand(mrs, source: Pa
         "es  train 1, validation 1, test 1; responses 1",
         "wrote out (Message-reply pairs)",
     ]
-    rows = json.loads(mrs("data", "stats", "out", "--json", cwd=tmp_path).stdout)
+    rows = json.loads(mrs("data", "stats", "out", "--json", cwd=tmp_path).stdout)["splits"]
     # tokens: messages have 2 each; Yes , sure ! | No . | No . | I ca n't | OK
     assert [tuple(row.values()) for row in rows] == [
         ("en", "train", 3, 6 + 4 + 2 + 2, 2),
@@ -184,7 +184,7 @@ def test_the_real_replies_are_prepared_and_counted(mrs, shared_data: Path, tmp_p
     counted = mrs("data", "stats", "out", "--json", cwd=tmp_path)
     assert (counted.returncode, counted.stderr) == (0, "")
     found: Counter[str] = Counter()
-    for row in json.loads(counted.stdout):
+    for row in json.loads(counted.stdout)["splits"]:
         found[row["language"]] += row["examples"]
         assert row["tokens"] >= 2 * row["examples"] > 0
     files = {path.stem: path.read_text(encoding="utf-8").rstrip("\n").split("\n") for path in replies.glob("*.tsv")}

@@ -12,6 +12,7 @@ import pytest
 
 from mrs_core.errors import InputError
 from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.readers import lines as lines_module
 
 PLAIN = {f"{split}/en/a.tsv": "Hi\tHello\n" for split in ("train", "valid", "test")}
 ENGLISH_TRAIN = [("Hi there", "Hello"), ("Are you in?", "Yes"), ("Thanks", "Any time"), ("Bye", "See you")]
@@ -111,6 +112,19 @@ def test_a_broken_folder_is_refused_with_file_and_line(write_tree, tmp_path, fil
     tree = {name: content for name, content in {**PLAIN, **files}.items() if content is not None}
     sentence = refusal(write_tree(tmp_path / "src", tree), tmp_path)
     assert [word for word in words if word not in sentence] == []
+
+
+@pytest.mark.parametrize("name", ["b.tsv", "b.tsv.gz", "b.tsv.xz"])
+def test_a_line_without_an_end_is_refused_before_all_of_it_is_read(write_tree, tmp_path, monkeypatch, name) -> None:
+    monkeypatch.setattr(lines_module, "BLOCK", 1 << 10)
+    monkeypatch.setattr(lines_module, "MAX_LINE", 1 << 16)
+    longest, endless = "a\t" + "b" * ((1 << 16) - 2), "a\tb\n" + "\0" * (1 << 20)
+    write_tree(tmp_path / "good", PLAIN | {f"train/en/{name}": f"a\tb\n{longest}\n{longest}"})
+    prepare_mrs(str(tmp_path / "good"), tmp_path / "good_out")
+    cut = write_tree(tmp_path / "src", PLAIN | {f"train/en/{name}": endless}) / "train" / "en" / name
+    cut.write_bytes(cut.read_bytes()[:-9])  # who reads on to the end sees that the file is damaged
+    sentence = refusal(tmp_path / "src", tmp_path)
+    assert f"train/en/{name}, line 2: no line end within" in sentence
 
 
 def test_split_folders_without_a_language_are_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import yaml
 from mrs_cli import data as cli
 from mrs_core.errors import InputError
 from mrs_datasets.catalogue import Column, parse_record, read_record
-from mrs_datasets.prepare import prepare_staple
+from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers import staple
 from mrs_datasets.readers.staple import read_staple_predictions, write_staple
@@ -44,7 +44,7 @@ def task(folder: Path, **files: str | bytes) -> Path:
 
 
 def test_the_real_sample_is_prepared_counted_and_written_back(shared_data: Path, tmp_path: Path) -> None:
-    report = prepare_staple([str(shared_data / "staple" / "en_pt")], tmp_path / "out")
+    report = prepare("staple", [str(shared_data / "staple" / "en_pt")], tmp_path / "out")
     assert report["notes"] == [
         "pt: the validation split has 150 prompts and 17,724 translations, a whole source has 500 and 60,294.",
         "not in the source: hu ja ko vi pt/train pt/test.",
@@ -63,7 +63,7 @@ def test_plain_datasets_loads_it_in_the_types_of_the_card(tmp_path: Path) -> Non
 
     source = task(tmp_path / "src" / "staple-2020", dev_gold=GOLD, dev_aws=AWS, dev_own="prompt_zzz|x\ny\n")
     out = tmp_path / "out"
-    prepare_staple([str(tmp_path / "src")], out)
+    prepare("staple", [str(tmp_path / "src")], out)
     rows = load_dataset(str(out), "pt", split="validation")
     assert rows.to_list() == ROWS
     expected = List({"text": Value("string"), "weight": Value("float64")})
@@ -77,12 +77,12 @@ def test_plain_datasets_loads_it_in_the_types_of_the_card(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
-def test_windows_line_ends_a_byte_order_mark_and_compression(tmp_path: Path, ending: str) -> None:
-    raw = ("\ufeff" + GOLD + "\n\n").replace("\n", "\r\n").encode("utf-8")
+def test_windows_line_ends_and_compression(tmp_path: Path, ending: str) -> None:
+    raw = (GOLD + "\n\n").replace("\n", "\r\n").encode("utf-8")
     (tmp_path / "src").mkdir()
     compress = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[ending]
     (tmp_path / "src" / f"test.en_ko.x.gold.txt{ending}").write_bytes(compress(raw))
-    prepare_staple([str(tmp_path / "src")], tmp_path / "out")
+    prepare("staple", [str(tmp_path / "src")], tmp_path / "out")
     found = open_prepared(str(tmp_path / "out")).load("ko", "test").to_list()
     assert found == [{**row, "reference": None} for row in ROWS]
 
@@ -90,7 +90,7 @@ def test_windows_line_ends_a_byte_order_mark_and_compression(tmp_path: Path, end
 @pytest.mark.parametrize("blind", ["prompt_a|yes, please.\n\nprompt_b|go!\n", "prompt_a|yes, please.\nprompt_b|go!\n"])
 def test_blind_prompts_have_no_translations(tmp_path: Path, blind: str) -> None:
     task(tmp_path / "src", dev_gold=GOLD, dev_blind="not read where there is gold", test_blind=blind, train_aws=AWS)
-    report = prepare_staple([str(tmp_path / "src")], tmp_path / "out")
+    report = prepare("staple", [str(tmp_path / "src")], tmp_path / "out")
     data = open_prepared(str(tmp_path / "out"))
     assert data.load("pt", "test").to_list() == [{**row, "reference": None, "translations": []} for row in ROWS]
     assert data.load("pt", "train").to_list() == [{**row, "translations": []} for row in reversed(ROWS)]
@@ -102,17 +102,17 @@ def test_tracks_of_several_sources_join_and_a_split_that_two_have_is_refused(tmp
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "train.en_vi.2020.gold.txt").write_text(GOLD, encoding="utf-8")
     task(tmp_path / "a", dev_gold=GOLD)
-    report = prepare_staple([str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "out")
+    report = prepare("staple", [str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "out")
     assert list(report["configs"]) == ["pt", "vi"]
     task(tmp_path / "c", dev_gold=GOLD)
     with pytest.raises(InputError, match=r"gold file of pt, validation, is .* already"):
-        prepare_staple([str(tmp_path / "a"), str(tmp_path / "c")], tmp_path / "out2")
+        prepare("staple", [str(tmp_path / "a"), str(tmp_path / "c")], tmp_path / "out2")
 
 
 def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(tmp_path: Path) -> None:
     gold = GOLD + "\nprompt_c|x\ny|0.4\n\nprompt_d|x\ny|1.2\n\nprompt_e|x\ny|1.0005\n"
     task(tmp_path / "src", dev_gold=gold, dev_aws=AWS)
-    notes = prepare_staple([str(tmp_path / "src")], tmp_path / "out")["notes"]
+    notes = prepare("staple", [str(tmp_path / "src")], tmp_path / "out")["notes"]
     assert (
         "pt: the validation split has 2 prompts whose weights do not sum to 1; furthest is prompt_c, line 8, with 0.4."
     ) in notes
@@ -136,6 +136,9 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
         ("gold", GOLD.replace("\n\n", "\n"), r"line 4: expected an empty line before the next prompt"),
         ("gold", "\n \n", r"the file holds no prompt"),
         ("gold", GOLD.encode("utf-16"), r"line 1: not UTF-8"),
+        ("gold", "\ufeff" + GOLD, r"line 1: a byte-order mark"),
+        ("gold", GOLD.replace("\n", "\r\n", 2), r"line 3: another line end than in the lines before"),
+        ("gold", GOLD.encode() + "prompt_c|x\né|1".encode("latin-1"), r"line \d: not UTF-8"),
         ("aws", AWS.replace("prompt_a", "prompt_x"), r"line 4: prompt_x is no prompt of .*gold\.txt"),
         ("aws", AWS.replace("Sim.", "Sim.\nSim!"), r"line 4: expected one translation of prompt_a, found 2"),
         ("aws", AWS.replace("Sim.\n", ""), r"line 4: expected one translation of prompt_a, found 0"),
@@ -144,16 +147,16 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
 def test_damage_is_refused_with_file_and_line(tmp_path: Path, name: str, text: str | bytes, sentence: str) -> None:
     task(tmp_path / "src", **{"dev_gold": GOLD, f"dev_{name}": text})
     with pytest.raises(InputError, match=sentence) as caught:
-        prepare_staple([str(tmp_path / "src")], tmp_path / "out")
+        prepare("staple", [str(tmp_path / "src")], tmp_path / "out")
     assert f"dev.en_pt.{'aws_baseline.pred' if name == 'aws' else '2020-02-20.gold'}.txt" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["src"]
 
 
 def test_without_a_source_it_says_where_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match=r"10\.7910/DVN/380JR6.*--source FOLDER"):
+    with pytest.raises(InputError, match=r"10\.7910/DVN/380JR6.*--source PATH"):
         cli.main(["prepare", "staple", "--out", str(tmp_path / "out")])
-    with pytest.raises(InputError, match="--source: mrs needs one"):
+    with pytest.raises(InputError, match="mrs: expected one --source"):
         cli.main(["prepare", "mrs", "--out", str(tmp_path / "out")])
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no file of the STAPLE task"):
@@ -162,7 +165,7 @@ def test_without_a_source_it_says_where_to_ask(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_publishing_needs_the_right_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prepare_staple([str(task(tmp_path / "src", dev_gold=GOLD))], tmp_path / "out")
+    prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD))], tmp_path / "out")
     publish = ["publish", str(tmp_path / "out"), "--repo", "org/staple", "--dry-run"]
     with pytest.raises(InputError, match="--i-have-the-right-to-publish"):
         cli.main(publish)
@@ -171,7 +174,7 @@ def test_publishing_needs_the_right_to(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_stats_print_table_2_and_the_oracles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prepare_staple([str(task(tmp_path / "src", dev_gold=GOLD, test_aws=AWS))], tmp_path / "out")
+    prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD, test_aws=AWS))], tmp_path / "out")
     assert cli.main(["stats", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     # k = 1: 1.5 / 1.75 and 1
@@ -194,7 +197,7 @@ def test_the_weights_of_the_paper() -> None:
 
 def test_chunks_join_to_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staple, "CHUNK_TRANSLATIONS", 1)
-    prepare_staple([str(task(tmp_path / "src", dev_gold=GOLD, dev_aws=AWS))], tmp_path / "out")
+    prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD, dev_aws=AWS))], tmp_path / "out")
     assert open_prepared(str(tmp_path / "out")).load("pt", "validation").to_list() == ROWS
 
 

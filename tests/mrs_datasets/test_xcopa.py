@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from mrs_core.errors import InputError
-from mrs_datasets.prepare import prepare_xcopa
+from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.xcopa_statistics import agreement, split_statistics
 
@@ -29,17 +29,17 @@ def lines(*rows: dict[str, Any]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def repository(folder: Path, text: str, code: str = "et") -> Path:
+def repository(folder: Path, text: str | bytes, code: str = "et") -> Path:
     for name in ("val", "test"):
         path = folder / "data" / code / f"{name}.{code}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
     return folder
 
 
 def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("statsmodels")
-    report = prepare_xcopa([str(shared_data / "xcopa"), str(shared_data / "copa")], tmp_path / "xcopa")
+    report = prepare("xcopa", [str(shared_data / "xcopa"), str(shared_data / "copa")], tmp_path / "xcopa")
     data = open_prepared(str(tmp_path / "xcopa"))
     assert len(data.configs()) == 11 + 10 + 1
     found = {(row.config, row.split): row.agreement for row in split_statistics(data) if row.agreement is not None}
@@ -61,7 +61,7 @@ def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path) -> None:
     from datasets import load_dataset
 
     repository(tmp_path / "source", lines(ROW, {**ROW, "idx": 1, "label": 0, "changed": True}))
-    prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     rows = load_dataset(str(tmp_path / "out"), "et", split="test")
     assert rows.features["label"].names == ["choice1", "choice2"]
     assert rows.to_list() == [ROW, {**ROW, "idx": 1, "label": 0, "changed": True}]
@@ -73,7 +73,7 @@ def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path) -> None:
 
 def test_a_partial_source_is_noted_and_only_what_it_has_is_written(tmp_path: Path) -> None:
     repository(tmp_path / "source" / "xcopa-master", lines(ROW))
-    report = prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    report = prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     assert list(report["configs"]) == ["et"]
     assert "not in the source (original): ht id it qu sw ta th tr vi zh." in report["notes"]
     assert "et: the test split has 1 rows, a whole source has 500." in report["notes"]
@@ -85,7 +85,7 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
     row = {name: value for name, value in ROW.items() if name != "changed"}
     for name in ("train", "val"):
         (glue / f"{name}.jsonl").write_text(lines(row))
-    prepare_xcopa([str(glue)], tmp_path / "a")
+    prepare("xcopa", [str(glue)], tmp_path / "a")
     assert open_prepared(str(tmp_path / "a")).load("en", "train").to_list() == [ROW]
 
     xml = tmp_path / "xml"
@@ -93,12 +93,12 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
     item = '<item id="{}" asks-for="cause" most-plausible-alternative="2"><p>P.</p><a1>A.</a1><a2>B.</a2></item>'
     (xml / "copa-dev.xml").write_text(f"<copa-corpus>{item.format(1)}{item.format(401)}</copa-corpus>")
     (xml / "copa-test.xml").write_text(f"<copa-corpus>{item.format(501)}</copa-corpus>")
-    prepare_xcopa([str(xml)], tmp_path / "b")
+    prepare("xcopa", [str(xml)], tmp_path / "b")
     data = open_prepared(str(tmp_path / "b"))
     assert data.splits("en") == ["train", "validation", "test"]
     assert all(data.load("en", split).to_list() == [ROW] for split in data.splits("en"))
     with pytest.raises(InputError, match=r"split of en is in .* already"):
-        prepare_xcopa([str(glue), str(xml)], tmp_path / "c")
+        prepare("xcopa", [str(glue), str(xml)], tmp_path / "c")
 
 
 @pytest.mark.parametrize(
@@ -116,35 +116,44 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
         (lines(ROW) + "\n" + lines(ROW), r"line 2: an empty line"),
         ("[1]\n", r"expected a JSON object, found list"),
         ("", r"the file holds no example"),
+        ("\ufeff" + lines(ROW), r"line 1: a byte-order mark, which the published file does not have"),
+        (
+            lines(ROW) + lines({**ROW, "idx": 1}).replace("\n", "\r\n"),
+            r"line 2: another line end than in the lines bef",
+        ),
+        (lines(ROW).encode() + lines({**ROW, "idx": 1, "premise": "São."}).encode("latin-1"), r"line 2: not UTF-8"),
+        (lines(ROW).encode("utf-16"), r"line 1: not UTF-8"),
+        (lines({**ROW, "idx": 1.5}), r"expected 'idx' to be a whole number, found 1.5"),
+        (lines(ROW) + "\x00" * 40, r"line 2: not a JSON object"),
     ],
 )
-def test_damage_is_refused_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:
+def test_damage_is_refused_with_file_and_line(tmp_path: Path, text: str | bytes, sentence: str) -> None:
     repository(tmp_path / "source", text)
     with pytest.raises(InputError, match=sentence) as caught:
-        prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+        prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     assert "val.et.jsonl" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
-def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
-    repository(tmp_path / "source", "\ufeff" + lines(ROW).replace("\n", "\r\n"))
-    prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
-    assert open_prepared(str(tmp_path / "out")).load("et", "test").to_list() == [ROW]
+def test_carriage_returns_are_read_as_xcopa_publishes_them(tmp_path: Path) -> None:
+    repository(tmp_path / "source", lines(ROW, {**ROW, "idx": 1, "label": 0}).replace("\n", "\r\n"))
+    prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
+    assert open_prepared(str(tmp_path / "out")).load("et", "test").to_list() == [ROW, {**ROW, "idx": 1, "label": 0}]
 
 
 def test_a_folder_without_any_layout_is_refused(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     with pytest.raises(InputError, match="neither XCOPA's folder"):
-        prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+        prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     with pytest.raises(InputError, match="no such file or folder"):
-        prepare_xcopa([str(tmp_path / "nothing")], tmp_path / "out")
+        prepare("xcopa", [str(tmp_path / "nothing")], tmp_path / "out")
 
 
 def test_it_is_installed_beside_mrs_and_leaves_it_there(tmp_path: Path) -> None:
     """`load_dataset("xcopa", "et")` from an empty folder, in a cache of its own."""
     repository(tmp_path / "source", lines(ROW))
-    prepare_xcopa([str(tmp_path / "source")], tmp_path / "out")
+    prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     script = (
         "import datasets; print(*(len(datasets.load_dataset(*n, split='test')) for n in [('xcopa','et'),('mrs','es')]))"
     )

@@ -1,0 +1,73 @@
+"""`mrs data check`: what is wrong with a prepared folder; errors exit 1, warnings do not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mrs_core.language_id import LanguageIdentifier
+
+
+def add_check(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser("check", help="look for errors in a prepared folder: schema, sizes, leaks, labels, texts")
+    parser.add_argument("data", help="a prepared folder, or `sample`")
+    parser.add_argument(
+        "--language-model",
+        metavar="FILE",
+        help="lid.176.ftz or lid.176.bin of fastText, to tell the languages of the texts (default: the one that is "
+        "installed; without one the languages are not looked at)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run_check)
+
+
+def run_check(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from mrs_datasets.catalogue import ERROR
+    from mrs_datasets.check import check
+    from mrs_datasets.prepared import open_prepared
+
+    data = open_prepared(options.data)
+    identifier = _identifier(options.language_model)
+    known = identifier.languages if identifier else frozenset()
+    shown = partial(tqdm, desc="check", unit=" configs", disable=not sys.stderr.isatty())
+    findings = list(check(data, identifier.identify if identifier else None, known, shown))
+    errors = sum(finding.level == ERROR for finding in findings)
+    if options.json:
+        print(json.dumps({"errors": errors, "findings": [asdict(finding) for finding in findings]}, indent=2))
+        return 1 if errors else 0
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(width=100 if not sys.stdout.isatty() else None, highlight=False)
+    rules = list(dict.fromkeys((finding.level, finding.rule) for finding in findings))
+    for level, rule in sorted(rules):  # errors first
+        console.print(escape(f"{level}: {rule}"))
+        table = Table("Where", "Count", "Examples", show_lines=True)
+        table.columns[1].justify = "right"
+        for finding in findings:
+            if (finding.level, finding.rule) == (level, rule):
+                table.add_row(finding.where, f"{finding.count:,}", escape("\n".join(finding.examples)))
+        console.print(table)
+    if not identifier:
+        print("The languages of the texts were not looked at; `mrs install --language-model` fetches what that needs.")
+    rows = f"{len(data.configs())} configs"
+    print(f"{data.name}: {rows}, {errors} errors, {len(findings) - errors} warnings.")
+    return 1 if errors else 0
+
+
+def _identifier(model: str | None) -> LanguageIdentifier | None:
+    """The identifier that was named, or the installed one; None where there is none and none was asked for."""
+    from mrs_core.language_id import MODEL_VARIABLE, LanguageIdentifier, default_model_path
+
+    if model is None and not os.environ.get(MODEL_VARIABLE) and not default_model_path().is_file():
+        return None
+    return LanguageIdentifier.open(model)

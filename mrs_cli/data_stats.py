@@ -1,0 +1,203 @@
+"""`mrs data stats`: the columns of each paper's own table, then the lengths of the texts and the balance of the labels;
+`mrs data diversity`: the indices of a sample of languages."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrs_cli.metric_errors import metric_errors
+from mrs_core.languages import LANGUAGES, require_known, require_language
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mrs_datasets.describe import SplitDescription
+    from mrs_datasets.prepared import PreparedData
+
+CURVE = range(1, 21)  # Table 7 has 1, 5 and 10
+Printed = tuple[dict[str, Any], "list[Table | str]"]  # what --json prints, and what people read
+
+
+def add_stats(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
+    stats.add_argument("data", help="a prepared folder, a hub id, or `sample`")
+    stats.add_argument("--language", nargs="+", default=None, help="only these languages (not mrs: configs)")
+    stats.add_argument("--plot", type=Path, metavar="OUT.png", help="draw examples per split and lengths of texts")
+    stats.add_argument("--json", action="store_true", help="print JSON")
+    stats.set_defaults(run=run_stats)
+    indices = verbs.add_parser("diversity", help="print the indices of a language sample's diversity")
+    indices.add_argument("languages", nargs="*", help="codes, such as et ht id; none: the samples of XCOPA's Table 2")
+    indices.add_argument(
+        "--uriel", type=Path, metavar="FILE", help="CSV or TSV of typological features (code, then 0 or 1 a column)"
+    )
+    indices.add_argument("--json", action="store_true", help="print JSON")
+    indices.set_defaults(run=run_diversity)
+
+
+def run_stats(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from mrs_datasets.describe import describe
+    from mrs_datasets.prepared import open_prepared
+
+    data = open_prepared(options.data)
+    name = data.data_set()
+    if name == "mrs":
+        for code in options.language or []:
+            require_language(code, "--language")
+    own: dict[str, Callable[[PreparedData, list[str] | None], Printed]]
+    own = {"mrs": _mrs, "xcopa": _xcopa, "staple": _staple}
+    content, parts = own[name](data, options.language) if name in own else ({}, [])
+    described = list(
+        tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=not sys.stderr.isatty())
+    )
+    if options.plot:
+        from mrs_datasets.plot import draw_data
+
+        draw_data(described, data.title(), options.plot, content.get("oracles"))
+    if options.json:
+        print(json.dumps({**content, "texts": [description.as_dict() for description in described]}, indent=2))
+        return 0
+    from rich.console import Console
+
+    console = Console(width=110 if not sys.stdout.isatty() else None, highlight=False)
+    for part in [*parts, *_described(described)]:
+        console.print(part)
+    if options.plot:
+        print(f"drew {options.plot}")
+    return 0
+
+
+def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
+    from tqdm import tqdm
+
+    from mrs_datasets.statistics import split_statistics
+    from mrs_metrics.tokenize import get_tokenizer
+
+    counted = split_statistics(data, get_tokenizer, languages)
+    with metric_errors(data.name):
+        rows = list(tqdm(counted, desc="tokens", unit=" splits", disable=not sys.stderr.isatty()))
+    table = _table("Language", "Code", "Family", "Split", ">Examples", ">Tokens", ">Response set")
+    for row in rows:
+        language = LANGUAGES[row.language]
+        first = (language.name, row.language, language.branch) if row.split == "train" else ("", "", "")
+        responses = f"{row.responses:,}" if row.split == "train" else ""
+        table.add_row(*first, row.split, f"{row.examples:,}", f"{row.tokens:,}", responses)
+    table.caption = "Tokens of messages and replies, by the metric's tokenizer: " + ", ".join(
+        dict.fromkeys(f"{get_tokenizer(row.language).name} {get_tokenizer(row.language).version}" for row in rows)
+    )
+    return {"splits": [asdict(row) for row in rows]}, [table]
+
+
+def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
+    from mrs_datasets.xcopa_statistics import agreement, split_statistics
+
+    rows, kappas = list(split_statistics(data, configs)), agreement(data)
+    table = _table("Config", "Split", ">Examples", ">Agreement")
+    for row in rows:
+        agreed = f"{row.agreement:.1f}" if row.agreement is not None else ""
+        table.add_row(row.config, row.split, f"{row.examples:,}", agreed)
+    table.caption = "Agreement: % of labels that a translator gave as the majority did (Table 3)."
+    lines = [f"Fleiss' kappa of the translators, {split}: {kappa:.3f}" for split, kappa in kappas.items()]
+    return {"splits": [asdict(row) for row in rows], "kappa": kappas}, [table, *lines]
+
+
+def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
+    from mrs_datasets.staple_statistics import split_statistics
+    from mrs_metrics.weighted_f1 import TABLE_7_KS, oracle_curve, weighted_f1_signature
+
+    rows = list(split_statistics(data, configs))
+    # blind splits have no gold to score against
+    oracles = [oracle_curve(data.load(row.config, row.split), CURVE) if row.translations else {} for row in rows]
+    table = _table("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
+    for k in TABLE_7_KS:
+        table.add_column(f"k = {k}", justify="right")
+    for row, oracle in zip(rows, oracles, strict=True):
+        sizes = [f"{row.prompts:,}", f"{row.translations:,}", f"{row.ratio:.1f}"]
+        spread = "/".join(str(n) for n in row.quartiles)
+        scores = [f"{oracle[k]:.3f}" if k in oracle else "" for k in TABLE_7_KS]
+        table.add_row(row.language, row.config, row.split, *sizes, spread, f"{row.references:,}", *scores)
+    table.caption = (
+        "Prompts, accepted translations, their ratio: Table 2. Quartiles: translations per prompt. k: weighted F1 of "
+        f"an oracle that gives the k likeliest (Table 7); {weighted_f1_signature()}"
+    )
+    splits = [{**asdict(row), "oracle": oracle} for row, oracle in zip(rows, oracles, strict=True)]
+    curves = {f"{row.config}/{row.split}": oracle for row, oracle in zip(rows, oracles, strict=True) if oracle}
+    return {"splits": splits, "oracles": curves, "signature": weighted_f1_signature()}, [table]
+
+
+def _described(rows: list[SplitDescription]) -> list[Table | str]:
+    """Tables of lengths, and of labels where there are any."""
+    lengths = _table("Config", "Split", ">Rows", "Column", ">5 %", ">25 %", ">50 %", ">75 %", ">95 %")
+    lengths.title = "Lengths of texts, characters"
+    labels = _table("Config", "Split", "Column", "Shares")
+    labels.title = "Balance of labels"
+    for row in rows:
+        start = (row.config, row.split, f"{row.rows:,}")
+        for column in row.lengths:
+            lengths.add_row(*start, column, *(str(n) for n in row.quantiles(column)))
+            start = ("", "", "")
+        for column, counts in row.labels.items():
+            total = max(1, sum(counts.values()))
+            shares = ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.items())
+            labels.add_row(row.config, row.split, column, shares)
+    return [lengths, *([labels] if labels.row_count else [])]
+
+
+def run_diversity(options: argparse.Namespace) -> int:
+    from mrs_datasets.diversity import (
+        BENCHMARKS,
+        family_index,
+        geography_index,
+        language_vectors,
+        read_uriel,
+        typology_index,
+    )
+
+    samples: dict[str, Sequence[str]] = {name: benchmark.codes for name, benchmark in BENCHMARKS.items()}
+    if options.languages:
+        samples = {"": options.languages}
+    features = read_uriel(options.uriel) if options.uriel else None
+    rows: list[dict[str, Any]] = []
+    for name, codes in samples.items():
+        languages = [require_known(code, "languages") for code in codes]
+        typology = None
+        if features is not None:
+            typology = typology_index(language_vectors(features, languages, str(options.uriel)))
+        indices = {
+            "typology": typology,
+            "family": family_index(languages),
+            "geography": geography_index(languages),
+        }
+        rows.append({"sample": name or None, "languages": list(codes), **indices})
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    from rich.console import Console
+
+    table = _table("Sample", "Languages", ">Typology", ">Family", ">Geography")
+    for row in rows:
+        figures = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("typology", "family", "geography")]
+        table.add_row(row["sample"] or "", " ".join(row["languages"]), *figures)
+    table.caption = (
+        "Indices of Ponti et al. 2020, section 2, Table 2: mean entropy of typological features (--uriel), families "
+        "per language, entropy of macro-areas; in bits."
+    )
+    Console(width=110 if not sys.stdout.isatty() else None).print(table)
+    return 0
+
+
+def _table(*columns: str) -> Table:
+    """A table; `>` before a column's name puts it to the right."""
+    from rich.table import Table
+
+    table = Table(title_justify="left")
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return table

@@ -1,0 +1,364 @@
+"""What is wrong with a prepared folder, and what only looks odd: the findings of `mrs data check`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mrs_core.errors import InputError
+from mrs_datasets.catalogue import ERROR, WARNING, DatasetRecord, Kind, read_record
+from mrs_datasets.describe import BATCH_ROWS, text_columns, texts_of
+from mrs_datasets.prepared import PreparedData
+
+EXAMPLES = 3
+MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
+SEPARATOR = "\x1f"  # between the columns of a row
+Identify = Callable[[Sequence[str]], list[tuple[str, float]]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule that a split breaks.
+
+    Attributes:
+        level: `error` or `warning`.
+        rule: what was looked at, in words.
+        where: config/split, or a config.
+        count: how many rows (texts, files) break it.
+        examples: at most three of them, each with its row (from 0).
+    """
+
+    level: str
+    rule: str
+    where: str
+    count: int
+    examples: tuple[str, ...]
+
+
+def check(
+    data: PreparedData,
+    identify: Identify | None = None,
+    known_languages: frozenset[str] = frozenset(),
+    progress: Callable[[list[str]], Iterable[str]] = iter,
+) -> Iterator[Finding]:
+    """Yield what is wrong with a prepared folder.
+
+    Args:
+        identify: texts -> (language, probability) of each; None leaves the languages unchecked.
+        known_languages: what `identify` can tell; texts of other languages are not looked at.
+        progress: wraps the list of configs, to show how far it is.
+
+    Raises:
+        InputError: the data are no folder, or of a data set that the catalogue does not have.
+    """
+    if data.folder is None:
+        raise InputError(f"{data.name}: only a folder can be checked; download it first.")
+    record = read_record(data.data_set())
+    names = {config for config, _, _ in record.configs()}
+    for path in sorted((data.folder / "data").iterdir()):
+        if path.name not in names:
+            yield Finding(ERROR, "config unknown to the catalogue", path.name, 1, (str(path.name),))
+    report = data.report()
+    identifiers: dict[str, dict[tuple[str, str], pa.Table]] = {}
+    for config in progress(data.configs()):
+        kind, keys = record.kind_of(config), _Keys()
+        for split in data.splits(config):
+            where = f"{config}/{split}"
+            files = data.files(config, split)
+            broken = list(_schema(files, record.schema(config), where))
+            yield from broken
+            if broken:
+                continue
+            yield from _size(files, kind, split, where, report)
+            columns = _Columns(record, kind, text_columns(record, config))
+            yield from _rows(files, columns, where)
+            yield from keys.add(split, _hashes(files, columns.identity), files, columns, where)
+            if identify:
+                yield from _languages(files, columns, where, identify, known_languages)
+            if kind.parallel:
+                table = pq.ParquetDataset(files).read([*columns.identifiers, *kind.parallel])
+                identifiers.setdefault(split, {})[kind.config, config] = table
+        yield from keys.across(config)
+        for split in report.get("configs", {}).get(config, {}):
+            if split not in data.splits(config):
+                yield Finding(ERROR, "split that report.json lists", f"{config}/{split}", 1, ("the file is missing",))
+    yield from _parallel(record, identifiers)
+
+
+class _Columns:
+    """Which columns of a kind are what."""
+
+    def __init__(self, record: DatasetRecord, kind: Kind, languages: dict[str, str]) -> None:
+        columns = {name: record.columns[name] for name in kind.columns}
+        plain = [name for name, column in columns.items() if column.dtype == "string"]
+        self.record, self.kind, self.languages = record, kind, languages
+        self.identifiers = [name for name, column in columns.items() if column.identifier]
+        self.required = [name for name, column in columns.items() if not column.optional]
+        self.texts = [*plain, *(name for name in languages if name not in plain)]
+        self.identity = [name for name in plain if name in self.required and name not in self.identifiers]
+        self.values = {name: column.values for name, column in columns.items() if column.values}
+        self.labels = {name: column.names for name, column in columns.items() if column.dtype == "class_label"}
+
+
+class _Examples:
+    """How many rows break a rule, and the first of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.shown: list[str] = []
+
+    def add(self, mask: pa.Array | pa.ChunkedArray | NDArray[np.bool_], texts: pa.ChunkedArray, start: int) -> None:
+        """Count the rows where `mask` holds; `start` is the number of the first row, `texts` what is shown of each."""
+        rows = np.flatnonzero(np.asarray(mask, bool))
+        self.count += len(rows)
+        for row in rows[: EXAMPLES - len(self.shown)]:
+            self.shown.append(f"row {start + row}: {_short(texts[int(row)].as_py())}")
+
+    def finding(self, level: str, rule: str, where: str) -> Iterator[Finding]:
+        if self.count:
+            yield Finding(level, rule, where, self.count, tuple(self.shown))
+
+
+def _short(value: Any) -> str:
+    text = " | ".join(str(value).split(SEPARATOR))
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _batches(files: list[Path], columns: list[str]) -> Iterator[tuple[int, pa.Table]]:
+    """(number of the first row, rows) of all files."""
+    start = 0
+    for path in files:
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS, columns=columns):
+            yield start, pa.Table.from_batches([batch])
+            start += batch.num_rows
+
+
+def _schema(files: list[Path], expected: pa.Schema, where: str) -> Iterator[Finding]:
+    for path in files:
+        try:
+            found = pq.read_schema(path).remove_metadata()
+            problem = _difference(found, expected)
+        except (pa.ArrowException, OSError) as error:
+            problem = f"cannot be read as Parquet ({str(error).splitlines()[0]})"
+        if problem:
+            yield Finding(ERROR, "schema", where, 1, (f"{path.name}: {problem}",))
+
+
+def _difference(found: pa.Schema, expected: pa.Schema) -> str:
+    """What a schema has otherwise; empty for nothing."""
+    missing = [name for name in expected.names if name not in found.names]
+    extra = [name for name in found.names if name not in expected.names]
+    if missing or extra:
+        return "; ".join(
+            f"{what} {', '.join(names)}" for what, names in (("lacks", missing), ("has also", extra)) if names
+        )
+    wrong = [
+        f"{name} is {found.field(name).type}, not {expected.field(name).type}"
+        for name in expected.names
+        if not _same_type(found.field(name).type, expected.field(name).type)
+    ]
+    return "; ".join(wrong)
+
+
+def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Equal, but for the name that Parquet gives to what a list holds."""
+    if pa.types.is_list(expected) and pa.types.is_list(found):
+        return bool(found.value_type == expected.value_type)
+    return bool(found == expected)
+
+
+def _size(files: list[Path], kind: Kind, split: str, where: str, report: dict[str, Any]) -> Iterator[Finding]:
+    rows = sum(pq.read_metadata(path).num_rows for path in files)
+    config = where.rpartition("/")[0]
+    reported = report.get("configs", {}).get(config, {}).get(split, {}).get("rows")
+    if reported is not None and reported != rows:
+        yield Finding(
+            ERROR, "rows that report.json counts", where, abs(rows - reported), (f"{rows:,}, not {reported:,}",)
+        )
+    whole = kind.rows.get(split)
+    if whole is not None and rows != whole:
+        partial = where in report.get("partial_splits", [])
+        level, rule = (
+            (WARNING, "rows of a whole source (noted in report.json)") if partial else (ERROR, "rows of a whole source")
+        )
+        yield Finding(level, rule, where, abs(rows - whole), (f"{rows:,}, not {whole:,}",))
+
+
+def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]:
+    """What a row tells by itself: nulls, empty texts, values, labels, alternatives; and repeated stems."""
+    nulls, empty, values, labels, alike = (_Examples() for _ in range(5))
+    kind = columns.kind
+    for start, table in _batches(files, list(kind.columns)):
+        row = _joined(table, columns.identity)
+        for name in columns.required:
+            nulls.add(pc.is_null(table[name]), row, start)
+        for name in columns.texts:
+            empty.add(_holds_blank(table[name]), row, start)
+        for name, allowed in columns.values.items():
+            known = pc.or_(pc.is_in(table[name], pa.array(allowed, pa.string())), pc.is_null(table[name]))
+            values.add(pc.invert(known), table[name], start)
+        for name, names in columns.labels.items():
+            outside = pc.or_(pc.less(table[name], 0), pc.greater_equal(table[name], len(names)))
+            labels.add(pc.fill_null(outside, False), table[name], start)
+        for left, right in _pairs(kind.alternatives):
+            alike.add(pc.fill_null(pc.equal(table[left], table[right]), False), row, start)
+    yield from nulls.finding(ERROR, "null where a value is needed", where)
+    yield from empty.finding(ERROR, "empty text", where)
+    yield from values.finding(ERROR, "value that the column does not have", where)
+    yield from labels.finding(ERROR, "label out of range", where)
+    yield from alike.finding(WARNING, f"equal {' and '.join(kind.alternatives)}", where)
+    if columns.identifiers:
+        yield from _repeated(files, columns.identifiers, columns.identity, ERROR, "identifier of another row", where)
+    if kind.stem:
+        rule = f"{' and '.join(kind.stem)} of another row"
+        yield from _repeated(files, list(kind.stem), list(kind.stem), WARNING, rule, where)
+
+
+def _holds_blank(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Of each row, whether one of its texts is nothing but white space."""
+    blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(texts_of(column)), ""), False)
+    found = np.asarray(blank, bool)
+    if not pa.types.is_list(column.type):
+        return found
+    rows = np.zeros(len(column), bool)
+    rows[np.asarray(pc.list_parent_indices(column))[found]] = True
+    return rows
+
+
+def _pairs(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for number, left in enumerate(names):
+        for right in names[number + 1 :]:
+            yield left, right
+
+
+def _joined(table: pa.Table, columns: list[str]) -> pa.ChunkedArray:
+    """The columns of each row as one text."""
+    texts = [pc.fill_null(table[name].cast(pa.string()), "") for name in columns]
+    return pc.binary_join_element_wise(*texts, SEPARATOR) if len(texts) > 1 else texts[0]
+
+
+def _hashes(files: list[Path], columns: list[str]) -> NDArray[np.uint64]:
+    """64 bits for each row: a hundred million rows have one false pair in 3,700 such data sets."""
+    parts = [
+        pd.util.hash_array(np.asarray(_joined(table, columns).to_pylist(), object), categorize=False)
+        for _, table in _batches(files, columns)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+
+
+def _repeated(
+    files: list[Path], columns: list[str], shown: list[str], level: str, rule: str, where: str
+) -> Iterator[Finding]:
+    """Rows that say the same in `columns` as an earlier row."""
+    again = _again(_hashes(files, columns))
+    yield from _found(files, again, shown, level, rule, where)
+
+
+def _again(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The rows whose hash an earlier row has."""
+    _, first = np.unique(hashes, return_index=True)
+    mask = np.ones(len(hashes), bool)
+    mask[first] = False
+    return np.flatnonzero(mask)
+
+
+def _found(
+    files: list[Path], rows: NDArray[np.int64], shown: list[str], level: str, rule: str, where: str
+) -> Iterator[Finding]:
+    """One finding for some rows; their texts are read for the examples alone."""
+    if not len(rows):
+        return
+    wanted = rows[:EXAMPLES]
+    examples = []
+    for start, table in _batches(files, shown):
+        inside = wanted[(wanted >= start) & (wanted < start + len(table))]
+        texts = _joined(table, shown) if len(inside) else None
+        examples += [f"row {row}: {_short(texts[int(row - start)].as_py())}" for row in inside if texts is not None]
+    yield Finding(level, rule, where, len(rows), tuple(examples))
+
+
+class _Keys:
+    """The rows of a config, by hash, to find those that come twice within a split or in two splits."""
+
+    def __init__(self) -> None:
+        self.splits: dict[str, tuple[NDArray[np.uint64], list[Path], _Columns]] = {}
+
+    def add(
+        self, split: str, hashes: NDArray[np.uint64], files: list[Path], columns: _Columns, where: str
+    ) -> Iterator[Finding]:
+        level = columns.kind.repeats
+        yield from _found(files, _again(hashes), columns.identity, level, "row identical to an earlier one", where)
+        self.splits[split] = (hashes, files, columns)
+
+    def across(self, config: str) -> Iterator[Finding]:
+        """Rows of a split that another split has: what a model is trained on must not be what it is tested on."""
+        names = list(self.splits)
+        for number, earlier in enumerate(names):
+            for later in names[number + 1 :]:
+                hashes, files, columns = self.splits[later]
+                rows = np.flatnonzero(np.isin(hashes, self.splits[earlier][0]))
+                rule = f"row identical to one of {earlier}"
+                level = columns.kind.repeats
+                yield from _found(files, rows, columns.identity, level, rule, f"{config}/{later}")
+
+
+def _parallel(record: DatasetRecord, tables: dict[str, dict[tuple[str, str], pa.Table]]) -> Iterator[Finding]:
+    """Rows that differ, in a column that should be the same, from most configs of their kind and split."""
+    for split, of_kind in tables.items():
+        for pattern in dict.fromkeys(pattern for pattern, _ in of_kind):
+            configs = {config: table for (own, config), table in of_kind.items() if own == pattern}
+            kind = record.kind_of(next(iter(configs)))
+            keys = [name for name in kind.columns if record.columns[name].identifier]
+            for column, level in kind.parallel.items():
+                frame = pd.concat(
+                    [
+                        table.select([*keys, column]).to_pandas().assign(config=config)
+                        for config, table in configs.items()
+                    ]
+                )
+                usual = frame.groupby(keys)[column].transform(lambda values: values.mode().iloc[0])
+                for config, rows in frame[frame[column] != usual].groupby("config", sort=False):
+                    shown = [
+                        f"{', '.join(f'{key} {row[key]}' for key in keys)}: {row[column]}"
+                        for _, row in rows[:EXAMPLES].iterrows()
+                    ]
+                    rule = f"{column} other than in most languages"
+                    yield Finding(level, rule, f"{config}/{split}", len(rows), tuple(shown))
+
+
+def _languages(
+    files: list[Path], columns: _Columns, where: str, identify: Identify, known: frozenset[str]
+) -> Iterator[Finding]:
+    """Rows whose texts are taken for another language; the texts of a row and language are looked at together."""
+    for language in dict.fromkeys(columns.languages.values()):
+        names = [name for name, own in columns.languages.items() if own == language]
+        if language not in known:
+            continue
+        other = _Examples()
+        for start, table in _batches(files, names):
+            texts = _texts_of_rows(table, names)
+            found = identify(texts)
+            mask = np.array([label not in (language, "und") and score > MIN_LANGUAGE_SCORE for label, score in found])
+            shown = [f"{label} {score:.2f}: {text}" for (label, score), text in zip(found, texts, strict=True)]
+            other.add(mask, pa.chunked_array([pa.array(shown, pa.string())]), start)
+        yield from other.finding(WARNING, f"identified as another language than {language}", where)
+
+
+def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:
+    """The texts of each row, joined by spaces; of a list its first."""
+    columns = []
+    for name in names:
+        values = table[name].to_pylist()
+        if pa.types.is_list(table[name].type):
+            values = [entries[0]["text"] if entries else "" for entries in values]
+        columns.append(values)
+    return [" ".join(text or "" for text in row) for row in zip(*columns, strict=True)]

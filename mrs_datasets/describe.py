@@ -1,0 +1,141 @@
+"""What any prepared data set can be asked for: rows, lengths of its texts, balance of its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mrs_core.errors import InputError
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, read_record
+from mrs_datasets.prepared import PreparedData
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+BATCH_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class SplitDescription:
+    """One split.
+
+    Attributes:
+        lengths: text column -> how many of its texts have 0, 1, 2 ... characters (code points); nulls are left out.
+        labels: `class_label` column -> name -> rows.
+    """
+
+    config: str
+    split: str
+    rows: int
+    lengths: dict[str, NDArray[np.int64]]
+    labels: dict[str, dict[str, int]]
+
+    def quantiles(self, column: str) -> list[int]:
+        """The lengths, in characters, at `QUANTILES` of a column; empty for a column without a text."""
+        return length_quantiles(self.lengths[column])
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: quantiles instead of counts."""
+        lengths = {column: self.quantiles(column) for column in self.lengths}
+        return {
+            "config": self.config,
+            "split": self.split,
+            "rows": self.rows,
+            "lengths": lengths,
+            "labels": self.labels,
+        }
+
+
+def length_quantiles(counts: NDArray[np.int64]) -> list[int]:
+    """The smallest lengths that at least the shares `QUANTILES` of all texts do not exceed.
+
+    Args:
+        counts: how many texts have 0, 1, 2 ... characters.
+    """
+    if not counts.sum():
+        return []
+    shares = np.cumsum(counts) / counts.sum()
+    return [int(np.searchsorted(shares, quantile)) for quantile in QUANTILES]
+
+
+def text_columns(record: DatasetRecord, config: str) -> dict[str, str]:
+    """Text column -> the language that it is in, of a config."""
+    own = record.language_of(config)
+    return {
+        column: own if language == LANGUAGE else language
+        for language, columns in record.kind_of(config).texts.items()
+        for column in columns
+    }
+
+
+def selected_configs(data: PreparedData, configs: list[str] | None) -> list[str]:
+    """The configs that the data have, or of these the named ones, in the order of the catalogue.
+
+    Raises:
+        InputError: a named config that the data do not have.
+    """
+    have = data.configs()
+    for config in configs or have:
+        if config not in have:
+            raise InputError(f"--language {config}: {data.name} has {' '.join(have)}.")
+    return [config for config in have if config in (configs or have)]
+
+
+def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[SplitDescription]:
+    """Yield a description of every split of every config, or of the named configs, in one pass over each.
+
+    Raises:
+        InputError: a named config that the data do not have.
+    """
+    record = read_record(data.data_set())
+    for config in selected_configs(data, configs):
+        columns = list(text_columns(record, config))
+        named = {
+            name: column.names
+            for name, column in record.columns.items()
+            if name in record.kind_of(config).columns and column.dtype == "class_label"
+        }
+        for split in data.splits(config):
+            rows = data.load(config, split).select_columns([*columns, *named]).with_format("arrow")
+            lengths = {column: np.zeros(0, np.int64) for column in columns}
+            labels = {column: np.zeros(len(names), np.int64) for column, names in named.items()}
+            for table in rows.iter(batch_size=BATCH_ROWS):
+                for column in columns:
+                    lengths[column] = _added(lengths[column], _lengths(table[column]))
+                for column in named:
+                    labels[column] = _added(labels[column], _labels(table[column]))
+            yield SplitDescription(
+                config,
+                split,
+                len(rows),
+                lengths,
+                {c: dict(zip(named[c], counts.tolist(), strict=False)) for c, counts in labels.items()},
+            )
+
+
+def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts of a column: its own, or those in its lists (of texts or of `{text, ...}`)."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = pc.list_flatten(column)
+    if pa.types.is_struct(column.type):
+        column = pc.struct_field(column, "text")
+    return column
+
+
+def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    return np.asarray(pc.drop_null(pc.utf8_length(texts_of(column))).to_numpy(), np.int64)
+
+
+def _labels(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    values = np.asarray(pc.drop_null(column).to_numpy(), np.int64)
+    return values[values >= 0]  # what else is no label is for `mrs data check` to say
+
+
+def _added(counts: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Counts with more values counted; as long as the largest value needs."""
+    more = np.bincount(values, minlength=len(counts)).astype(np.int64)
+    more[: len(counts)] += counts
+    return more

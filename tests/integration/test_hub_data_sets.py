@@ -1,0 +1,78 @@
+"""XCOPA and STAPLE through the loopback hub: published by the command, loaded by `datasets` in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hub.server import LoopbackHub
+
+pytestmark = pytest.mark.integration
+
+LOAD = """
+import json, sys
+from datasets import load_dataset
+name, config, split = sys.argv[1:]
+rows = load_dataset(name, config, split=split)
+streamed = load_dataset(name, config, split=split, streaming=True)
+print(json.dumps([rows.to_list(), list(streamed)]))
+"""
+
+
+class Clients:
+    """Fresh processes with empty caches."""
+
+    def __init__(self, hub: LoopbackHub, folder: Path) -> None:
+        self.hub, self.folder, self.count = hub, folder, 0
+
+    def run(self, *command: object, code: int = 0) -> str:
+        self.count += 1
+        done = subprocess.run(
+            [sys.executable, *(str(part) for part in command)],
+            cwd=self.folder, env=self.hub.env(self.folder / f"home-{self.count}"),
+            capture_output=True, text=True, encoding="utf-8", timeout=120,
+        )  # fmt: skip
+        assert done.returncode == code, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+        return done.stdout + done.stderr if code else done.stdout
+
+    def mrs(self, *arguments: object, code: int = 0) -> str:
+        return self.run("-m", "mrs_cli.main", *arguments, code=code)
+
+    def load(self, *arguments: str) -> list[Any]:
+        rows, streamed = json.loads(self.run("-c", LOAD, *arguments).splitlines()[-1])
+        assert rows == streamed
+        return list(rows)
+
+
+@pytest.fixture
+def clients(hub: LoopbackHub, tmp_path: Path) -> Clients:
+    return Clients(hub, tmp_path)
+
+
+def test_xcopa_comes_back_row_for_row(clients: Clients, shared_data: Path) -> None:
+    source = shared_data / "xcopa"
+    clients.mrs("data", "prepare", "xcopa", "--source", source, "--source", shared_data / "copa", "--out", "x")
+    clients.mrs("data", "publish", "x", "--repo", "org/xcopa")
+    for config, path in (("qu", "data/qu/test.qu.jsonl"), ("translation-th", "data-gmt/th/test.th.jsonl")):
+        rows = [json.loads(line) for line in (source / path).read_text(encoding="utf-8").splitlines()]
+        assert clients.load("org/xcopa", config, "test") == rows
+    stats = json.loads(clients.mrs("data", "stats", "org/xcopa", "--language", "qu", "--json"))
+    assert [row["agreement"] for row in stats["splits"]] == pytest.approx([98, 94.8])
+
+
+def test_staple_comes_back_row_for_row(clients: Clients, tmp_path: Path) -> None:
+    task = tmp_path / "task" / "en_pt"
+    task.mkdir(parents=True)
+    (task / "dev.en_pt.2020.gold.txt").write_text("prompt_a|yes\nsim|0.75\nclaro|0.25\n", encoding="utf-8")
+    clients.mrs("data", "prepare", "staple", "--source", "task", "--out", "s")
+    refused = clients.mrs("data", "publish", "s", "--repo", "org/staple", code=2)
+    assert "--i-have-the-right-to-publish" in refused
+    clients.mrs("data", "publish", "s", "--repo", "org/staple", "--i-have-the-right-to-publish")
+    translations = [{"text": "sim", "weight": 0.75}, {"text": "claro", "weight": 0.25}]
+    row = {"id": "prompt_a", "prompt": "yes", "reference": None, "translations": translations}
+    assert clients.load("org/staple", "pt", "validation") == [row]

@@ -1,0 +1,450 @@
+"""Archives as sources: what is unpacked is what was packed, and what could do harm is refused before it is written."""
+
+from __future__ import annotations
+
+import errno
+import io
+import stat
+import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_core.errors import InputError
+from mrs_datasets.readers import archives
+from mrs_datasets.readers.archives import describe_nested, unpacked
+
+Files = dict[str, bytes]
+Members = Iterable[tuple[str, bytes]]
+TARS = {"tar": "w", "tgz": "w:gz", "tar.xz": "w:xz", "tar.bz2": "w:bz2"}
+KINDS = [*TARS, "zip"]
+BOTH = ["tar", "zip"]
+MIB = 1 << 20
+FILES = {
+    "mrs/train/en/a.tsv": b"Hi\tHello\n" * 2000,
+    "mrs/train/ja/明日.tsv": "明日は?\tはい\n".encode(),
+    "mrs/valid/en/größe é.tsv": bytes(range(256)),
+    "mrs/empty.tsv": b"",
+}
+
+
+def tar_member(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.type, member.linkname = len(data), kind, link
+    return member
+
+
+def tar_block(name: str, kind: bytes, size: int) -> bytes:
+    """A header alone, whatever it announces."""
+    member = tar_member(name, kind=kind)
+    member.size = size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def zip_member(name: str, mode: int = 0) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name)
+    member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, mode << 16
+    return member
+
+
+def pack(kind: str, members: Members) -> bytes:
+    """An archive of files; a name that ends in `/` is a folder."""
+    buffer = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name, data in members:
+                archive.writestr(zip_member(name), data)
+    else:
+        with tarfile.open(fileobj=buffer, mode=TARS[kind]) as tar:
+            for name, data in members:
+                is_folder = name.endswith("/")
+                member = tar_member(name, data, tarfile.DIRTYPE if is_folder else tarfile.REGTYPE)
+                tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def read(folder: Path) -> Files:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """Return the folder to unpack in, with a file that must survive."""
+    folder = tmp_path / "beside"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    return folder
+
+
+@pytest.fixture
+def refusal(beside: Path) -> Callable[..., str]:
+    """Return a function that returns the sentence about an archive, and looks that nothing else happened."""
+
+    def look(data: bytes, **limits: Any) -> str:
+        archive = beside.parent / "source.bin"  # the name tells nothing
+        archive.write_bytes(data)
+        with pytest.raises(InputError) as caught, unpacked(archive, beside, **limits):
+            pytest.fail("it was unpacked")
+        sentence = str(caught.value)
+        assert sentence.startswith(f"{archive}: ")
+        assert sentence.endswith(".")
+        assert "\n" not in sentence
+        assert read(beside.parent) == {"source.bin": data, "beside/mine.txt": b"mine"}
+        assert [path.name for path in beside.iterdir()] == ["mine.txt"]
+        return sentence
+
+    return look
+
+
+def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        pytest.fail("something is written")
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", fail)
+    monkeypatch.setattr(archives, "_write_member", fail)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_what_was_packed_is_unpacked_and_goes_away(kind: str, beside: Path) -> None:
+    archive = beside.parent / "source"
+    folders = {"mrs/": b"", "mrs/none/": b""}
+    archive.write_bytes(pack(kind, [*folders.items(), *FILES.items(), *folders.items()]))
+    with unpacked(archive, beside) as folder:
+        assert folder.parent == beside
+        assert read(folder) == FILES
+        assert (folder / "mrs" / "none").is_dir()
+        (folder / "mrs" / "new.txt").write_text("a reader's own")
+    assert [path.name for path in beside.iterdir()] == ["mine.txt"]
+
+
+def test_archives_as_services_and_systems_make_them_are_read(beside: Path) -> None:
+    archive = beside.parent / "source"
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT, pax_headers={"comment": "a commit"}) as tar:
+        tar.addfile(tar_member("./", kind=tarfile.DIRTYPE))
+        tar.addfile(tar_member("./" + "long/" * 40 + "name", b"x"), io.BytesIO(b"x"))
+    with unpacked(archive, beside) as folder:
+        assert read(folder) == {"long/" * 40 + "name": b"x"}
+    with zipfile.ZipFile(archive, "w") as made:
+        made.comment = b"a commit"
+        made.writestr(zip_member("mrs\\train\\"), b"")
+        made.writestr(zip_member("mrs\\train\\a.tsv", stat.S_IFREG | 0o444), b"x")
+    with unpacked(archive, beside) as folder:
+        assert read(folder) == {"mrs/train/a.tsv": b"x"}
+    assert [path.name for path in beside.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "name",
+    ["/a", "\\a", "//server/a", "..", "../a", "m/../../a", "m/../a", "m\\..\\..\\a", "..\\a", "C:/a", "c:\\a", "m/D:a",
+     "a/" * 64 + "a", "."],
+)  # fmt: skip
+def test_a_name_that_points_outside_is_refused(kind: str, name: str, refusal) -> None:
+    sentence = refusal(pack(kind, [("good", b"x"), (name, b"evil")]))
+    assert "unsafe" in sentence
+    assert repr(name)[:90] in sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (tarfile.SYMTYPE, "symbolic link"),
+        (tarfile.LNKTYPE, "hard link"),
+        (tarfile.CHRTYPE, "device"),
+        (tarfile.BLKTYPE, "device"),
+        (tarfile.FIFOTYPE, "pipe"),
+        (b"V", "no file or folder"),
+    ],
+)
+def test_a_tar_member_that_is_no_file_is_refused(kind: bytes, words: str, refusal) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(tar_member("good", b"x"), io.BytesIO(b"x"))
+        tar.addfile(tar_member("odd", kind=kind, link="good"))
+    assert "the member 'odd' is unsafe (" in (sentence := refusal(buffer.getvalue()))
+    assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [(stat.S_IFLNK, "symbolic link"), (stat.S_IFCHR, "device"), (stat.S_IFBLK, "device"), (stat.S_IFIFO, "pipe")],
+)
+def test_a_zip_member_that_is_no_file_is_refused(mode: int, words: str, refusal) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(zip_member("odd", mode | 0o777), b"../../secret")
+    assert "the member 'odd' is unsafe (" in (sentence := refusal(buffer.getvalue()))
+    assert words in sentence
+
+
+def test_a_sparse_file_is_refused(refusal) -> None:
+    header = bytearray(tar_block("holes", tarfile.GNUTYPE_SPARSE, 0))
+    header[386:410] = b"00000000000\0" * 2  # offset and length of the first part
+    header[483:495] = b"00000000010\0"  # the size with the holes
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    assert "'holes' is unsafe (a sparse file)" in refusal(bytes(header) + bytes(1024))
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "names", [("a", "a"), ("m/a", "m//a"), ("m/a", "./m/a"), ("m/a", "m\\a"), ("a", "a/b"), ("a/b", "a"), ("a/", "a")]
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_members_that_overwrite_each_other_are_refused(kind: str, names: tuple[str, str], refusal) -> None:
+    sentence = refusal(pack(kind, [(name, b"") for name in names]))
+    assert f"{names[1]!r} is unsafe (another member has its path)" in sentence
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_names_that_differ_in_case_are_two(kind: str, beside: Path) -> None:
+    (beside / "CASE").touch()
+    if (beside / "case").exists():
+        pytest.skip("this file system takes A and a for the same name")
+    archive = beside.parent / "source"
+    archive.write_bytes(pack(kind, [("A", b"1"), ("a", b"2")]))
+    with unpacked(archive, beside) as folder:
+        assert read(folder) == {"A": b"1", "a": b"2"}
+
+
+@given(st.sampled_from(BOTH), st.lists(st.text("ab/.\\:é\n\0", max_size=8), min_size=1, max_size=4))
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_any_names_are_refused_or_every_file_is_there(kind: str, names: list[str]) -> None:
+    data = [b"%d" % n for n in range(len(names))]
+    folder_ends = ("/", "\\") if kind == "zip" else "/"
+    with tempfile.TemporaryDirectory() as root:
+        beside, archive = Path(root, "beside"), Path(root, "source")
+        beside.mkdir()
+        archive.write_bytes(pack(kind, zip(names, data, strict=True)))
+        with suppress(InputError), unpacked(archive, beside) as folder:
+            files = [
+                text for name, text in zip(names, data, strict=True) if not name.split("\0")[0].endswith(folder_ends)
+            ]
+            assert sorted(read(folder).values()) == files
+            assert [path.name for path in beside.iterdir()] == ["unpacked"]
+        assert sorted(Path(root).rglob("*")) == [beside, archive]
+
+
+def patched(data: bytes, **fields: int) -> bytes:
+    """A zip archive of one member, with other values in both its headers (APPNOTE 4.3.7 and 4.3.12)."""
+    places = {"flags": (6, 8, "<H"), "method": (8, 10, "<H"), "crc": (14, 16, "<L"), "size": (22, 24, "<L")}
+    changed = bytearray(data)
+    starts = 0, data.rindex(b"PK\x01\x02")
+    for field, value in fields.items():
+        for start, place in zip(starts, places[field][:2], strict=True):
+            struct.pack_into(places[field][2], changed, start + place, value)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("flags", [0x1, 0x41])
+def test_an_encrypted_zip_is_refused(flags: int, refusal) -> None:
+    sentence = refusal(patched(pack("zip", [("a.tsv", b"x")]), flags=flags))
+    assert "encrypted" in sentence
+    assert "'a.tsv'" in sentence
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, 9])
+def test_a_zip_that_would_unpack_without_bounds_is_refused(method: int, refusal) -> None:
+    sentence = refusal(patched(pack("zip", [("a.tsv", b"x")]), method=method))
+    assert f"'a.tsv' is compressed by method {method}" in sentence
+
+
+@pytest.mark.parametrize("size", [0, 1, 99, 101, 5000])
+@pytest.mark.parametrize("held", [-1, 0, 1], ids=["crc of the whole", "crc of the declared", "crc of one more"])
+def test_a_zip_member_is_as_long_as_declared_and_has_its_checksum(size: int, held: int, refusal) -> None:
+    data = bytes(range(100))
+    crc = zlib.crc32(data if held < 0 else data[: size + held])
+    sentence = refusal(patched(pack("zip", [("a.tsv", data)]), size=size, crc=crc))
+    assert "damaged" in sentence
+    assert "'a.tsv'" in sentence
+
+
+def test_a_zip_member_with_a_wrong_checksum_is_refused(refusal) -> None:
+    assert "'a.tsv'" in refusal(patched(pack("zip", [("a.tsv", b"some text")]), crc=1))
+
+
+def test_a_zip_that_lists_fewer_members_than_it_announces_is_refused(refusal) -> None:
+    data = bytearray(pack("zip", [("a", b"1"), ("b", b"2"), ("c", b"3")]))
+    at = data.index(b"PK\x01\x02")
+    struct.pack_into("<H", data, at + 32, 47)  # the first entry's comment takes in the second entry
+    assert "3 are announced" in refusal(bytes(data))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bomb_is_refused_before_anything_is_written(kind: str, refusal, monkeypatch) -> None:
+    forbid_writing(monkeypatch)
+    data = pack(kind, [("small", b"x"), ("zeros", bytes(50 * MIB)), ("more", b"x")])
+    assert "unpacks to more than 1 MiB, the limit for this data set; unpack it yourself" in refusal(data, max_bytes=MIB)
+    parts = pack(kind, [(f"part{n}", bytes(300 * 1024)) for n in range(4)])
+    assert "more than 1 MiB" in refusal(parts, max_bytes=MIB)
+
+
+@pytest.mark.parametrize("kind", ["tgz", "tar.xz", "tar.bz2"])
+def test_a_bomb_is_found_from_its_first_header(kind: str, refusal) -> None:
+    whole = pack(kind, [("zeros", bytes(50 * MIB))])
+    assert "more than 1 MiB" in refusal(whole[:-10], max_bytes=MIB)  # reading on would find the cut
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_limit_itself_is_allowed(kind: str, beside: Path) -> None:
+    archive = beside.parent / "source"
+    archive.write_bytes(pack(kind, [("a", bytes(1000)), ("b", bytes(24))]))
+    with unpacked(archive, beside, max_bytes=1024) as folder:
+        assert len(read(folder)) == 2
+    with pytest.raises(InputError, match="more than 1,023 bytes"), unpacked(archive, beside, max_bytes=1023):
+        pass
+
+
+def gzipped(*parts: bytes) -> bytes:
+    compressor = zlib.compressobj(1, wbits=31)
+    return b"".join(compressor.compress(part) for part in parts) + compressor.flush()
+
+
+def many(part: bytes, times: int) -> Iterator[bytes]:
+    return (part for _ in range(times))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (gzipped(tar_block("a", tarfile.REGTYPE, 0), bytes(1024), *many(bytes(MIB), 50)), "more than 1 MiB"),
+        (gzipped(tar_block("a", tarfile.XHDTYPE, 50 * MIB), *many(bytes(MIB), 50)), "header is longer"),
+        (gzipped(tar_block("a", tarfile.GNUTYPE_LONGNAME, 50 * MIB), *many(bytes(MIB), 50)), "header is longer"),
+        (gzipped(*many(tar_block("a", tarfile.GNUTYPE_LONGNAME, 0), 5000)), "header is longer"),
+        (gzipped(tar_block("a", tarfile.REGTYPE, -512), bytes(1024)), "negative"),
+        (gzipped(tar_block("a", tarfile.DIRTYPE, -512), bytes(1024)), "negative"),
+    ],
+    ids=["after the end mark", "pax header", "long name", "chain of headers", "backward", "folder backward"],
+)
+def test_a_bomb_outside_the_files_is_refused(data: bytes, words: str, refusal, monkeypatch) -> None:
+    forbid_writing(monkeypatch)
+    assert words in refusal(data, max_bytes=MIB)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_too_many_members_are_refused(kind: str, beside: Path, refusal, monkeypatch) -> None:
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 10)
+    for good in ([(f"{n}", b"") for n in range(10)], [("a/b/c/d/", b""), ("a/b/c/d/e/f/g/h/i/j", b"")]):
+        (beside.parent / "source.bin").write_bytes(pack(kind, good))
+        with unpacked(beside.parent / "source.bin", beside):
+            pass
+    for bad in ([(f"{n}", b"") for n in range(11)], [("a/", b"")] * 11, [("a/b/c/d/e/f/g/h/i/j/k", b"")]):
+        assert "more than 10 files and folders" in refusal(pack(kind, bad))
+
+
+@pytest.mark.parametrize("kind", ["tgz", "tar.xz", "tar.bz2", "zip"])
+def test_a_cut_off_archive_is_refused_wherever_the_cut_is(kind: str, refusal) -> None:
+    whole = pack(kind, FILES.items())
+    for size in range(0, len(whole), max(1, len(whole) // 60)):
+        assert "damaged or cut off" in refusal(whole[:size])
+
+
+def test_a_cut_off_plain_tar_is_refused_also_between_its_members(refusal) -> None:
+    whole = pack("tar", FILES.items())
+    for size in range(0, len(whole.rstrip(b"\0")) + 1, 256):
+        assert "damaged or cut off" in refusal(whole[:size])
+
+
+def test_a_broken_header_does_not_hide_the_members_after_it(refusal) -> None:
+    whole = bytearray(pack("tar", [("a", b"1"), ("b", b"2"), ("c", b"3")]))
+    whole[1024] ^= 1
+    assert "damaged or cut off" in refusal(bytes(whole))
+
+
+def test_a_changed_bit_of_a_zip_is_refused_or_changes_nothing(beside: Path) -> None:
+    whole = pack("zip", FILES.items())
+    archive = beside.parent / "source"
+    refused = 0
+    for place in range(0, len(whole), 3):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        archive.write_bytes(changed)
+        try:
+            with unpacked(archive, beside) as folder:
+                assert read(folder) == FILES, f"byte {place} of {len(whole)}"
+        except InputError:
+            refused += 1
+    assert refused > len(whole) // 3 // 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"P", b"Hi\tHello\n" * 200, gzipped(b"Hi\tHello\n" * 200), b"PK\x03\x04" + bytes(100), b"Rar!\x1a\x07\x01\0",
+     b"BZh9" + bytes(50), b"\xfd7zXZ\0" + bytes(50), b"\x1f\x8b" + bytes(50), bytes(range(256)) * 8],
+    ids=["empty", "a byte", "text", "compressed text", "zip", "rar", "bzip2", "xz", "gzip", "noise"],
+)  # fmt: skip
+def test_what_is_no_archive_is_refused(data: bytes, refusal) -> None:
+    assert "no tar or zip archive, or damaged or cut off (" in refusal(data)
+
+
+def test_an_absent_archive_is_named(beside: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.zip: cannot unpack"), unpacked(beside / "none.zip", beside):
+        pass
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_what_does_not_fit_is_refused(kind: str, refusal, monkeypatch) -> None:
+    monkeypatch.setattr(archives.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1999}))
+    assert "needs 2,000 bytes of disk beside --out, 1,999 are free" in refusal(pack(kind, [("a", bytes(2000))]))
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_full_disk_is_told_and_leaves_nothing(kind: str, refusal, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    data = pack(kind, FILES.items())
+    monkeypatch.setattr(tarfile, "copyfileobj", full)
+    monkeypatch.setattr(archives, "_write_member", full)
+    assert "cannot unpack the archive (No space left on device)" in refusal(data)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError("a bug"), InputError("x.tsv, line 2: no tab.")])
+def test_an_error_inside_the_block_passes_as_it_is_and_leaves_nothing(kind: str, error: Any, beside: Path) -> None:
+    archive = beside.parent / "source"
+    archive.write_bytes(pack(kind, FILES.items()))
+    kind_of_error = error if isinstance(error, type) else type(error)
+    with pytest.raises(kind_of_error) as caught, unpacked(archive, beside):
+        raise error
+    assert isinstance(error, type) or caught.value is error
+    assert [path.name for path in beside.iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_that_is_in_the_way_is_left_alone(beside: Path) -> None:
+    archive = beside.parent / "source"
+    archive.write_bytes(pack("zip", FILES.items()))
+    (beside / "unpacked").mkdir()
+    (beside / "unpacked" / "theirs").touch()
+    with pytest.raises(InputError, match="cannot unpack the archive"), unpacked(archive, beside):
+        pass
+    assert (beside / "unpacked" / "theirs").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["b.zip", "a.TGZ", "notes.txt"], "a.TGZ"),
+        (["notes.txt", "deep/data.tar.bz2"], "deep/data.tar.bz2"),
+        (["z.tar", "a/b.zip"], "z.tar"),
+        (["a/b/c.zip"], None),
+        (["a.tsv.gz", "zip", "a.zip/inside.txt"], None),
+        ([], None),
+    ],
+)
+def test_an_archive_inside_a_folder_is_described(names: list[str], found: str | None, tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert describe_nested(tmp_path) == found

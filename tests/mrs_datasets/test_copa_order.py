@@ -1,0 +1,199 @@
+"""English COPA in another order is put into XCOPA's; a copy in order stays, another data set is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_core.errors import InputError
+from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
+
+Row = dict[str, Any]
+
+
+def row(idx: int, premise: str, choice1: str, choice2: str, label: int = 0) -> Row:
+    return {"premise": premise, "choice1": choice1, "choice2": choice2, "question": "cause", "label": label, "idx": idx}
+
+
+ENGLISH = [
+    row(0, "The man turned on the faucet.", "The toilet filled with water.", "Water flowed from the spout.", 1),
+    row(1, "The girl found a bug in her cereal.", "She poured milk in the bowl.", "She lost her appetite.", 1),
+    row(2, "The woman retired.", "She received her pension.", "She paid off her mortgage."),
+    row(3, "My eyes became red and puffy.", "I was sobbing.", "I was laughing."),
+]
+ITALIAN = [
+    row(0, "The man turned on the tap.", "The toilet filled with water.", "Water flowed from the spout."),
+    row(1, "The girl found an insect in the cereals.", "He poured the milk into the bowl.", "He lost his appetite."),
+    row(2, "The woman retired.", "He received his pension.", "He paid off his mortgage."),
+    row(3, "My eyes turned red and swollen.", "I was sobbing.", "I was laughing."),
+]
+FRENCH = [
+    row(0, "A man opened the tap.", "The toilet is full of water.", "Water comes from the spout."),
+    row(2, "The woman goes into retirement.", "She gets a pension.", "She paid her mortgage off."),
+]
+OTHERS = [
+    row(0, "The truck crashed into the motorcycle.", "The motorcyclist died.", "The truck driver was bored."),
+    row(1, "The homeowners disliked their nosy neighbours.", "They built a fence.", "They hired a gardener."),
+    row(2, "The pond froze over for the winter.", "People skated on it.", "People brought boats to it."),
+]
+
+
+def renumbered(rows: list[Row]) -> list[Row]:
+    return [{**row, "idx": number} for number, row in enumerate(rows)]
+
+
+def test_a_copy_in_order_is_handed_back_as_it_came() -> None:
+    joined = joined_by_text(ENGLISH, [ITALIAN, FRENCH])
+    assert joined.rows is ENGLISH
+    assert joined.moved == 0
+    backwards = ENGLISH[::-1]  # in another order, but with the right numbers
+    assert joined_by_text(backwards, [ITALIAN]).rows is backwards
+
+
+@pytest.mark.parametrize("translations", [[ITALIAN], [ITALIAN, FRENCH], [FRENCH[::-1], ITALIAN[::-1]]])
+def test_another_order_is_undone(translations: list[list[Row]]) -> None:
+    given = renumbered([ENGLISH[2], ENGLISH[1], ENGLISH[3], ENGLISH[0]])
+    before = json.dumps(given)
+    joined = joined_by_text(given, translations)
+    assert joined.rows == ENGLISH
+    assert (joined.moved, joined.in_doubt) == (3, [])  # the second of them is where it was
+    assert json.dumps(given) == before, "the rows that came are left alone"
+
+
+def test_a_part_of_the_rows_finds_its_numbers() -> None:
+    joined = joined_by_text(renumbered([ENGLISH[3], ENGLISH[1]]), [ITALIAN, FRENCH])
+    assert joined.rows == [ENGLISH[1], ENGLISH[3]]
+    assert joined.moved == 1
+    assert joined_by_text([], [ITALIAN]).rows == []
+
+
+@pytest.mark.parametrize("rows", [OTHERS, [*OTHERS[:2], *ENGLISH[2:]], [{**OTHERS[0], "idx": 3}]])
+def test_another_data_set_is_refused(rows: list[Row]) -> None:
+    with pytest.raises(InputError, match=r"^val\.jsonl: \d of \d rows \(idx \d.*resemble no translation") as caught:
+        joined_by_text(rows, [ITALIAN, FRENCH], "val.jsonl")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("translations", "examples"), [([], 0), ([[]], 0), ([FRENCH], 2)])
+def test_more_rows_than_translations_are_refused(translations: list[list[Row]], examples: int) -> None:
+    with pytest.raises(InputError, match=rf"English COPA: 4 rows cannot be found among {examples} translated examples"):
+        joined_by_text(ENGLISH, translations)
+
+
+def test_examples_with_the_same_texts_raise_no_doubt_and_stay() -> None:
+    twins = [row(0, "It rained.", "A.", "B."), row(1, "It rained.", "A.", "B."), row(2, "It rained.", "A.", "B.")]
+    assert joined_by_text(twins, [twins]) == (twins, 0, [])
+
+
+def test_a_row_that_no_translation_kept_is_named() -> None:
+    lost = {**ITALIAN[3], "premise": "Red meat", "choice1": "Chef roast it", "choice2": "Oil"}
+    for languages in (1, 20):  # a hint of similarity does not add up
+        joined = joined_by_text(renumbered(ENGLISH[::-1]), [[*ITALIAN[:3], lost]] * languages)
+        assert joined.rows == ENGLISH
+        assert joined.in_doubt == [3]
+
+
+def test_case_and_punctuation_do_not_matter() -> None:
+    loud = [{**r, **{name: f"¡{r[name].upper()}!" for name in ("premise", "choice1", "choice2")}} for r in ENGLISH]
+    joined = joined_by_text(renumbered(loud[::-1]), [ITALIAN])
+    assert (joined.rows, joined.in_doubt) == (loud, [])
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_any_texts_keep_all_rows_or_are_refused_with_a_sentence(content: Any, shuffler: random.Random) -> None:
+    rows = [row(number, *parts) for number, parts in enumerate(content)]
+    given = rows[:]
+    shuffler.shuffle(given)
+    given = renumbered(given)
+    try:
+        joined = joined_by_text(given, [rows])
+    except InputError:
+        return  # texts without words
+    assert sorted(found["idx"] for found in joined.rows) == list(range(len(rows)))
+    contents = [sorted((r["premise"], r["choice1"], r["choice2"]) for r in those) for those in (joined.rows, rows)]
+    assert contents[0] == contents[1]
+
+
+def test_labels_are_compared_by_number() -> None:
+    original = [{"idx": 2, "label": 0}, {"idx": 0, "label": 0}, {"idx": 9, "label": 1}]
+    assert labels_differ(ENGLISH, original) == 1  # idx 0; idx 1 and 9 have no counterpart
+    assert labels_differ(ENGLISH, ENGLISH) == 0
+
+
+def read(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def copa(shared_data: Path) -> list[Row]:
+    return read(shared_data / "copa" / "val.jsonl")
+
+
+@pytest.fixture(scope="module")
+def translations(shared_data: Path) -> dict[str, list[Row]]:
+    files = sorted((shared_data / "xcopa" / "data-gmt").glob("*/val.*.jsonl"))
+    assert len(files) == 10
+    return {path.parent.name: read(path) for path in files}
+
+
+def test_real_copa_is_in_order(copa: list[Row], translations: dict[str, list[Row]], shared_data: Path) -> None:
+    joined = joined_by_text(copa, list(translations.values()))
+    assert joined.rows is copa
+    assert (joined.moved, joined.in_doubt) == (0, [])
+    assert labels_differ(copa, read(shared_data / "xcopa" / "data" / "qu" / "val.qu.jsonl")) == 0
+    for code, rows in translations.items():
+        assert joined_by_text(copa, [rows]).moved == 0, code
+
+
+def test_a_weak_translation_leaves_what_is_in_order(shared_data: Path) -> None:
+    folder = shared_data / "xcopa" / "data-gmt"
+    thai, swahili, italian = (read(folder / code / f"test.{code}.jsonl") for code in ("th", "sw", "it"))
+    assert joined_by_text(thai, [swahili]).moved == 0  # 500 rows, 89 of them in doubt
+    assert joined_by_text(italian, [thai]).moved == 0
+    assert joined_by_text(renumbered(italian[::-1]), [thai]).rows != italian, "what the own idx are ahead by is needed"
+
+
+def test_a_real_shuffle_is_undone_by_all_languages_and_by_any(
+    copa: list[Row], translations: dict[str, list[Row]]
+) -> None:
+    order = random.Random(3).sample(range(100), 100)
+    shuffled = renumbered([copa[number] for number in order])
+    moved = sum(old != new for new, old in enumerate(order))
+    for languages in (list(translations), *([code] for code in translations)):
+        joined = joined_by_text(shuffled, [translations[code] for code in languages])
+        assert joined.rows == copa, languages
+        assert joined.moved == moved
+    assert labels_differ(shuffled, copa) > 20
+
+
+def test_half_of_the_real_rows_find_their_numbers(copa: list[Row], translations: dict[str, list[Row]]) -> None:
+    for seed in range(3):
+        order = random.Random(seed).sample(range(100), 50)
+        half, whole = renumbered([copa[number] for number in order]), [copa[number] for number in sorted(order)]
+        assert joined_by_text(half, list(translations.values()))[::2] == (whole, [])
+        for code, rows in translations.items():  # some texts are lost in one translation: those rows are in doubt
+            joined = joined_by_text(half, [rows])
+            wrong = {found["idx"] for found in joined.rows if found != copa[found["idx"]]}
+            assert wrong <= set(joined.in_doubt), code
+            assert len(joined.in_doubt) <= 4
+
+
+def test_real_rows_of_another_split_are_refused(
+    copa: list[Row], translations: dict[str, list[Row]], shared_data: Path
+) -> None:
+    train = read(shared_data / "copa" / "train.jsonl")
+    for rows in (train[:100], [*copa[:50], *renumbered(train[:100])[50:]]):
+        for sources in (list(translations.values()), [translations["th"]], [translations["it"]]):
+            with pytest.raises(InputError, match="resemble no translation"):
+                joined_by_text(rows, sources)
+    with pytest.raises(InputError, match="368 rows cannot be found among 100"):
+        joined_by_text(train, list(translations.values()))
