@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from mrs_datasets.catalogue import LANGUAGE, read_record
+    from mrs_datasets.catalogue import read_record
 
     if options.json:
         print(json.dumps({name: asdict(read_record(name)) for name in DATA_SETS}, indent=2, ensure_ascii=False))
@@ -89,7 +89,7 @@ def _list(options: argparse.Namespace) -> None:
             codes = " ".join(kind.languages or record.languages)
             rows = [f"{split} {kind.rows[split]:,}" if split in kind.rows else split for split in kind.splits]
             demand = f" (--views {kind_name})" if kind.on_demand else ""
-            print(f"  {kind.config.replace(LANGUAGE, 'LANG')}{demand}: {kind.about}")
+            print(f"  {kind.shown}{demand}: {kind.about}")
             print(f"    splits {', '.join(rows)}; columns {', '.join(kind.columns)}; {codes}")
 
 

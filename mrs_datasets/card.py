@@ -29,9 +29,7 @@ def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
         "here": HERE,
         "config": next(iter(configs)),
         "configs_table": _configs_table(record, configs),
-        "kinds": "\n".join(
-            f"- `{kind.config.replace(LANGUAGE, 'LANG')}`: {kind.about}" for kind in kinds
-        ),
+        "kinds": "\n".join(f"- `{kind.shown}`: {kind.about}" for kind in kinds),
         "columns_table": "\n".join(
             ["| column | type | meaning |", "| --- | --- | --- |"]
             + [f"| `{name}` | {column.dtype} | {column.meaning} |" for name, column in columns.items()]

@@ -111,6 +111,11 @@ class Kind:
     parallel: dict[str, str] = field(default_factory=dict)
     on_demand: bool = False
 
+    @property
+    def shown(self) -> str:
+        """The configs' name for people: `LANG` in the place of the code, if there is more than one."""
+        return self.config.replace(LANGUAGE, self.languages[0] if len(self.languages) == 1 else "LANG")
+
 
 @dataclass(frozen=True)
 class Variant:

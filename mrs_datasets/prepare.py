@@ -15,6 +15,7 @@ from mrs_datasets.readers.archives import describe_nested, unpacked
 from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs import read_pair_folder
 from mrs_datasets.readers.sample import BOOKS, read_phrase_books
+from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
 from mrs_datasets.readers.xcopa import read_xcopa
 from mrs_datasets.report import Report
@@ -26,7 +27,11 @@ from mrs_datasets.xcopa_views import with_views
 SAMPLE_SOURCE = "sample"
 MARKER = "report.json"  # every prepared folder has one
 Progress = Callable[[Chunks], Chunks]
-READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {"xcopa": read_xcopa, "staple": read_staple}
+READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
+    "xcopa": read_xcopa,
+    "siqa": read_siqa,
+    "staple": read_staple,
+}
 
 
 def as_it_is(chunks: Chunks) -> Chunks:

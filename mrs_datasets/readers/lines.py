@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import json
 import lzma
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from mrs_core.errors import InputError
 
@@ -69,6 +70,25 @@ def read_lines(path: Path, as_published: bool = False) -> Iterator[tuple[int, st
         raise InputError(f"{path}: the compressed file is damaged or cut off ({error}); fetch it again.") from None
     except OSError as error:
         raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
+
+
+def read_json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (file and line, for errors; the object) of a published file of JSON lines.
+
+    Raises:
+        InputError: a line is empty or no JSON object, or as for `read_lines`.
+    """
+    for number, line in read_lines(path, as_published=True):
+        where = f"{path}, line {number}"
+        if not line.strip():
+            raise InputError(f"{where}: an empty line; expected one JSON object a line.")
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")
+        yield where, row
 
 
 def _decode(path: Path, number: int, line: bytes) -> str:

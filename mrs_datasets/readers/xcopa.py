@@ -8,7 +8,6 @@ A leading folder is tolerated. What a source does not have is left out and noted
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
-from mrs_datasets.readers.lines import read_lines
+from mrs_datasets.readers.lines import read_json_rows
 from mrs_datasets.report import Report
 
 XCOPA = read_record("xcopa")
@@ -53,7 +52,7 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
             found[key] = path
     read: dict[tuple[str, str], list[Row]] = {}
     for (config, split), path in found.items():
-        rows = _xml_rows(path, split) if path.suffix == ".xml" else _json_rows(path)
+        rows = _xml_rows(path, split) if path.suffix == ".xml" else read_json_rows(path)
         read[config, split] = _all_checked(path, config, split, rows, report)
     for split in XCOPA.kinds["original"].splits:
         if (COPA_CONFIG, split) in read:
@@ -107,20 +106,6 @@ def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
         for name, splits in (("copa-dev.xml", ("train", "validation")), ("copa-test.xml", ("test",))):
             if (root / name).is_file():
                 yield from (((COPA_CONFIG, split), root / name) for split in splits)
-
-
-def _json_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    for number, line in read_lines(path, as_published=True):
-        where = f"{path}, line {number}"
-        if not line.strip():
-            raise InputError(f"{where}: an empty line; expected one JSON object a line.")
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")
-        yield where, row
 
 
 def _xml_rows(path: Path, split: str) -> Iterator[tuple[str, Row]]:

@@ -68,11 +68,11 @@ def identifier(models: dict[str, Path]) -> LanguageIdentifier:
     return LanguageIdentifier.open(models["ngrams"])
 
 
-def refusal(path: Path) -> str:
+def refusal(path: Path | None) -> str:
     """Return the sentence with which a model file is refused."""
     with pytest.raises(InputError) as caught:
         LanguageIdentifier.open(path)
-    assert str(path) in str(caught.value)
+    assert path is None or str(path) in str(caught.value)
     return str(caught.value)
 
 
@@ -107,11 +107,8 @@ def test_what_would_stop_fasttext_counts_as_a_space(identifier: LanguageIdentifi
     (whole,) = identifier.identify(["what wirklich danke für die hilfe"])
     assert identifier.identify([f"what{stop}wirklich danke für die hilfe"]) == [whole]
     assert (whole[0], identifier.identify(["what"])[0][0]) == ("de", "en")
-
-
-def test_the_line_end_of_fasttext_inside_a_word_stays(identifier: LanguageIdentifier) -> None:
-    fasttext_itself = identifier._model.predict(["x</s>y"])
-    assert identifier.identify(["x</s>y"])[0][1] == pytest.approx(float(fasttext_itself[1][0][0]))
+    inside = "x</s>y"  # here it is a part of a word, for fastText too
+    assert identifier.identify([inside])[0][1] == pytest.approx(float(identifier._model.predict([inside])[1][0][0]))
 
 
 def test_texts_of_which_the_model_knows_nothing_are_undetermined(
@@ -159,9 +156,7 @@ def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
     monkeypatch.delenv(MODEL_VARIABLE, raising=False)
     cached = default_model_path()
     assert cached == tmp_path / "mrs-suggest" / "lid.176.ftz"
-    with pytest.raises(InputError) as caught:
-        LanguageIdentifier.open()
-    assert all(part in str(caught.value) for part in (MODEL_URL, MODEL_VARIABLE, str(cached)))
+    assert all(part in refusal(None) for part in (MODEL_URL, MODEL_VARIABLE, str(cached)))
     cached.parent.mkdir()
     cached.write_bytes(models["words"].read_bytes())
     assert LanguageIdentifier.open().path == cached
@@ -169,8 +164,7 @@ def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
     assert LanguageIdentifier.open(None).path == models["ngrams"]
     assert LanguageIdentifier.open(str(models["words"])).path == models["words"]
     monkeypatch.setenv(MODEL_VARIABLE, str(tmp_path / "gone.bin"))
-    with pytest.raises(InputError, match=rf"gone\.bin.*{MODEL_VARIABLE}"):
-        LanguageIdentifier.open()
+    assert f"gone.bin (from the environment variable {MODEL_VARIABLE})" in refusal(None)
 
 
 def test_fasttext_is_imported_when_a_model_is_opened(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,8 +194,7 @@ def test_loading_says_nothing(
 def test_a_model_that_is_cut_off_is_refused(models: dict[str, Path], kind: str, tmp_path: Path) -> None:
     whole = models[kind].read_bytes()
     path = tmp_path / "cut.bin"
-    cuts = [0, 3, 4, 8, 50, 63, 64, 70, 96, 300, len(whole) // 3, len(whole) // 2, len(whole) - 90, len(whole) - 1]
-    for cut in cuts:
+    for cut in (0, 3, 4, 8, 50, 63, 64, 70, 96, 300, *(len(whole) * part // 99 for part in (33, 50, 96)), -90, -1):
         path.write_bytes(whole[:cut])
         assert "fastText model" in refusal(path)
     path.write_bytes(whole + b"\0")

@@ -1,0 +1,254 @@
+"""Social IQa: read, checked, described, loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_cli.main import main
+from mrs_core.errors import InputError
+from mrs_datasets.prepare import prepare
+from mrs_datasets.prepared import open_prepared
+from mrs_datasets.readers.siqa import TEXTS, read_siqa
+from mrs_datasets.report import Report
+
+WriteTree = Callable[[Path, dict[str, Any]], Path]
+ROW = {"context": "C.", "question": "Why?", "answerA": "a", "answerB": "b", "answerC": "c"}
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def examples(split: str, number: int) -> dict[str, str]:
+    """The files of a split; row n has the label n modulo 3, plus 1."""
+    rows = [{**ROW, "context": f"Context {n} of {split}."} for n in range(number)]
+    return {f"{split}.jsonl": lines(*rows), f"{split}-labels.lst": "".join(f"{n % 3 + 1}\n" for n in range(number))}
+
+
+def read(source: Path) -> tuple[dict[str, list[dict[str, Any]]], Report]:
+    report = Report("siqa", partial=True)
+    return {split: table.to_pylist() for _, split, table in read_siqa([source], report)}, report
+
+
+@pytest.mark.parametrize("folder", ["", "socialiqa-train-dev/"])
+def test_every_row_has_its_own_label_and_number(tmp_path: Path, write_tree: WriteTree, folder: str) -> None:
+    files = {**examples("train", 5), **examples("dev", 4)}
+    write_tree(tmp_path / "source", {folder + name: text for name, text in files.items()})
+    prepare("siqa", [str(tmp_path / "source")], tmp_path / "out")
+    data = open_prepared(str(tmp_path / "out"))
+    assert data.splits("en") == ["train", "validation"]
+    for split, name, size in (("train", "train", 5), ("validation", "dev", 4)):
+        expected = [{**ROW, "context": f"Context {n} of {name}.", "label": n % 3, "idx": n} for n in range(size)]
+        assert data.load("en", split).to_list() == expected
+
+
+def test_a_whole_source_has_no_note_and_no_finding(
+    tmp_path: Path, write_tree: WriteTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tree(tmp_path / "source", {**examples("train", 33_410), **examples("dev", 1_954)})
+    report = prepare("siqa", [str(tmp_path / "source")], tmp_path / "out")
+    assert (report["notes"], report["partial_splits"]) == ([], [])
+    assert main(["data", "check", str(tmp_path / "out"), "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)
+    assert [finding for finding in _listed(findings) if finding["level"] == "error"] == []
+
+
+def _listed(found: Any) -> list[dict[str, Any]]:
+    return found if isinstance(found, list) else found["findings"]
+
+
+def test_a_part_is_noted_and_checks_without_an_error(
+    tmp_path: Path, write_tree: WriteTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {**examples("dev", 3), "test.jsonl": lines(ROW)}
+    write_tree(tmp_path / "source", files)
+    report = prepare("siqa", [str(tmp_path / "source")], tmp_path / "out")
+    assert report["notes"] == [
+        "en: test.jsonl is left out; the archive has labels for train and dev alone.",
+        "en: the validation split has 3 rows, a whole source has 1,954.",
+        "not in the source: en/train.",
+    ]
+    assert report["partial_splits"] == ["en/validation"]
+    assert list(report["configs"]["en"]) == ["validation"]
+    assert main(["data", "check", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "rows of a whole source (noted in report.json)" in out
+    assert "test.jsonl is left out" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_more_rows_than_a_whole_source_are_no_part(tmp_path: Path, write_tree: WriteTree) -> None:
+    _, report = read(write_tree(tmp_path, examples("dev", 1_955)))
+    assert "en: the validation split has 1,955 rows, a whole source has 1,954." in report.notes
+    assert report.partial_splits == []
+
+
+def test_two_sources_with_a_split_each(tmp_path: Path, write_tree: WriteTree) -> None:
+    for name in ("train", "dev"):
+        write_tree(tmp_path / name, examples(name, 3))
+    report = prepare("siqa", [str(tmp_path / "dev"), str(tmp_path / "train")], tmp_path / "out")
+    assert list(report["configs"]["en"]) == ["train", "validation"]
+    write_tree(tmp_path / "again", examples("train", 2))
+    with pytest.raises(InputError, match=r"again.train\.jsonl: the train split is in .*train\.jsonl already"):
+        prepare("siqa", [str(tmp_path / "train"), str(tmp_path / "again")], tmp_path / "b")
+
+
+def test_a_split_twice_in_one_source_is_refused(tmp_path: Path, write_tree: WriteTree) -> None:
+    files = examples("dev", 2)
+    write_tree(tmp_path, {**files, **{f"copy/{name}": text for name, text in files.items()}})
+    with pytest.raises(InputError, match=r"copy.dev\.jsonl: the validation split is in .* already; keep one"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_line_ends_and_byte_order_marks_change_nothing(
+    tmp_path: Path, write_tree: WriteTree, mark: str, end: str, last: bool
+) -> None:
+    plain = examples("dev", 4)
+    edited = {name: mark + (text if last else text[:-1]).replace("\n", end) for name, text in plain.items()}
+    splits, _ = read(write_tree(tmp_path, edited))
+    assert [(row["context"], row["label"]) for row in splits["validation"]] == [
+        (f"Context {n} of dev.", n % 3) for n in range(4)
+    ]
+
+
+THREE = {**examples("dev", 3)}
+DAMAGE: dict[str, tuple[dict[str, str | bytes | None], str]] = {
+    "no labels file": ({"dev-labels.lst": None}, r"dev-labels\.lst: no such file; dev\.jsonl needs it"),
+    "no rows file": ({"dev.jsonl": None}, r"dev\.jsonl: no such file; dev-labels\.lst needs it"),
+    "fewer labels": ({"dev-labels.lst": "1\n2\n"}, r"dev-labels\.lst: 2 labels for the 3 rows of dev\.jsonl"),
+    "more labels": ({"dev-labels.lst": "1\n" * 4}, r"dev-labels\.lst: 4 labels for the 3 rows of dev\.jsonl"),
+    "no label": ({"dev-labels.lst": ""}, r"dev-labels\.lst: 0 labels for the 3 rows"),
+    "label 0": ({"dev-labels.lst": "1\n0\n3\n"}, r"dev-labels\.lst, line 2: expected the label 1, 2 or 3, found '0'"),
+    "label 4": ({"dev-labels.lst": "1\n2\n4\n"}, r"dev-labels\.lst, line 3: .*found '4'"),
+    "label A": ({"dev-labels.lst": "A\n2\n3\n"}, r"dev-labels\.lst, line 1: .*found 'A'"),
+    "label ٢": ({"dev-labels.lst": "1\n٢\n3\n"}, r"dev-labels\.lst, line 2: .*found '٢'"),
+    "blank label": ({"dev-labels.lst": "1\n\n3\n"}, r"dev-labels\.lst, line 2: .*found ''"),
+    "two labels": ({"dev-labels.lst": "1 2 3"}, r"dev-labels\.lst, line 1: .*found '1 2 3'"),
+    "empty file": ({"dev.jsonl": "", "dev-labels.lst": ""}, r"dev\.jsonl: the file holds no example"),
+    "cut off": ({"dev.jsonl": THREE["dev.jsonl"][:-20]}, r"dev\.jsonl, line 3: not a JSON object .*cut off"),
+    "empty line": ({"dev.jsonl": lines(ROW) + "\n" + lines(ROW)}, r"dev\.jsonl, line 2: an empty line"),
+    "a list": ({"dev.jsonl": "[1]\n"}, r"line 1: expected a JSON object, found list"),
+    "open brackets": ({"dev.jsonl": "[" * 100_000}, r"line 1: not a JSON object"),
+    "no UTF-8": ({"dev.jsonl": lines({**ROW, "context": "é"}).encode("latin-1")}, r"line 1: not UTF-8"),
+    "half a character": (
+        {"dev.jsonl": json.dumps({**ROW, "context": "\ud83d"}) + "\n"},
+        r"line 1: expected 'context' to be a text, found half a character in it \('\\ud83d'\)",
+    ),
+}
+for name in TEXTS:
+    rest = {key: text for key, text in ROW.items() if key != name}
+    sentence = rf"dev\.jsonl, line 2: expected '{name}' to be a text that is not empty, found "
+    for kind, row, found in (
+        ("missing", rest, r"nothing\."),
+        ("empty", {**ROW, name: ""}, "''"),
+        ("blank", {**ROW, name: " \u3000"}, "' "),
+        ("no text", {**ROW, name: 3}, "3"),
+        ("null", {**ROW, name: None}, "None"),
+    ):
+        DAMAGE[f"{name} {kind}"] = ({"dev.jsonl": lines(ROW, row, ROW)}, sentence + found)
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_one_sentence_with_file_and_line(tmp_path: Path, write_tree: WriteTree, kind: str) -> None:
+    change, sentence = DAMAGE[kind]
+    files = {name: content for name, content in {**THREE, **change}.items() if content is not None}
+    write_tree(tmp_path / "source", files)
+    with pytest.raises(InputError, match=sentence) as caught:
+        prepare("siqa", [str(tmp_path / "source")], tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path / "source") in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize("files", [{}, {"test.jsonl": lines(ROW)}, {"a/b/train.jsonl": "", "notes.txt": "x"}])
+def test_a_folder_without_the_layout_is_refused(tmp_path: Path, write_tree: WriteTree, files: dict[str, str]) -> None:
+    (tmp_path / "source").mkdir()
+    write_tree(tmp_path / "source", files)
+    with pytest.raises(InputError, match=r"nothing of Social IQa was found; expected train\.jsonl with"):
+        prepare("siqa", [str(tmp_path / "source")], tmp_path / "out")
+
+
+def test_the_archive_gives_what_its_folder_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def archive(files: dict[str, str]) -> str:
+        with zipfile.ZipFile(tmp_path / "socialiqa-train-dev.zip", "w") as packed:
+            for name, text in files.items():
+                packed.writestr(f"socialiqa-train-dev/{name}", text)
+        return str(tmp_path / "socialiqa-train-dev.zip")
+
+    source = archive(examples("dev", 3))
+    assert main(["data", "prepare", "siqa", "--source", source, "--out", str(tmp_path / "out")]) == 0
+    assert [row["label"] for row in open_prepared(str(tmp_path / "out")).load("en", "validation")] == [0, 1, 2]
+    capsys.readouterr()
+    source = archive({**examples("dev", 3), "dev-labels.lst": "1\n2\n0\n"})
+    assert main(["data", "prepare", "siqa", "--source", source, "--out", str(tmp_path / "b")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"{source}/socialiqa-train-dev/dev-labels.lst, line 3: expected the label 1, 2 or 3" in err
+
+
+def test_check_finds_leaks_and_equal_answers_but_lets_contexts_repeat(
+    tmp_path: Path, write_tree: WriteTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"train": [ROW, {**ROW, "question": "How?"}], "dev": [{**ROW, "answerC": "a"}, ROW]}
+    for name, content in rows.items():
+        write_tree(tmp_path / "source", {f"{name}.jsonl": lines(*content), f"{name}-labels.lst": "1\n2\n"})
+    prepare("siqa", [str(tmp_path / "source")], tmp_path / "out")
+    assert main(["data", "check", str(tmp_path / "out"), "--json"]) == 1
+    found = {
+        (finding["level"], finding["rule"], finding["where"], finding["count"])
+        for finding in _listed(json.loads(capsys.readouterr().out))
+    }
+    sizes = {rule for _, rule, _, _ in found if "whole source" in rule}
+    assert {finding for finding in found if finding[1] not in sizes} == {
+        ("error", "row identical to one of train", "en/validation", 1),
+        ("warning", "equal answerA and answerB and answerC", "en/validation", 1),
+    }
+
+
+def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path, write_tree: WriteTree) -> None:
+    from datasets import load_dataset
+
+    write_tree(tmp_path / "source", examples("train", 2))
+    prepare("siqa", [str(tmp_path / "source")], tmp_path / "out")
+    rows = load_dataset(str(tmp_path / "out"), "en", split="train")
+    assert rows.features["label"].names == ["answerA", "answerB", "answerC"]
+    assert rows[1] == {**ROW, "context": "Context 1 of train.", "label": 1, "idx": 1}
+    front = yaml.safe_load((tmp_path / "out" / "README.md").read_text(encoding="utf-8").split("---")[1])
+    assert (front["language"], front["license"]) == (["en"], "unknown")
+
+
+@given(
+    rows=st.lists(
+        st.tuples(*[st.text(st.characters(codec="utf-8"), min_size=1)] * 5, st.sampled_from("123")), min_size=1
+    ),
+    escaped=st.booleans(),
+)
+def test_any_text_comes_back_as_it_was(rows: list[tuple[str, ...]], escaped: bool) -> None:
+    """Also line ends inside of texts, which Unicode knows more of than files do."""
+    texts = [dict(zip(TEXTS, row, strict=False)) for row in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        written = "\n".join(json.dumps(row, ensure_ascii=escaped) for row in texts)
+        Path(folder, "dev.jsonl").write_bytes(written.encode("utf-8"))
+        Path(folder, "dev-labels.lst").write_text("\n".join(row[-1] for row in rows))
+        if not all(text.strip() for row in texts for text in row.values()):
+            with pytest.raises(InputError, match=re.escape("to be a text that is not empty")):
+                read(Path(folder))
+            return
+        splits, _ = read(Path(folder))
+    expected = [
+        {**text, "label": int(row[-1]) - 1, "idx": n} for n, (text, row) in enumerate(zip(texts, rows, strict=True))
+    ]
+    assert splits == {"validation": expected}
