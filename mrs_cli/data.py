@@ -15,11 +15,10 @@ from mrs_cli.data_stats import add_stats
 from mrs_cli.publishing import add_publish_options, publish_or_print
 from mrs_core.errors import InputError
 from mrs_datasets.card import HERE
+from mrs_datasets.catalogue import catalogued, read_record
 from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_datasets.schema import RESPONSES_SUFFIX
-
-DATA_SETS = ("mrs", "xcopa", "staple", "siqa")  # the catalogue, in the order that it is printed in
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -29,7 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="print every field of every record")
     listing.set_defaults(run=_list)
     prepare = verbs.add_parser("prepare", help="write a prepared folder: card, Parquet, report")
-    prepare.add_argument("name", choices=DATA_SETS, help="the data set")
+    prepare.add_argument("name", choices=catalogued(), help="the data set")
     prepare.add_argument(
         "--source",
         default=[],
@@ -75,12 +74,11 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from mrs_datasets.catalogue import read_record
 
     if options.json:
-        print(json.dumps({name: asdict(read_record(name)) for name in DATA_SETS}, indent=2, ensure_ascii=False))
+        print(json.dumps({name: asdict(read_record(name)) for name in catalogued()}, indent=2, ensure_ascii=False))
         return
-    for name in DATA_SETS:
+    for name in catalogued():
         record = read_record(name)
         licences = ", ".join(dict.fromkeys(variant.licence for variant in record.variants.values()))
         print(f"{name}  ({record.homepage}; {record.paper}; licence {licences})")
@@ -147,7 +145,6 @@ def _publish(options: argparse.Namespace) -> None:
 
 
 def _require_right(options: argparse.Namespace) -> None:
-    from mrs_datasets.catalogue import read_record
     from mrs_datasets.prepared import PreparedData
 
     name = PreparedData(str(options.folder), options.folder, None).data_set()

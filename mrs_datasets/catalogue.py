@@ -90,7 +90,8 @@ class Kind:
         languages: which of the data set's languages have such a config; empty for all.
         rows: rows of each split in a whole source, where they are known.
         texts: language -> the columns that are in it; `{language}` is the config's own.
-        repeats: what identical rows are, `error` or `warning` (people do say the same thing twice).
+        repeats: what identical rows of a split are, `error` or `warning` (people do say the same thing twice).
+        leaks: what a row is that another split has too, `error` or `warning`.
         stem: the columns that are seldom the same in two rows.
         alternatives: the columns that seldom say the same in one row.
         parallel: column -> what it is, `error` or `warning`, when rows with one identifier differ in it between the
@@ -106,6 +107,7 @@ class Kind:
     rows: dict[str, int] = field(default_factory=dict)
     texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     repeats: str = ERROR
+    leaks: str = ERROR
     stem: tuple[str, ...] = ()
     alternatives: tuple[str, ...] = ()
     parallel: dict[str, str] = field(default_factory=dict)
@@ -235,7 +237,7 @@ def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
     unknown = (set(kind.languages) - set(record.languages)) | (set(kind.texts) - {LANGUAGE, *KNOWN})
     yield from (f"language {code!r} is not described" for code in sorted(unknown))
     yield from (f"rows of {split!r}, which is no split" for split in kind.rows if split not in kind.splits)
-    levels = {kind.repeats, *kind.parallel.values()} - {ERROR, WARNING}
+    levels = {kind.repeats, kind.leaks, *kind.parallel.values()} - {ERROR, WARNING}
     yield from (f"expected {ERROR} or {WARNING}, found {level!r}" for level in levels)
     if LANGUAGE not in kind.config:
         yield f"config needs {LANGUAGE}"

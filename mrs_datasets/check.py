@@ -307,7 +307,7 @@ class _Keys:
                 hashes, files, columns = self.splits[later]
                 rows = np.flatnonzero(np.isin(hashes, self.splits[earlier][0]))
                 rule = f"row identical to one of {earlier}"
-                level = columns.kind.repeats
+                level = columns.kind.leaks
                 yield from _found(files, rows, columns.identity, level, rule, f"{config}/{later}")
 
 

@@ -61,7 +61,6 @@ _DAMAGE = (
     ValueError,
     OverflowError,
     NotImplementedError,
-    RecursionError,
 )
 
 

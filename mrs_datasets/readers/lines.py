@@ -84,7 +84,13 @@ def read_json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             raise InputError(f"{where}: an empty line; expected one JSON object a line.")
         try:
             row = json.loads(line)
-        except ValueError as error:
+            if "\\u" in line:  # an escape can name half a surrogate pair, which UTF-8 cannot hold
+                json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{where}: half a character (an escape \\ud800 to \\udfff alone); fetch the file again."
+            ) from None
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
         if not isinstance(row, dict):
             raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")

@@ -2,7 +2,7 @@
 
     {train,dev}.jsonl          {train,dev}-labels.lst
 
-A leading folder is tolerated. The test split has no public labels and is left out.
+A leading folder is tolerated. The archive has no labels of the test split: a `test.jsonl` is left out and noted.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def read_siqa(sources: list[Path], report: Report) -> Chunks:
     """Read every source; each may hold one split or both.
 
     Raises:
-        InputError: a source without a split, a split that two sources have, or a broken file.
+        InputError: a source without a split, a split that stands in two places, or a broken file.
     """
     found: dict[str, Path] = {}
     for source in sources:
-        files = dict(_files(source))
+        files = list(_files(source, report))
         if not files:
             raise InputError(f"{source}: SIQA's files (train.jsonl, train-labels.lst, dev.jsonl ...) were not found.")
-        for split, path in files.items():
+        for split, path in files:
             if split in found:
-                raise InputError(f"{path}: the {split} split is in {found[split]} already; name one source.")
+                raise InputError(f"{path}: the {split} split is in {found[split]} already; keep one of them.")
             found[split] = path
     for split in SIQA.kind_of(CONFIG).splits:
         if split in found:
@@ -48,13 +48,15 @@ def read_siqa(sources: list[Path], report: Report) -> Chunks:
             report.notes.append(f"not in the source: {split}.")
 
 
-def _files(source: Path) -> Iterator[tuple[str, Path]]:
-    """(split, JSON lines) of a folder or one folder below it."""
+def _files(source: Path, report: Report) -> Iterator[tuple[str, Path]]:
+    """(split, JSON lines) of a folder and of the folders right below it."""
     roots = [source, *sorted(path for path in source.iterdir() if path.is_dir())] if source.is_dir() else []
     for root in roots:
         for name, split in SPLITS.items():
             if (root / f"{name}.jsonl").is_file():
                 yield split, root / f"{name}.jsonl"
+        if (root / "test.jsonl").is_file():
+            report.notes.append(f"{CONFIG}: test.jsonl is left out, since the archive has no labels for it.")
 
 
 def _table(path: Path, split: str, report: Report) -> pa.Table:

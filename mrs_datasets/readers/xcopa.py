@@ -40,15 +40,17 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
     """
     found: dict[tuple[str, str], Path] = {}
     for source in sources:
-        files = dict(_files(source))
+        files = list(_files(source))
         if not files:
             raise InputError(
                 f"{source}: neither XCOPA's folder (data/LANG/val.LANG.jsonl) nor COPA's (val.jsonl, or copa-dev.xml) "
                 "was found."
             )
-        for key, path in files.items():
+        for key, path in files:
             if key in found:
-                raise InputError(f"{path}: the {key[1]} split of {key[0]} is in {found[key]} already; name one source.")
+                raise InputError(
+                    f"{path}: the {key[1]} split of {key[0]} is in {found[key]} already; keep one of them."
+                )
             found[key] = path
     read: dict[tuple[str, str], list[Row]] = {}
     for (config, split), path in found.items():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
@@ -35,6 +35,7 @@ FILES = {
     "mrs/valid/en/größe é.tsv": bytes(range(256)),
     "mrs/empty.tsv": b"",
 }
+BULK = {"mrs/large.tsv": b"Hi\tHello\n" * 200_000} | {f"mrs/{n}.tsv": b"" for n in range(300)}  # many headers
 
 
 def tar_member(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
@@ -118,10 +119,10 @@ def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_packed_is_unpacked_and_goes_away(kind: str, beside: Path) -> None:
     archive = beside.parent / "source"
     folders = {"mrs/": b"", "mrs/none/": b""}
-    archive.write_bytes(pack(kind, [*folders.items(), *FILES.items(), *folders.items()]))
+    archive.write_bytes(pack(kind, [*folders.items(), *FILES.items(), *BULK.items(), *folders.items()]))
     with unpacked(archive, beside) as folder:
         assert folder.parent == beside
-        assert read(folder) == FILES
+        assert read(folder) == FILES | BULK
         assert (folder / "mrs" / "none").is_dir()
         (folder / "mrs" / "new.txt").write_text("a reader's own")
     assert [path.name for path in beside.iterdir()] == ["mine.txt"]
@@ -187,6 +188,16 @@ def test_a_zip_member_that_is_no_file_is_refused(mode: int, words: str, refusal)
     assert words in sentence
 
 
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [({"path": "a\0é"}, "null character"), ({"path": "../é"}, "upward"), ({"mtime": "1e400"}, "damaged")],
+)
+def test_what_a_pax_header_says_is_checked_too(headers: dict[str, str], words: str, refusal) -> None:
+    member = tar_member("a")
+    member.pax_headers = headers
+    assert words in refusal(member.tobuf(tarfile.PAX_FORMAT) + bytes(1024))
+
+
 def test_a_sparse_file_is_refused(refusal) -> None:
     header = bytearray(tar_block("holes", tarfile.GNUTYPE_SPARSE, 0))
     header[386:410] = b"00000000000\0" * 2  # offset and length of the first part
@@ -217,19 +228,22 @@ def test_names_that_differ_in_case_are_two(kind: str, beside: Path) -> None:
         assert read(folder) == {"A": b"1", "a": b"2"}
 
 
+@example("tar", ["a/\0"])
+@example("zip", ["a/\0"])
 @given(st.sampled_from(BOTH), st.lists(st.text("ab/.\\:é\n\0", max_size=8), min_size=1, max_size=4))
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_any_names_are_refused_or_every_file_is_there(kind: str, names: list[str]) -> None:
     data = [b"%d" % n for n in range(len(names))]
-    folder_ends = ("/", "\\") if kind == "zip" else "/"
+    if kind == "tar":  # the header has a field for what a member is
+        is_folder = [name.endswith("/") for name in names]
+    else:  # the end of its name tells; a null character ends it
+        is_folder = [name.split("\0")[0].endswith(("/", "\\")) for name in names]
     with tempfile.TemporaryDirectory() as root:
         beside, archive = Path(root, "beside"), Path(root, "source")
         beside.mkdir()
         archive.write_bytes(pack(kind, zip(names, data, strict=True)))
         with suppress(InputError), unpacked(archive, beside) as folder:
-            files = [
-                text for name, text in zip(names, data, strict=True) if not name.split("\0")[0].endswith(folder_ends)
-            ]
+            files = [text for text, skip in zip(data, is_folder, strict=True) if not skip]
             assert sorted(read(folder).values()) == files
             assert [path.name for path in beside.iterdir()] == ["unpacked"]
         assert sorted(Path(root).rglob("*")) == [beside, archive]
@@ -323,8 +337,17 @@ def many(part: bytes, times: int) -> Iterator[bytes]:
         (gzipped(*many(tar_block("a", tarfile.GNUTYPE_LONGNAME, 0), 5000)), "header is longer"),
         (gzipped(tar_block("a", tarfile.REGTYPE, -512), bytes(1024)), "negative"),
         (gzipped(tar_block("a", tarfile.DIRTYPE, -512), bytes(1024)), "negative"),
+        (gzipped(tar_block("a", tarfile.GNUTYPE_LONGNAME, -1024), *many(bytes(MIB), 50)), "header is longer"),
     ],
-    ids=["after the end mark", "pax header", "long name", "chain of headers", "backward", "folder backward"],
+    ids=[
+        "after the end mark",
+        "pax header",
+        "long name",
+        "chain of headers",
+        "backward",
+        "folder backward",
+        "name backward",
+    ],
 )
 def test_a_bomb_outside_the_files_is_refused(data: bytes, words: str, refusal, monkeypatch) -> None:
     forbid_writing(monkeypatch)

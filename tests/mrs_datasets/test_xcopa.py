@@ -115,6 +115,8 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
         (lines({**ROW, "changed": "no"}), r"'changed' to be true or false"),
         (lines(ROW) + "\n" + lines(ROW), r"line 2: an empty line"),
         ("[1]\n", r"expected a JSON object, found list"),
+        ("[" * 100_000 + "\n", r"line 1: not a JSON object"),
+        (lines(ROW).replace("P.", "\\ud800"), r"line 1: half a character"),
         ("", r"the file holds no example"),
         ("\ufeff" + lines(ROW), r"line 1: a byte-order mark, which the published file does not have"),
         (
