@@ -110,7 +110,7 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
 
 def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
     from mrs_datasets.staple_statistics import split_statistics
-    from mrs_metrics.weighted_f1 import TABLE_7_KS, oracle_curve, weighted_f1_signature
+    from mrs_metrics.translations_f1 import TABLE_7_KS, oracle_curve, weighted_f1_signature
 
     rows = list(split_statistics(data, configs))
     # blind splits have no gold to score against

@@ -19,6 +19,7 @@ VERBS = {
     "train": "train a model (through accelerate)",
     "score": "score a file of suggestions",
     "metrics": "publish the metric modules as Spaces",
+    "judge": "blind sheets for people who compare two systems, and what they say",
     "suggest": "answer messages with a trained model",
     "models": "list and download baselines, render cards, publish models",
 }

@@ -26,7 +26,9 @@ LANGUAGES = (
 Score = Callable[[Any, "list[str]", str, str], "dict[str, Any]"]
 
 
-def make_page(module: Path, score: Score, title: str, description: str, reply_label: str, examples: list[Any]) -> Any:
+def make_page(
+    module: Path, score: Score, title: str, description: str, reply_label: str | None, examples: list[Any]
+) -> Any:
     """Return a `gradio.Interface` over an `evaluate` module.
 
     Args:
@@ -35,7 +37,7 @@ def make_page(module: Path, score: Score, title: str, description: str, reply_la
             "" where none was typed. A ValueError or ImportError is shown to the person.
         title: heading of the page.
         description: what to do on it, in Markdown.
-        reply_label: label of the box for the real reply.
+        reply_label: label of the box for the real reply; None hides the box.
         examples: rows of suggestions (one a line), reply and language code, to be filled in by a click.
     """
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page calls nobody
@@ -58,7 +60,7 @@ def make_page(module: Path, score: Score, title: str, description: str, reply_la
         answer,
         inputs=[
             gradio.Textbox(label="Suggestions, one a line", lines=3, elem_id="suggestions"),
-            gradio.Textbox(label=reply_label, lines=2, elem_id="reply"),
+            gradio.Textbox(label=reply_label, lines=2, elem_id="reply", visible=reply_label is not None),
             gradio.Dropdown(list(LANGUAGES), value="en", label="Language", elem_id="language"),
         ],
         outputs=[

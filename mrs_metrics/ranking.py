@@ -1,19 +1,185 @@
-"""Ranking the real reply among candidates: ranks, MRR, precision at k, and random candidate pools.
+"""Ranking the real reply among candidates: ranks, MRR, precision at k, macro-MRR, and random candidate pools.
 
-Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3: mean reciprocal
-rank and precision at one against random replies, and macro-MRR. Pools of 100, the target and 99 random others, are the
-1-of-100 setting of Henderson et al. 2019, "A Repository of Conversational Datasets".
+Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3, in three settings:
+
+1. Mean reciprocal rank and precision at one against random replies: `pool=N` draws for each example the real reply and
+   N - 1 others. Pools of 100 are the 1-of-100 setting of Henderson et al. 2019, "A Repository of Conversational
+   Datasets".
+2. The same over the whole response set, on the subset of examples whose reply is in the set (`absent="skip"`).
+3. Over the whole response set on all examples, where a reply that is not in the set has the reciprocal rank 0
+   (`absent="zero"`): what a system that can only choose from the set is worth. The paper does not print it.
+
+Macro-MRR is the mean over distinct replies of the mean reciprocal rank of each: it rewards serving rare replies too.
+
+Ties are broken pessimistically: the real reply comes last among equal scores, so a system that scores everything alike
+gains nothing. Differs from MAP and nDCG in that one candidate is right; then the average precision is the reciprocal
+rank. (scikit-learn's `label_ranking_average_precision_score` breaks ties in the same way.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mrs_metrics.signature import signature
+
 # Entries of a temporary array in `random_pools`; bounds its memory to some tens of MB.
 _CHUNK_ENTRIES = 1 << 22
+ABSENT = -1  # as a target: the real reply is not among the candidates
+REPLY_ABSENT = "reply_absent"
+
+
+@dataclass(frozen=True, eq=False)
+class RankingScores:
+    """Ranks of the n examples that were kept, one entry each; statistics stay apart from their aggregation.
+
+    Attributes:
+        ranks: (n,) from 1; 0 where the real reply is not among the candidates and counts as never found.
+        reciprocal_ranks: (n,) 1 / rank, 0 where there is none.
+        pool_sizes: (n,) candidates that the real reply was ranked among, itself included.
+        replies: (n,) number of each example's reply, equal for equal replies, from 0; None where they were not given.
+        kept: (n,) index of the example in the input.
+        skipped: examples left out, by reason: `reply_absent`.
+        signature: how the ranks were computed.
+    """
+
+    ranks: NDArray[np.int64]
+    reciprocal_ranks: NDArray[np.float64]
+    pool_sizes: NDArray[np.int64]
+    replies: NDArray[np.int64] | None
+    kept: NDArray[np.int64]
+    skipped: dict[str, int]
+    signature: str
+
+
+def score_rankings(
+    scores: Sequence[Sequence[float]] | NDArray[Any],
+    targets: Sequence[int] | NDArray[np.integer],
+    replies: Sequence[str] | None = None,
+    pool: int | None = None,
+    seed: int = 0,
+    absent: str = "skip",
+    of: str = "candidates",
+    language: str | None = None,
+) -> RankingScores:
+    """Rank the real reply of each example among its candidates.
+
+    Args:
+        scores: for each example a score for each of its candidates, higher is better; any number of candidates. Scores
+            may be negative or infinite, but not NaN.
+        targets: for each example the index of the real reply among them, -1 where it is not.
+        replies: for each example the real reply (or its normalised form), for the macro-MRR.
+        pool: draw pools of this many from the candidates, the real reply included; None ranks among all.
+        seed: of the pools, from 0 to 2**64 - 1; see `random_pools`.
+        absent: `skip` leaves an example without its reply among the candidates out, `zero` gives it the reciprocal
+            rank 0.
+        of: what the candidates are, for the signature, such as `references` or `response_set`.
+        language: of the texts, for the signature.
+
+    Raises:
+        ValueError: lengths differ, scores are no numbers or NaN, a target lies outside, or an option is unknown.
+
+    >>> found = score_rankings([[-1.0, -2.0], [0.5, 0.5, 0.1]], [0, 1])
+    >>> found.ranks.tolist(), found.reciprocal_ranks.tolist()
+    ([1, 2], [1.0, 0.5])
+    """
+    if absent not in ("skip", "zero"):
+        raise ValueError(f"What counts for an absent reply must be 'skip' or 'zero', not {absent!r}.")
+    if pool is not None and pool < 1:
+        raise ValueError(f"A pool must hold 1 candidate or more, not {pool}.")
+    rows, columns = _checked_rows(scores, targets, replies)
+    present = columns != ABSENT
+    found, sizes = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    for length in np.unique(lengths[present]).tolist():
+        alike = np.flatnonzero(present & (lengths == length))
+        step = max(1, _CHUNK_ENTRIES // length)
+        for members in (alike[start : start + step] for start in range(0, len(alike), step)):
+            table, own = np.stack([rows[member] for member in members]), columns[members]
+            if pool is not None:
+                pools = random_pools(own, length, pool, seed)
+                table, own = np.take_along_axis(table, pools, axis=1), np.zeros_like(own)
+            found[members], sizes[members] = ranks(table, own), table.shape[1]
+    kept = np.flatnonzero(present) if absent == "skip" else np.arange(len(rows))
+    found, groups = found[kept], None
+    if replies is not None:
+        numbers: dict[str, int] = {}
+        groups = np.array([numbers.setdefault(replies[index], len(numbers)) for index in kept.tolist()], dtype=np.int64)
+    return RankingScores(
+        ranks=found,
+        reciprocal_ranks=np.divide(1.0, found, out=np.zeros(len(found)), where=found > 0),
+        pool_sizes=sizes[kept],
+        replies=groups,
+        kept=kept,
+        skipped={REPLY_ABSENT: len(rows) - len(kept)},
+        signature=ranking_signature(
+            pool=None if pool is None else int(sizes.max(initial=0)) or pool,
+            of=of,
+            seed=seed,
+            absent=None if present.all() else absent,
+            language=language,
+        ),
+    )
+
+
+def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, float]:
+    """Average the ranks over the examples.
+
+    Args:
+        k: the k, or several, of precision at k; 1 in MRS.
+
+    Returns:
+        `n` (an int), `mrr`, `p@K` for each k and, where the replies are known, `macro_mrr` and `replies` (an int), the
+        number of distinct ones; 0 to 1 but for the counts. For `p@K` see `precision_at_k`.
+
+    Raises:
+        ValueError: every example was left out, or a k is below 1.
+
+    >>> aggregate(score_rankings([[3, 1], [1, 3]], [0, 0], replies=["Yes", "No"]), k=(1, 2))
+    {'n': 2, 'mrr': 0.75, 'p@1': 0.5, 'p@2': 0.5, 'macro_mrr': 0.75, 'replies': 2}
+    """
+    n = len(scores.ranks)
+    if n == 0:
+        raise ValueError(f"There is no example left to rank; skipped were {scores.skipped}.")
+    figures: dict[str, float] = {"n": n, "mrr": float(scores.reciprocal_ranks.mean())}
+    for at in (k,) if isinstance(k, int) else k:
+        _require_k(at)
+        figures[f"p@{at}"] = float(((scores.ranks >= 1) & (scores.ranks <= at)).mean()) / at
+    if scores.replies is not None:
+        figures["macro_mrr"] = _mean_of_means(scores.reciprocal_ranks, scores.replies)
+        figures["replies"] = int(scores.replies.max()) + 1
+    return figures
+
+
+def ranking_signature(
+    pool: int | None = None,
+    of: str = "candidates",
+    seed: int | None = None,
+    absent: str | None = None,
+    language: str | None = None,
+) -> str:
+    """Return the signature of a ranking; see `score_rankings` for the fields.
+
+    Args:
+        pool: candidates in a pool; None: all, and then no seed.
+        absent: None where every reply was among its candidates.
+
+    >>> ranking_signature(pool=100, of="references", seed=42, language="en").rsplit("|", 1)[0]
+    'response_ranking|pool:100|of:references|seed:42|ties:pessimistic|lang:en'
+    """
+    return signature(
+        "response_ranking",
+        pool="all" if pool is None else pool,
+        of=of,
+        seed=None if pool is None else seed,
+        ties="pessimistic",
+        absent=absent,
+        lang=language,
+    )
 
 
 def ranks(scores: ArrayLike, target: ArrayLike = 0) -> NDArray[np.int64]:
@@ -81,8 +247,7 @@ def mean_reciprocal_rank(ranks: ArrayLike, groups: ArrayLike | None = None) -> f
     labels = np.asarray(groups)
     if labels.shape != values.shape:
         raise ValueError(f"There must be one group for each of the {len(values)} ranks, not shape {labels.shape}.")
-    _, group = np.unique(labels, return_inverse=True)
-    return float((np.bincount(group, weights=values) / np.bincount(group)).mean())
+    return _mean_of_means(values, np.unique(labels, return_inverse=True)[1])
 
 
 def precision_at_k(ranks: ArrayLike, k: int = 1) -> float:
@@ -97,8 +262,7 @@ def precision_at_k(ranks: ArrayLike, k: int = 1) -> float:
     >>> precision_at_k([1, 2, 9, 1])
     0.5
     """
-    if k < 1:
-        raise ValueError(f"The k of precision at k must be 1 or more, not {k}.")
+    _require_k(k)
     return float((_checked_ranks(ranks) <= k).mean()) / k
 
 
@@ -176,3 +340,46 @@ def _checked_ranks(ranks: ArrayLike) -> NDArray[np.float64]:
     if not (values >= 1).all():
         raise ValueError("Ranks count from 1, but one of them is below 1.")
     return values
+
+
+def _require_k(k: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"The k of precision at k must be 1 or more, not {k!r}.")
+
+
+def _mean_of_means(values: NDArray[np.float64], group: NDArray[np.int64]) -> float:
+    return float((np.bincount(group, weights=values) / np.bincount(group)).mean())
+
+
+def _checked_rows(
+    scores: Sequence[Sequence[float]] | NDArray[Any],
+    targets: Sequence[int] | NDArray[np.integer],
+    replies: Sequence[str] | None,
+) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+    """The scores of each example and its target."""
+    if len(scores) != len(targets) or (replies is not None and len(replies) != len(targets)):
+        counted = f" and {len(replies)} replies" if replies is not None else ""
+        raise ValueError(
+            f"There must be scores and a target for each example, but there are {len(scores)} lists of scores, "
+            f"{len(targets)} targets{counted}."
+        )
+    for index, reply in enumerate(() if replies is None else replies):
+        if not isinstance(reply, str):
+            raise ValueError(f"The reply of example {index} must be a text, not {type(reply).__name__}.")
+    rows = []
+    for index, (entries, target) in enumerate(zip(scores, targets, strict=True)):
+        try:
+            row = np.asarray(entries)
+        except (ValueError, TypeError):
+            row = np.asarray(None)
+        if row.ndim != 1 or (row.dtype.kind not in "iuf" and len(row)):
+            raise ValueError(f"The scores of example {index} must be a list of numbers, not {entries!r:.80}.")
+        if np.isnan(row).any():
+            raise ValueError(f"The scores of example {index} contain NaN, which has no rank.")
+        if isinstance(target, bool) or not isinstance(target, (int, np.integer)) or not ABSENT <= target < len(row):
+            raise ValueError(
+                f"The target of example {index} must be the index of one of its {len(row)} candidates, or -1 where the "
+                f"reply is not among them, not {target!r}."
+            )
+        rows.append(row)
+    return rows, np.asarray(targets, dtype=np.int64).reshape(len(rows))

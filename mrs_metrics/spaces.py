@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 from mrs_metrics.signature import package_version
@@ -21,8 +22,17 @@ PREFIX = "topic_"
 # The release that the page was tested with, as in constraints.txt; the hub installs it.
 GRADIO_VERSION = "6.31.0"
 PYTHON_VERSION = "3.11"
-# The hub installs these into the Space. The floors are those of setup.cfg; the last two split Japanese into words.
-REQUIREMENTS = ("datasets>=4.0", "evaluate>=0.4.6", "numpy>=1.26", "fugashi>=1.3", "unidic-lite>=1.0.8")
+# What the hub installs into a Space: the requirement of every library that a file of it imports, also lazily. The floors
+# are those of setup.cfg; gradio comes with the page's SDK.
+REQUIREMENTS = {
+    "datasets": "datasets>=4.0",
+    "evaluate": "evaluate>=0.4.6",
+    "numpy": "numpy>=1.26",
+    "fugashi": "fugashi>=1.3",
+    "unidic_lite": "unidic-lite>=1.0.8",
+    "sacrebleu": "sacrebleu>=2.4",
+    "fasttext": "fasttext>=0.9.3",
+}
 
 _IMPORT = re.compile(r"^([ \t]*from )mrs_metrics\.(\w+)(?= import\b)", re.MULTILINE)
 _VERSION = re.compile(r'^FALLBACK_VERSION = ".*"$', re.MULTILINE)
@@ -35,8 +45,8 @@ _EXTRA, _ITS_PACKAGES = "'mrs-suggest[ja]'", "fugashi unidic-lite"
 def metric_names() -> list[str]:
     """Return the names of the `evaluate` modules of this package, sorted.
 
-    >>> metric_names()
-    ['dist_n', 'mrs_rouge']
+    >>> "mrs_rouge" in metric_names()
+    True
     """
     return sorted(path.stem for path in FOLDER.glob("*/*.py") if path.stem == path.parent.name)
 
@@ -80,7 +90,7 @@ def space_files(name: str, organization: str = "") -> dict[str, bytes]:
     texts["app.py"] = _rewritten(page, dot="")  # it runs as a script: no package, so no relative import
     _require_complete(name, texts)
     texts["README.md"] = _readme(name, organization)
-    texts["requirements.txt"] = "".join(f"{line}\n" for line in REQUIREMENTS)
+    texts["requirements.txt"] = "".join(f"{line}\n" for line in _requirements(name, texts))
     return {file: text.encode() for file, text in sorted(texts.items())}
 
 
@@ -122,6 +132,27 @@ def _require_complete(name: str, texts: dict[str, str]) -> None:
                         f"{node.lineno}: write `from mrs_metrics.TOPIC import` at column 0 of {name}.py for each topic "
                         "file, also for those that the topics import."
                     )
+
+
+def _requirements(name: str, texts: dict[str, str]) -> list[str]:
+    """What a Space's files import and Python does not have itself, in the order of REQUIREMENTS."""
+    imported: set[str] = set()
+    for file, text in texts.items():
+        if not file.endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse(text, file)):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add((node.module or "").split(".")[0])
+    unknown = {
+        module
+        for module in imported - set(REQUIREMENTS) - set(sys.stdlib_module_names) - {"gradio"}
+        if not module.startswith(PREFIX)
+    }
+    if unknown:
+        raise ValueError(f"The Space of {name} imports {sorted(unknown)[0]!r}; add its requirement to REQUIREMENTS.")
+    return [line for module, line in REQUIREMENTS.items() if module in imported]
 
 
 def _readme(name: str, organization: str) -> str:

@@ -10,7 +10,6 @@ A leading folder is tolerated; files may be plain, gzip or xz.
 from __future__ import annotations
 
 import math
-import shutil  # noqa: F401  (a test replaces its disk_usage by way of this module)
 from pathlib import Path
 
 import pyarrow as pa

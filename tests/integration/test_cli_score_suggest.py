@@ -74,7 +74,7 @@ def test_the_table_shows_the_same_figures(run: Command, shared_data: Path) -> No
     for key in ("rouge1", "rouge2", "rouge3", "weighted", "dist1", "dist2"):
         assert f"{figures[key]:.4f}" in printed
     assert f"{figures['n']}" in printed
-    assert f"{figures['interval'][0]:.4f} to {figures['interval'][1]:.4f}" in printed
+    assert "[{:.4f}, {:.4f}]".format(*figures["interval"]) in printed
     assert figures["signature"] in printed
     assert figures["dist_signature"] in printed
 

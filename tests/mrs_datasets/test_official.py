@@ -194,5 +194,5 @@ def test_an_archive_that_does_not_fit_on_the_disk_is_refused(pack, tmp_path, mon
         free = 3
 
     usage: Callable[..., type[Usage]] = lambda _: Usage  # noqa: E731
-    monkeypatch.setattr("mrs_datasets.readers.official.shutil.disk_usage", usage)
+    monkeypatch.setattr("mrs_datasets.readers.archives.shutil.disk_usage", usage)
     assert "needs" in refusal(pack(tmp_path / "mrs.tgz", PLAIN), tmp_path)

@@ -1,13 +1,149 @@
-"""Ranks, MRR, precision at k and pools with hand-computed values."""
+"""Ranks, MRR, macro-MRR, precision at k and pools: hand-computed values, scikit-learn's and SciPy's, and properties."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.ranking import mean_reciprocal_rank, precision_at_k, random_pools, ranks, reciprocal_ranks
+from mrs_metrics.ranking import (
+    RankingScores,
+    aggregate,
+    mean_reciprocal_rank,
+    precision_at_k,
+    random_pools,
+    ranking_signature,
+    ranks,
+    reciprocal_ranks,
+    score_rankings,
+)
+
+GOLDEN: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "golden" / "response_ranking.yaml").read_text(encoding="utf-8")
+)
+# few values, so that ties come
+numbers = st.one_of(st.integers(-2, 2), st.floats(allow_nan=False, width=32))
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> tuple[list[list[float]], list[int], list[str]]:
+    """Scores, targets (-1 among them) and replies of some examples."""
+    scores = draw(st.lists(st.lists(numbers, max_size=6), min_size=1, max_size=8))
+    targets = [draw(st.integers(-1, len(row) - 1)) for row in scores]
+    return scores, targets, [draw(st.sampled_from("abc")) for _ in scores]
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["why"])
+def test_golden_cases(case: dict[str, Any]) -> None:
+    scores = score_rankings(case["scores"], case["targets"], case.get("replies"), absent=case.get("absent", "skip"))
+    assert scores.reciprocal_ranks.tolist() == pytest.approx(case["reciprocal_ranks"], abs=1e-7)
+    found = aggregate(scores, k=(1, 2, 3))
+    assert {name: found[name] for name in case["figures"]} == pytest.approx(case["figures"], abs=1e-7)
+
+
+def test_examples_without_their_reply_are_counted() -> None:
+    skipped = score_rankings([[1, 2], [], [3, 4]], [1, -1, -1])
+    assert (skipped.kept.tolist(), skipped.skipped, skipped.replies) == ([0], {"reply_absent": 2}, None)
+    counted = score_rankings([[1, 2], [], [3, 4]], [1, -1, -1], absent="zero")
+    assert counted.ranks.tolist() == [1, 0, 0]
+    assert (counted.kept.tolist(), counted.skipped) == ([0, 1, 2], {"reply_absent": 0})
+    assert aggregate(counted) == {"n": 3, "mrr": pytest.approx(1 / 3), "p@1": pytest.approx(1 / 3)}
+    assert "|absent:skip|" in skipped.signature
+    assert "|absent:zero|" in counted.signature
+    assert "absent" not in score_rankings([[1, 2]], [0]).signature
+    with pytest.raises(ValueError, match=r"no example left to rank; skipped were \{'reply_absent': 1\}"):
+        aggregate(score_rankings([[1]], [-1]))
+
+
+def test_pools_are_those_of_random_pools() -> None:
+    draw = np.random.default_rng(5)
+    table, targets = draw.normal(size=(30, 50)), draw.integers(50, size=30)
+    pools = random_pools(targets, 50, size=10, seed=3)
+    expected = ranks(np.take_along_axis(table, pools, axis=1))
+    for scores in (table, table.tolist(), table.astype(np.float64)):
+        found = score_rankings(scores, targets, pool=10, seed=3)
+        assert found.ranks.tolist() == expected.tolist()
+        assert set(found.pool_sizes.tolist()) == {10}
+    assert found.signature == ranking_signature(pool=10, seed=3)
+    assert score_rankings(table, targets, pool=10, seed=4).ranks.tolist() != expected.tolist()
+    # a pool of as many as there are, or more, holds all of them
+    everything = score_rankings(table, targets, pool=80)
+    assert everything.ranks.tolist() == ranks(table, targets).tolist()
+    assert "|pool:50|" in everything.signature
+
+
+def test_replies_are_told_apart_to_the_last_character() -> None:
+    found = aggregate(score_rankings([[1, 0]] * 3, [0, 1, 1], replies=["a", "a\0", "a\0"]))
+    assert (found["replies"], found["macro_mrr"]) == (2, 0.75)
+
+
+def test_signatures() -> None:
+    # what trained models' cards say
+    line = ranking_signature(pool=100, of="references", seed=42, language="en")
+    assert line.startswith("response_ranking|pool:100|of:references|seed:42|ties:pessimistic|lang:en|version:")
+    found = score_rankings([[1, 2]], [0], seed=42, of="response_set", language="fr").signature
+    assert found.startswith("response_ranking|pool:all|of:response_set|ties:pessimistic|lang:fr|version:")
+
+
+@given(rankings())
+def test_ranks_are_those_of_scipy(ranking: tuple[list[list[float]], list[int], list[str]]) -> None:
+    from scipy.stats import rankdata
+
+    scores, targets, _ = ranking
+    expected = [
+        int(rankdata([-score for score in row], method="max")[target]) if target >= 0 else 0
+        for row, target in zip(scores, targets, strict=True)
+    ]
+    assert score_rankings(scores, targets, absent="zero").ranks.tolist() == expected
+
+
+@given(rankings(), st.randoms(use_true_random=False), st.sampled_from(["skip", "zero"]))
+def test_bounds_and_the_order_of_examples(
+    ranking: tuple[list[list[float]], list[int], list[str]], random: Any, absent: str
+) -> None:
+    scores = score_rankings(*ranking, absent=absent)
+    if not len(scores.kept):
+        return
+    found = aggregate(scores, k=(1, 2, 5))
+    assert 0 <= found["p@1"] <= found["mrr"] <= 1
+    assert found["mrr"] <= 1 / 2 + found["p@1"] / 2 + 1e-12
+    assert 0 <= found["macro_mrr"] <= 1
+    for k in (2, 5):
+        assert found["p@1"] <= found[f"p@{k}"] * k + 1e-12
+        assert found[f"p@{k}"] * k <= 1 + 1e-12
+    rows = list(zip(*ranking, strict=True))
+    random.shuffle(rows)
+    shuffled = [list(column) for column in zip(*rows, strict=True)]
+    assert aggregate(score_rankings(*shuffled, absent=absent), k=(1, 2, 5)) == pytest.approx(found)
+
+
+@given(rankings())
+def test_macro_mrr_of_different_replies_is_mrr(ranking: tuple[list[list[float]], list[int], list[str]]) -> None:
+    scores, targets, _ = ranking
+
+    def score(replies: list[str]) -> RankingScores:
+        return score_rankings(scores, targets, replies, absent="zero")
+
+    found = aggregate(score([str(number) for number in range(len(scores))]))
+    assert (found["macro_mrr"], found["replies"]) == (pytest.approx(found["mrr"]), len(scores))
+    found = aggregate(score(["a"] * len(scores)))
+    assert (found["macro_mrr"], found["replies"]) == (pytest.approx(found["mrr"]), 1)
+
+
+@given(rankings(), st.integers(1, 8), st.integers(0, 2**64 - 1))
+def test_a_pool_ranks_no_worse_than_all_candidates(
+    ranking: tuple[list[list[float]], list[int], list[str]], pool: int, seed: int
+) -> None:
+    everything = score_rankings(*ranking, absent="zero")
+    pooled = score_rankings(*ranking, absent="zero", pool=pool, seed=seed)
+    assert (pooled.ranks <= everything.ranks).all()
+    assert (pooled.ranks <= pool).all()
+    assert ((pooled.ranks == 0) == (everything.ranks == 0)).all()
 
 
 def test_ranks_by_hand():
@@ -34,6 +170,23 @@ def test_figures_by_hand():
         (lambda: ranks([[1.0, 2.0]], 2), "outside the 2 columns"),
         (lambda: ranks([[1.0, 2.0]], [0, 1]), "one for each of the 1 rows"),
         (lambda: ranks([[1.0, 2.0]], 0.5), "integers"),
+        (lambda: score_rankings([[1.0]], [0, 0]), "1 lists of scores, 2 targets"),
+        (lambda: score_rankings([[1.0]], [0], ["a", "b"]), "1 targets and 2 replies"),
+        (lambda: score_rankings([[1.0]], [0], [None]), "reply of example 0 must be a text"),
+        (lambda: score_rankings([[1.0], [1.0, float("nan")]], [0, 0]), "scores of example 1 contain NaN"),
+        (lambda: score_rankings([[1.0], ["1"]], [0, 0]), "scores of example 1 must be a list of numbers"),
+        (lambda: score_rankings([[1.0], [None]], [0, 0]), "scores of example 1 must be a list of numbers"),
+        (lambda: score_rankings([[True]], [0]), "scores of example 0 must be a list of numbers"),
+        (lambda: score_rankings([[[1.0], 2.0]], [0]), "scores of example 0 must be a list of numbers"),
+        (lambda: score_rankings([1.0], [0]), "scores of example 0 must be a list of numbers"),
+        (lambda: score_rankings([[1.0]], [1]), "target of example 0 must be the index of one of its 1 candidates"),
+        (lambda: score_rankings([[]], [0]), "one of its 0 candidates"),
+        (lambda: score_rankings([[1.0]], [-2]), "not -2"),
+        (lambda: score_rankings([[1.0]], [0.0]), r"not 0\.0"),
+        (lambda: score_rankings([[1.0]], [0], pool=0), "1 candidate or more"),
+        (lambda: score_rankings([[1.0]], [0], pool=5, seed=-1), "seed from 0"),
+        (lambda: score_rankings([[1.0]], [0], absent="drop"), "'skip' or 'zero'"),
+        (lambda: aggregate(score_rankings([[1.0]], [0]), k=(1, 0)), "must be 1 or more"),
         (lambda: mean_reciprocal_rank([]), "At least one rank"),
         (lambda: mean_reciprocal_rank([0, 1]), "count from 1"),
         (lambda: mean_reciprocal_rank([1, 1], groups=["a"]), "one group for each of the 2"),
@@ -84,3 +237,12 @@ def test_large_pools_do_not_depend_on_chunks(monkeypatch):
     whole = random_pools(list(range(50)), 500, 20)
     monkeypatch.setattr(ranking, "_CHUNK_ENTRIES", 100)
     assert random_pools(list(range(50)), 500, 20).tolist() == whole.tolist()
+
+
+def test_many_scores_do_not_depend_on_chunks(monkeypatch):
+    from mrs_metrics import ranking
+
+    table = np.random.default_rng(1).normal(size=(40, 30))
+    whole = score_rankings(table, [7] * 40, pool=9, seed=2)
+    monkeypatch.setattr(ranking, "_CHUNK_ENTRIES", 100)
+    assert score_rankings(table, [7] * 40, pool=9, seed=2).ranks.tolist() == whole.ranks.tolist()

@@ -1,12 +1,22 @@
-"""Bootstrap intervals against exact and brute-force values."""
+"""Intervals, tests and ranks against exact, brute-force and other packages' values."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mrs_metrics import significance
-from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
+from mrs_metrics.significance import (
+    bootstrap_interval,
+    holm,
+    paired_bootstrap_interval,
+    permutation_test,
+    rank_groups,
+)
 
 
 def test_interval_of_a_coin_by_the_binomial_law():
@@ -55,8 +65,170 @@ def test_pairs_share_their_examples():
         (lambda: bootstrap_interval([1.0], confidence=1.0), "between 0 and 1"),
         (lambda: bootstrap_interval([1.0], samples=0), "At least one"),
         (lambda: paired_bootstrap_interval([1.0], [1.0, 2.0]), "1 and 2"),
+        (lambda: permutation_test([1.0], [1.0, 2.0]), "1 and 2"),
+        (lambda: permutation_test([], []), "non-empty list"),
+        (lambda: permutation_test([float("inf")], [1.0]), "finite"),
+        (lambda: permutation_test([1e308] * 4, [-1e308] * 4), "too large"),
+        (lambda: permutation_test([1.0], [2.0], samples=0), "At least one sample"),
+        (lambda: rank_groups({}), "no system"),
+        (lambda: rank_groups({"x": [1.0]}, alpha=1.0), "alpha"),
+        (lambda: rank_groups({"x": [1.0], "y": []}), "scores of y"),
+        (lambda: rank_groups({"x": [1.0], "y": [1.0, 2.0]}), "x 1, y 2"),
+        (lambda: holm([0.5, 1.5]), "between 0 and 1"),
+        (lambda: holm([float("nan")]), "between 0 and 1"),
     ],
 )
 def test_bad_arguments(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+# --- permutation test
+
+SIXTHS = st.integers(0, 6).map(lambda k: k / 6)
+PAIRS = st.lists(st.tuples(SIXTHS, SIXTHS), min_size=1, max_size=10)
+
+
+def swapped(pairs: list[tuple[float, float]]) -> float:
+    """The exact p-value from the definition, in whole sixths: every swap of every example."""
+    differences = [round(6 * a) - round(6 * b) for a, b in pairs]
+    every_sign = product((1, -1), repeat=len(differences))
+    sums = [sum(sign * d for sign, d in zip(signs, differences, strict=True)) for signs in every_sign]
+    return sum(abs(value) >= abs(sum(differences)) for value in sums) / len(sums)
+
+
+def columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+@given(PAIRS)
+def test_few_examples_give_the_exact_share_whatever_the_rounding(pairs):
+    assert permutation_test(*columns(pairs)) == swapped(pairs)
+
+
+@given(PAIRS, st.randoms(use_true_random=False))
+def test_sides_and_order_do_not_matter(pairs, random):
+    a, b = columns(pairs)
+    p = permutation_test(a, b)
+    assert 0 < p <= 1
+    assert permutation_test(b, a) == p
+    random.shuffle(pairs)
+    assert permutation_test(*columns(pairs)) == p
+    assert permutation_test([*a, 0.5], [*b, 0.5]) == p  # an example without a difference says nothing
+
+
+def test_rounding_decides_no_tie():
+    # Ten differences of .1 that are not the same double, and ten of -.1: |d| is 0 but for rounding, so p is 1.
+    a, b = [0.3, 0.7] * 5 + [0.2, 0.1] * 5, [0.2, 0.6] * 5 + [0.3, 0.2] * 5
+    assert permutation_test(a, b, samples=2**20) == 1
+    assert permutation_test(a, b, samples=1000) == 1
+    # Three against one: 10 of 16 swaps reach |d| = .2 by counting; .1 + .2 - type errors must not lose any of them.
+    assert permutation_test([0.3, 0.7, 0.9, 0.1], [0.2, 0.6, 0.8, 0.2]) == 10 / 16
+    # Large scores with small differences round more coarsely.
+    assert permutation_test([1000.1, 1000.2, 1000.3, 1000.0], [1000.0, 1000.1, 1000.2, 1000.1]) == 10 / 16
+
+
+def test_small_differences_of_small_scores_are_differences():
+    assert permutation_test([1e-200] * 6, [2e-200] * 6) == 2 / 2**6
+    assert permutation_test([1 + 1e-9] * 6, [1] * 6) == 2 / 2**6
+
+
+def test_samples_come_near_the_exact_value():
+    # 11 wins, 4 losses and one tie: 15 differences, exact p by the binomial law (sign test), .1185.
+    a, b = [1] * 11 + [0] * 5, [0] * 11 + [1] * 4 + [0]
+    stats = pytest.importorskip("scipy.stats")
+    exact = stats.binomtest(11, 15).pvalue
+    assert permutation_test(a, b) == pytest.approx(exact, abs=1e-12)
+    assert permutation_test(a, b, samples=32_767) == pytest.approx(exact, abs=0.01)  # one short of all
+    assert permutation_test(a, b, samples=32_767) != exact
+
+
+def test_agrees_with_scipy_on_scores_that_fill_several_words():
+    stats = pytest.importorskip("scipy.stats")
+    generator = np.random.default_rng(3)
+    a = generator.random(203)
+    b = a + generator.normal(0.012, 0.1, 203)
+    rival = stats.permutation_test(
+        (a, b), lambda x, y, axis: np.mean(x - y, axis=axis),
+        permutation_type="samples", vectorized=True, n_resamples=20_000, batch=5_000, rng=np.random.default_rng(4),
+    )  # fmt: skip
+    p = permutation_test(a, b, samples=20_000)
+    assert 0.02 < p < 0.5
+    assert abs(p - rival.pvalue) < 5 * np.sqrt(2 * p * (1 - p) / 20_000)
+
+
+def test_the_formula_counts_what_was_seen():
+    clear, none = np.ones(100), np.zeros(100)
+    assert permutation_test(clear, none, samples=999) == 1 / 1000
+    assert permutation_test(clear, clear, samples=999) == 1
+
+
+def test_false_alarms_are_as_rare_as_alpha_says():
+    generator = np.random.default_rng(5)
+    p_values = [permutation_test(*generator.random((2, 70)), samples=500) for _ in range(600)]
+    # 600 tests of equal systems: 30 false alarms expected at .05, standard deviation 5.3
+    assert 10 <= sum(p < 0.05 for p in p_values) <= 50
+
+
+def test_same_seed_same_p():
+    a, b = np.random.default_rng(6).random((2, 150))
+    assert permutation_test(a, b, samples=5000) == permutation_test(a, b, samples=5000)
+    assert len({permutation_test(a, b, samples=5000, seed=seed) for seed in range(5)}) > 1
+
+
+def test_chunks_cover_all_swaps(monkeypatch):
+    a, b = [1, 2, 4, 8, 16, 32, 64, 0], [0, 0, 0, 0, 0, 0, 0, 100]
+    exact = permutation_test(a, b)
+    generator = np.random.default_rng(7)
+    c = generator.random(100)
+    d = c + generator.normal(0, 0.1, 100)
+    p = permutation_test(c, d, samples=30_000)
+    monkeypatch.setattr(significance, "_CHUNK_SWAPS", 100)
+    assert permutation_test(a, b) == exact
+    assert permutation_test(c, d, samples=30_000) == pytest.approx(p, abs=0.02)
+
+
+# --- ranks
+
+
+def test_ranks_number_the_groups_as_in_table_3():
+    """The shape of the Hungarian column: 1 1 2 3 4 5."""
+    noise = np.random.default_rng(8).normal(0, 0.05, (2, 300))
+    base = np.random.default_rng(9).random(300) / 4
+    means = {"jbrem": 0.555, "sweagraw": 0.469, "helcl": 0.435, "aws": 0.281, "fairseq": 0.124}
+    systems = {name: base + mean for name, mean in means.items()}
+    systems["rakchada"] = systems["jbrem"] - 0.0001 + noise[0] - noise[0].mean()
+    ranks = rank_groups(dict(reversed(systems.items())), samples=2000)
+    assert list(ranks) == ["jbrem", "rakchada", "sweagraw", "helcl", "aws", "fairseq"]
+    assert list(ranks.values()) == [1, 1, 2, 3, 4, 5]
+
+
+def test_a_group_is_a_chain_of_neighbours():
+    # 5 of 100 examples lost at each step: p = 2 / 2**5 = .0625 next to each other, 2 / 2**10 two steps apart.
+    systems = {f"s{k}": [1] * (100 - 5 * k) + [0] * 5 * k for k in range(3)}
+    assert permutation_test(systems["s0"], systems["s1"]) == 0.0625
+    assert permutation_test(systems["s0"], systems["s2"]) < 0.05
+    assert rank_groups(systems) == {"s0": 1, "s1": 1, "s2": 1}
+    assert rank_groups(systems, alpha=0.07) == {"s0": 1, "s1": 2, "s2": 3}
+    # Holm doubles the smaller of two p-values
+    assert rank_groups(systems, alpha=0.07, correct=True) == {"s0": 1, "s1": 1, "s2": 1}
+
+
+def test_p_equal_to_alpha_is_no_difference():
+    assert rank_groups({"a": [1] * 5, "b": [0] * 5}, alpha=0.0625) == {"a": 1, "b": 1}
+
+
+def test_lower_is_better_turns_the_order():
+    systems = {"high": [2.0] * 8, "low": [1.0] * 8, "same": [1.0] * 8}
+    assert list(rank_groups(systems).items()) == [("high", 1), ("low", 2), ("same", 2)]
+    assert list(rank_groups(systems, higher_is_better=False).items()) == [("low", 1), ("same", 1), ("high", 2)]
+    assert rank_groups({"alone": [1.0]}) == {"alone": 1}
+
+
+def test_holm_as_in_statsmodels():
+    multitest = pytest.importorskip("statsmodels.stats.multitest", reason="needs statsmodels, of the extra [analysis]")
+    generator = np.random.default_rng(10)
+    for k in range(1, 30):
+        p_values = (generator.random(k) ** 3).round(2).tolist()  # with ties
+        assert holm(p_values) == pytest.approx(multitest.multipletests(p_values, method="holm")[1].tolist(), abs=1e-12)
+    assert holm([]) == []

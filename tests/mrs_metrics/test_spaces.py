@@ -19,7 +19,11 @@ from mrs_core.languages import LANGUAGES
 from mrs_metrics import page, spaces
 from mrs_metrics.spaces import metric_names, metric_title, module_files, space_files
 
-NAMES = ["dist_n", "mrs_rouge"]
+NAMES = [
+    "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "weighted_f1",
+    "wrong_language", "xglue_score",
+]  # fmt: skip
+JAPANESE = ["dist_n", "mrs_rouge", "reply_bleu", "self_rouge"]  # those that split Japanese into words
 
 
 @pytest.fixture
@@ -45,7 +49,9 @@ def test_every_module_of_the_package_is_found() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_space_is_flat_complete_and_imports_only_what_it_holds(name: str) -> None:
     files = space_files(name)
-    assert {f"{name}.py", "app.py", "README.md", "requirements.txt", "topic_tokenize.py", "topic_page.py"} <= set(files)
+    assert {f"{name}.py", "app.py", "README.md", "requirements.txt", "topic_signature.py", "topic_page.py"} <= set(
+        files
+    )
     assert not [file for file in files if "/" in file]
     siblings: dict[str, set[str]] = {}
     for file, content in files.items():
@@ -95,7 +101,11 @@ def test_the_card_is_what_the_hub_asks_of_a_space(name: str, repository: Path) -
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_in_a_space_asks_for_our_package(name: str) -> None:
     for file, content in space_files(name).items():
-        assert b"mrs-suggest[ja]" not in content, file
+        assert not re.search(rb"mrs-suggest\[(?!spaces)", content), file
+
+
+@pytest.mark.parametrize("name", JAPANESE)
+def test_a_space_says_what_japanese_needs(name: str) -> None:
     assert b"pip install fugashi unidic-lite" in space_files(name)["README.md"]
     assert b"pip install fugashi unidic-lite" in space_files(name)["topic_tokenize.py"]
 
@@ -104,12 +114,22 @@ def test_nothing_in_a_space_asks_for_our_package(name: str) -> None:
 def test_the_requirements_are_the_distribution_s_own(name: str, repository: Path) -> None:
     setup = configparser.ConfigParser()
     setup.read(repository / "setup.cfg", encoding="utf-8")
-    ours = {*setup["options"]["install_requires"].split(), *setup["options.extras_require"]["ja"].split("\n")}
+    extras = setup["options.extras_require"]
+    ours = {*setup["options"]["install_requires"].split()}
+    ours |= {line for extra in ("ja", "bleu", "langid") for line in extras[extra].split("\n")}
     required = space_files(name)["requirements.txt"].decode().split()
     assert set(required) <= ours
-    assert {re.split("[>=]", line)[0] for line in required} == {
-        "datasets", "evaluate", "numpy", "fugashi", "unidic-lite",
-    }  # fmt: skip
+    packages = {re.split("[>=]", line)[0] for line in required}
+    assert packages >= {"datasets", "evaluate", "numpy"}
+    assert ({"fugashi", "unidic-lite"} <= packages) == (name in JAPANESE)
+    assert ("sacrebleu" in packages) == (name in ("reply_bleu", "xglue_score"))
+    assert ("fasttext" in packages) == (name == "wrong_language")
+
+
+def test_a_library_without_a_known_requirement_is_refused(package: Path) -> None:
+    spoil(package / "ngrams.py", "    if n < 1:\n", "    import pandas\n    if n < 1:\n")
+    with pytest.raises(ValueError, match="The Space of mrs_rouge imports 'pandas'"):
+        space_files("mrs_rouge")
 
 
 def test_a_copy_says_which_version_it_was_made_from(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +162,7 @@ def test_a_space_that_would_lack_a_file_is_refused(package: Path, file: str, old
 
 def test_an_unknown_metric_is_refused_by_name() -> None:
     for call in (space_files, module_files, metric_title):
-        with pytest.raises(ValueError, match="no metric 'bleu'; there are dist_n, mrs_rouge"):
+        with pytest.raises(ValueError, match="no metric 'bleu'; there are dist_n, mrs_rouge, reply_bleu"):
             call("bleu")
 
 
@@ -155,18 +175,16 @@ def test_the_page_offers_the_languages_of_mrs() -> None:
 
 def test_list_prints_names_and_titles(capsys: pytest.CaptureFixture[str]) -> None:
     assert metrics.main(["list"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "dist_n     Dist-n for reply suggestion",
-        "mrs_rouge  Weighted ROUGE for reply suggestion (MRS)",
-    ]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == NAMES
+    assert "mrs_rouge         Weighted ROUGE for reply suggestion (MRS)" in lines
 
 
 def test_a_dry_run_prints_the_files_and_the_card_of_each_metric(capsys: pytest.CaptureFixture[str]) -> None:
     assert metrics.main(["publish", "some-org", "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert [line.split(":")[0] for line in out.splitlines() if line.startswith("space ")] == [
-        "space some-org/dist_n",
-        "space some-org/mrs_rouge",
+        f"space some-org/{name}" for name in NAMES
     ]
     size = len(space_files("mrs_rouge", "some-org")["topic_rouge.py"])
     assert re.search(rf"^ +{size:,}  topic_rouge\.py$", out, re.MULTILINE)
@@ -183,7 +201,7 @@ def test_names_may_stand_before_and_behind_options(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["org", "bleu"], "no metric is called 'bleu'; there are dist_n, mrs_rouge."),
+        (["org", "bleu"], "no metric is called 'bleu'; there are dist_n, mrs_rouge, reply_bleu,"),
         (["org", "mrs_rouge", "bleu"], "'bleu'"),
         (["org/metrics"], "'org/metrics/dist_n': not a repository name"),
         (["my org", "--dry-run"], "'my org/dist_n': not a repository name"),

@@ -1,0 +1,340 @@
+"""The files of a human evaluation: blind sheets for the judges, and the key that says which side was whose.
+
+    DIR/key.json             which side was whose, hashes of the inputs, of the sheets and of every shown text
+    DIR/sheets/judge-1.csv   for one judge: item, message, suggestions left, suggestions right, preference
+    DIR/sheets/instructions.txt
+
+Source: Zhang et al. 2021, sections 3.3 and 5.1: a message and the three suggestions of each of two systems, shown to
+three judges, who choose the set with more replies that they prefer to send, or a tie.
+
+Sheets are for spreadsheet programs. CSV has no types there: a cell that begins with = + - @ would run as a formula, a
+short one with a digit would become a number or a date. Such a cell, and one that begins with an apostrophe, gets one
+apostrophe in front (`escaped`); reading takes one off (`restored`). Programs that swallow the apostrophe, change line
+ends or upper-case TRUE do no harm, since texts are compared without these.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_core.errors import InputError
+from mrs_core.files import file_sha256, whole_folder
+from mrs_core.predictions import Prediction, read_predictions
+
+JUDGES = 3  # section 3.3
+EXAMPLES = 500  # section 5.1
+SEED = 12345
+KEY, SHEETS = "key.json", "sheets"
+KIND = "mrs judge 1"  # in every key: what made it, and the version of its fields
+TEXTS = ("message", "suggestions left", "suggestions right")
+COLUMNS = ("item", *TEXTS, "preference")
+PREFERENCES = ("left", "right", "tie")
+# What begins a formula in some program, in full width where the program is Japanese; and the mark itself.
+_RISKY = frozenset("=+-@＝＋－＠'")
+_VALUE_WORDS = 3  # a number, amount, time or date has no more words: Mon 5 May 2020, 1e5 USD
+_WORD = re.compile(r"[^\W\d_]+")
+_BULLET = "•"  # begins every suggestion; nothing that begins with it is a value or formula
+INSTRUCTIONS = """\
+Each row shows a message and two sets of suggested replies, left and right.
+Which side has more replies that you would like to send? Write one word into the column `preference`:
+
+  left, right, or tie (neither side has more)
+
+Change nothing else. Rows may be sorted. Save the file under its name as CSV in UTF-8.
+An apostrophe at the beginning of a cell is not part of the text.
+"""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One message with both systems' suggestions, as all judges see it.
+
+    Attributes:
+        item: its number, from 1.
+        line: of the prediction files, from 1.
+        a_side: left or right, the side of system A.
+        texts: hash of each column of `TEXTS`.
+    """
+
+    item: int
+    line: int
+    a_side: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the reader needs to undo the blinding.
+
+    Attributes:
+        systems: the two prediction files by name, A first.
+        inputs: SHA-256 of their contents.
+        seed: of the draws.
+        same_suggestions: items for which both systems suggest the same texts.
+        sheets: name -> SHA-256 of the sheet as it was made.
+        items: in the order of their numbers.
+    """
+
+    systems: tuple[str, str]
+    inputs: tuple[str, str]
+    seed: int
+    same_suggestions: int
+    sheets: dict[str, str]
+    items: tuple[Item, ...]
+
+
+def make_sheets(
+    paths: tuple[Path, Path], out: Path, judges: int, examples: int | None, seed: int, overwrite: bool = False
+) -> Key:
+    """Write the folder `out`, whole or not at all.
+
+    The items are drawn from the lines of the files. System A is left in half of them (drawn; one more or less where
+    their number is odd), the same for all judges, so that a judge who always chooses one side favours no system. Each
+    judge gets the rows in an order of their own.
+
+    Args:
+        examples: how many lines; None for all, up to `EXAMPLES`.
+
+    Raises:
+        InputError: a file is unreadable, the files do not have the same messages line by line, more examples are asked
+            for than there are, or `out` exists (without `overwrite`, or with judgements in it).
+    """
+    lines = _paired(paths)
+    if examples is not None and examples > len(lines):
+        raise InputError(f"--examples {examples}: {paths[0]} has only {len(lines)} lines.")
+    generator = np.random.default_rng(seed)
+    count = min(EXAMPLES, len(lines)) if examples is None else examples
+    chosen: list[int] = np.sort(generator.choice(len(lines), count, replace=False)).tolist()
+    a_left: list[bool] = generator.permutation((np.arange(count) + generator.integers(2)) % 2 == 0).tolist()
+    pairs = [lines[line] for line in chosen]
+    shown = [_texts(a, b, left) for (a, b), left in zip(pairs, a_left, strict=True)]
+    if overwrite:
+        _refuse_to_lose_judgements(out)
+    with whole_folder(out, overwrite, marker=KEY) as folder:
+        (folder / SHEETS).mkdir()
+        (folder / SHEETS / "instructions.txt").write_text(INSTRUCTIONS, encoding="utf-8")
+        sheets = {}
+        for judge in range(1, judges + 1):
+            path = folder / SHEETS / f"judge-{judge}.csv"
+            path.write_bytes(_sheet((int(i) + 1, shown[i]) for i in generator.permutation(count)))
+            sheets[path.name] = file_sha256(path)
+        key = Key(
+            systems=(str(paths[0]), str(paths[1])),
+            inputs=(file_sha256(paths[0]), file_sha256(paths[1])),
+            seed=seed,
+            same_suggestions=sum(sorted(a.suggestions) == sorted(b.suggestions) for a, b in pairs),
+            sheets=sheets,
+            items=tuple(
+                Item(number, line + 1, "left" if left else "right", tuple(map(_text_hash, texts)))
+                for number, (line, left, texts) in enumerate(zip(chosen, a_left, shown, strict=True), start=1)
+            ),
+        )
+        content = json.dumps({"kind": KIND, **asdict(key)}, indent=1, ensure_ascii=False)
+        (folder / KEY).write_text(content + "\n", encoding="utf-8")
+    return key
+
+
+def read_key(folder: Path) -> Key:
+    """Read the key of a folder that `make_sheets` wrote.
+
+    Raises:
+        InputError: there is none, or it is not one.
+    """
+    path = folder / KEY
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("kind") != KIND:
+            raise ValueError
+        items = tuple(Item(**{**item, "texts": tuple(item["texts"])}) for item in content.pop("items"))
+        systems, inputs = (tuple(content.pop(name)) for name in ("systems", "inputs"))
+        key = Key(systems=systems, inputs=inputs, items=items, **content)
+        sound = all(i.a_side in ("left", "right") and len(i.texts) == len(TEXTS) for i in items) and key.sheets
+        if not items or not sound or not (len(systems) == len(inputs) == 2):
+            raise ValueError
+    except FileNotFoundError:
+        raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs judge make` wrote.") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(f"{path}: not a key of `mrs judge make`; restore the file as it was made.") from None
+    return key
+
+
+def read_sheets(folder: Path, key: Key, partial: bool = False) -> dict[str, NDArray[np.int64]]:
+    """Read and check the judges' sheets.
+
+    Args:
+        partial: leave out the judges whose sheet is missing or as it was made.
+
+    Returns:
+        sheet -> (items,) 1 where the judge prefers system A, -1 where B, 0 at a tie; in the order of the key's items.
+
+    Raises:
+        InputError: a sheet is missing, unknown, a copy of another or no sheet; a row is missing, double or altered; a
+            preference is missing or none of `PREFERENCES`.
+    """
+    place = folder / SHEETS
+    hashes = {p.name: file_sha256(p) for p in sorted(place.glob("*.csv")) if p.is_file() and p.name[0] not in ".~"}
+    if unknown := hashes.keys() - key.sheets.keys():
+        raise InputError(
+            f"{place / min(unknown)}: not a sheet that was made here; expected {', '.join(key.sheets)} only."
+        )
+    absent = [name for name in key.sheets if name not in hashes]
+    if absent and not partial:
+        raise InputError(
+            f"{place / absent[0]} is missing: {len(hashes)} of {len(key.sheets)} judges; put the sheet there, or pass "
+            "--partial to read without the judges that are missing."
+        )
+    names = [name for name in key.sheets if name in hashes and not (partial and hashes[name] == key.sheets[name])]
+    if not names:
+        raise InputError(f"{place} has no sheet with judgements; put the filled-in sheets there.")
+    first: dict[str, str] = {}
+    for name in names:
+        twin = first.setdefault(hashes[name], name)
+        if key.sheets[twin] != key.sheets[name]:
+            raise InputError(f"{place / name} is a copy of {twin}; put the sheet of its own judge there.")
+    return {name: _preferences(place / name, key) for name in names}
+
+
+def escaped(text: str) -> str:
+    """The text as a cell that no spreadsheet program takes for a formula, a number or a date.
+
+    >>> escaped("=1+1"), escaped("5/6"), escaped("yes")
+    ("'=1+1", "'5/6", 'yes')
+    """
+    value = any(letter.isnumeric() for letter in text) and len(_WORD.findall(text)) <= _VALUE_WORDS
+    return f"'{text}" if text[:1] in _RISKY or (value and not text.startswith(_BULLET)) else text
+
+
+def restored(cell: str) -> str:
+    """The text of a cell that `escaped` made."""
+    return cell.removeprefix("'")
+
+
+def _paired(paths: tuple[Path, Path]) -> list[tuple[Prediction, Prediction]]:
+    a, b = (read_predictions(path) for path in paths)
+    shared = len({p.message for p in a} & {p.message for p in b})
+    overlap = f"{shared} messages are in both files" if shared else "no message is in both files"
+    advice = f"expected predictions for the same messages, line by line ({overlap})."
+    if len(a) != len(b):
+        raise InputError(f"{paths[0]} has {len(a)} lines and {paths[1]} has {len(b)}; {advice}")
+    for number, (one, other) in enumerate(zip(a, b, strict=True), start=1):
+        if one.message != other.message:
+            raise InputError(f"{paths[0]} and {paths[1]}, line {number}: the messages differ; {advice}")
+    return list(zip(a, b, strict=True))
+
+
+def _texts(a: Prediction, b: Prediction, a_left: bool) -> tuple[str, ...]:
+    """What the judge sees of one item, by `TEXTS`."""
+    left, right = (a, b) if a_left else (b, a)
+    return _plain(a.message), _bullets(left.suggestions), _bullets(right.suggestions)
+
+
+def _bullets(suggestions: Sequence[str]) -> str:
+    return "\n".join(f"{_BULLET} {_plain(suggestion)}".rstrip() for suggestion in suggestions)
+
+
+def _plain(text: str) -> str:
+    """One line without control characters, which a spreadsheet program would drop or refuse."""
+    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
+
+
+def _text_hash(text: str) -> str:
+    """Hash of what no spreadsheet program changes: letters without case, runs of white space as one."""
+    plain = " ".join(unicodedata.normalize("NFC", text.casefold()).split())
+    return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]
+
+
+def _sheet(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
+    """CSV with a byte order mark, by which spreadsheet programs know UTF-8."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    writer.writerows([item, *map(escaped, texts), ""] for item, texts in rows)
+    return text.getvalue().encode("utf-8-sig")
+
+
+def _refuse_to_lose_judgements(out: Path) -> None:
+    if not (out / KEY).is_file():
+        return  # whole_folder refuses what was not made here
+    for name, made in read_key(out).sheets.items():
+        path = out / SHEETS / name
+        if path.is_file() and file_sha256(path) != made:
+            raise InputError(f"{path} was filled in since it was made; move {out} away instead of overwriting it.")
+
+
+def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
+    """The judgements of one sheet, in the order of the key's items."""
+    items = {item.item: item for item in key.items}
+    found: dict[int, str] = {}
+    wrong: list[str] = []
+    for row, cells in _rows(path):
+        item = _known_item(path, row, cells, items, found)
+        preference = cells["preference"].strip().casefold()
+        if preference not in PREFERENCES:
+            what = f"{cells['preference'].strip()[:40]!r} is no preference" if preference else "no preference"
+            wrong.append(f"row {row}: {what}")
+        found[item.item] = preference
+    if missing := [number for number in items if number not in found]:
+        raise InputError(f"{path}: item {missing[0]} is missing{_more(missing)}; restore the rows.")
+    if wrong:
+        raise InputError(
+            f"{path}, {wrong[0]}{_more(wrong)}; expected {', '.join(PREFERENCES[:2])} or {PREFERENCES[2]}."
+        )
+    signs = {
+        number: 0 if found[number] == "tie" else 1 if found[number] == items[number].a_side else -1 for number in items
+    }
+    return np.array([signs[item.item] for item in key.items], dtype=np.int64)
+
+
+def _known_item(path: Path, row: int, cells: dict[str, str], items: dict[int, Item], found: dict[int, str]) -> Item:
+    """The item of a row whose texts are as they were made."""
+    number = cells["item"].strip()
+    item = items.get(int(number)) if number.isascii() and number.isdecimal() else None
+    if item is None:
+        raise InputError(f"{path}, row {row}: {number[:40]!r} is not an item of this evaluation; restore the number.")
+    if item.item in found:
+        raise InputError(f"{path}, row {row}: item {number} is there twice; delete one of the rows.")
+    for column, made in zip(TEXTS, item.texts, strict=True):
+        if made not in (_text_hash(restored(cells[column])), _text_hash(cells[column])):
+            raise InputError(
+                f"{path}, row {row}: the column {column!r} of item {number} was altered, so nobody knows what was "
+                "judged; restore the text as it was made."
+            )
+    return item
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield row numbers, the header's being 1, and cells by column; empty rows are left out, other columns too."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text in UTF-8; save the sheet as CSV in UTF-8.") from None
+    for delimiter in ",;\t":  # what programs write in different countries
+        try:
+            records = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        except csv.Error as error:
+            raise InputError(f"{path}: not a CSV file ({error}); save the sheet as CSV in UTF-8.") from None
+        header = [name.strip().casefold() for name in records[0]] if records else []
+        if set(COLUMNS) <= set(header):
+            break
+    else:
+        raise InputError(f"{path}, row 1: expected the columns {', '.join(COLUMNS)}; restore the header.")
+    places = {column: header.index(column) for column in COLUMNS}
+    for row, cells in enumerate(records[1:], start=2):
+        if any(cell.strip() for cell in cells):
+            yield row, {column: cells[place] if place < len(cells) else "" for column, place in places.items()}
+
+
+def _more(entries: Sequence[Any]) -> str:
+    return f" (and {len(entries) - 1} more)" if len(entries) > 1 else ""

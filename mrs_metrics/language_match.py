@@ -1,0 +1,271 @@
+"""Wrong language: the share of suggestions that are not in the language of their message.
+
+Source: Zhang et al. 2021 (MRS), section 5.2: a generation model trained on English alone answers messages of every
+language in English. All that the paper gives is its ROUGE, near 0, which does not tell this from bad replies; the rules
+of counting are ours.
+
+1. The language of a suggestion is what an identifier finds for it alone, without the message.
+2. `too_short`: a text with fewer than 6 letters (Unicode L*) is not asked about; digits and emoji are no letters.
+   Chosen here: of 172 shorter replies of the ChatterBot corpus, lid.176.ftz was sure of 30 and wrong about 7 of these;
+   of 149 with 6 or 7 letters it was sure of 44 and wrong about 1 (Japanese apart, where 4 letters would do).
+3. `undecided`: the identifier's probability is .7 or less, or it says `und`. MRS, section 2, keeps the best label of a
+   message and its reply only above .7.
+4. All others are decided: `wrong` where the main subtags differ (`pt` and `pt-BR` are the same language), else right.
+   Neither the too short nor the undecided ones count as wrong, or as right.
+
+What it says of good replies: of that corpus's 4,426 distinct ones in nine languages of MRS (not Swedish, of which most
+are English there), 81 % were decided and .6 % of these called wrong: none of 128 German ones, 2.3 % of the Portuguese,
+2 of 49 French ones, some of them rightly. Nearer to 0 the figure says nothing.
+
+An identifier knows its own codes: `nb` for Norwegian, where it says `no`, would make all wrong. Pass the code it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_metrics.resampling import SAMPLES, SEED, ratio_interval
+from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import check_suggestions
+
+# Texts -> for each its language code (`und` for none) and the probability of it, 0 to 1.
+Identify = Callable[[list[str]], Sequence[tuple[str, float]]]
+
+UNDECIDED = "und"
+THRESHOLD = 0.7  # MRS, section 2
+MIN_LETTERS = 6  # chosen here, see above
+_FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
+_MODEL_PAGE = "https://fasttext.cc/docs/en/language-identification.html"
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageScores:
+    """Verdicts on the m suggestions of all examples, in their order; statistics stay apart from their aggregation.
+
+    Attributes:
+        example: (m,) index of the example that has the suggestion.
+        identified: m language codes, `und` where the suggestion is too short or undecided.
+        wrong, undecided, too_short: (m,) flags, of which at most one is true.
+        empty: suggestions without a visible character; they are among the too short.
+        signature: how the verdicts were found.
+    """
+
+    example: NDArray[np.int64]
+    identified: tuple[str, ...]
+    wrong: NDArray[np.bool_]
+    undecided: NDArray[np.bool_]
+    too_short: NDArray[np.bool_]
+    empty: int
+    signature: str
+
+
+def score_languages(
+    predictions: Sequence[Sequence[str]],
+    languages: str | Sequence[str],
+    identify: Identify,
+    threshold: float = THRESHOLD,
+    min_letters: int = MIN_LETTERS,
+    identifier: str | None = None,
+) -> LanguageScores:
+    """Compare the language of each suggestion with that of its message.
+
+    Args:
+        predictions: for each example its suggestions.
+        languages: BCP-47 code of the messages: one for all, or one for each example.
+        identify: texts -> (code, probability) of each. It is called once at most, with distinct texts.
+        threshold: probability above which a verdict counts, 0 to below 1.
+        min_letters: letters that a text needs to be asked about.
+        identifier: name of the identifier, for the signature.
+
+    Raises:
+        ValueError: an entry has the wrong type, lengths differ, an option is out of range, or the identifier does not
+            answer each text with a code and a probability.
+
+    >>> answers = {"See you tomorrow!": ("en", 0.97), "Bis morgen!": ("de", 0.99)}
+    >>> scores = score_languages([[*answers, "Ok"]], "de", lambda asked: [answers[t] for t in asked])
+    >>> scores.wrong.tolist(), scores.too_short.tolist()
+    ([True, False, False], [False, False, True])
+    """
+    check_suggestions(predictions)
+    if not 0 <= threshold < 1:
+        raise ValueError(f"The threshold of the probability must be 0 or more and below 1, not {threshold}.")
+    expected = _languages(languages, len(predictions))
+    texts = [text for suggestions in predictions for text in suggestions]
+    example = [index for index, suggestions in enumerate(predictions) for _ in suggestions]
+    asked = list(dict.fromkeys(text for text in texts if _letters(text) >= min_letters))
+    found = dict(zip(asked, _checked_answers(identify(asked), asked), strict=True)) if asked else {}
+    too_short = np.array([text not in found for text in texts], dtype=np.bool_)
+    identified = []
+    for text in texts:
+        code, probability = found.get(text, (UNDECIDED, 0.0))
+        identified.append(code if probability > threshold else UNDECIDED)
+    undecided = np.array([code == UNDECIDED for code in identified], dtype=np.bool_) & ~too_short
+    wrong = [
+        code != UNDECIDED and _main(code) != _main(expected[index])
+        for code, index in zip(identified, example, strict=True)
+    ]
+    return LanguageScores(
+        example=np.array(example, dtype=np.int64),
+        identified=tuple(identified),
+        wrong=np.array(wrong, dtype=np.bool_),
+        undecided=undecided,
+        too_short=too_short,
+        empty=sum(not text.strip() for text in texts),
+        signature=language_signature(sorted(set(expected)), threshold, min_letters, identifier),
+    )
+
+
+def aggregate(scores: LanguageScores) -> dict[str, float]:
+    """Count the verdicts.
+
+    Returns:
+        `n`, suggestions; `wrong`, their share among the decided ones; `any_wrong`, the share of messages with a wrong
+        suggestion among those with a decided one; `undecided` and `too_short`, shares of all suggestions; and as ints
+        `decided`, `messages` (with a decided suggestion) and `empty`.
+
+    Raises:
+        ValueError: the language of no suggestion could be decided.
+
+    >>> scores = score_languages([["Bis morgen dann!", "Gerne!"]], "en", lambda texts: [("de", 0.9)] * len(texts))
+    >>> figures = aggregate(scores)
+    >>> figures["wrong"], figures["decided"], figures["too_short"]
+    (1.0, 1, 0.5)
+    """
+    wrong, decided = _by_message(scores)
+    n = len(scores.wrong)
+    return {
+        "n": n,
+        "wrong": int(wrong.sum()) / int(decided.sum()),
+        "any_wrong": float((wrong > 0).mean()),
+        "undecided": int(scores.undecided.sum()) / n,
+        "too_short": int(scores.too_short.sum()) / n,
+        "decided": int(decided.sum()),
+        "messages": len(decided),
+        "empty": scores.empty,
+    }
+
+
+def language_interval(
+    scores: LanguageScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
+) -> tuple[float, float]:
+    """Return the bootstrap interval of `wrong`, resampling messages, since suggestions of one message go together.
+
+    Raises:
+        ValueError: the language of no suggestion could be decided, or confidence or samples are out of range.
+
+    >>> scores = score_languages([["Bis morgen dann!"]] * 3, "de", lambda texts: [("de", 0.9)] * len(texts))
+    >>> language_interval(scores)
+    (0.0, 0.0)
+    """
+    return ratio_interval(*_by_message(scores), confidence, samples, seed)
+
+
+def language_signature(languages: Sequence[str], threshold: float, min_letters: int, identifier: str | None) -> str:
+    """Return the signature of a share of wrong languages; of many languages it names the number only.
+
+    >>> language_signature(["de"], 0.7, 6, "lid.176.ftz").rsplit("|", 1)[0]
+    'wrong_language|lang:de|above:0.7|letters:6|of:decided|identifier:lid.176.ftz'
+    """
+    lang = ",".join(languages) if len(languages) <= 3 else f"{len(languages)} languages"
+    return signature(
+        "wrong_language", lang=lang or None, above=threshold, letters=min_letters, of="decided", identifier=identifier
+    )
+
+
+def fasttext_identifier(model: str | Path) -> Identify:
+    """Return an identifier that asks a fastText model with labels `__label__CODE`, such as lid.176.ftz.
+
+    Of the file only the kind is checked: fastText trusts it, and one that was cut off may bring down the process. Where
+    the whole project is installed, `LanguageIdentifier` of `mrs_core.language_id` checks it all: pass its `identify`.
+
+    Raises:
+        ValueError: there is no such file, or it is no fastText model.
+        ImportError: fasttext is not installed.
+
+    Source: Joulin et al. 2016, "Bag of Tricks for Efficient Text Classification"; MRS, section 2, uses its models.
+    """
+    try:
+        from fasttext.FastText import _FastText
+    except ImportError as error:
+        raise ImportError(
+            "Identifying languages needs the package fasttext, which is not installed: run pip install fasttext, "
+            "or pass a function `identify`."
+        ) from error
+    path = Path(model)
+    if not path.is_file():
+        raise ValueError(f"There is no language model {str(path)!r}; fetch lid.176.ftz from {_MODEL_PAGE}.")
+    refusal = f"The language model {str(path)!r} is no fastText classifier; lid.176.ftz is at {_MODEL_PAGE}."
+    with path.open("rb") as file:
+        if file.read(4) != _FASTTEXT_MAGIC:  # of another file, the library may bring down the process
+            raise ValueError(refusal)
+    try:
+        predictor = _FastText(model_path=str(path))
+        # What it says of an empty line, it says of every text of which it knows no word and no n-gram.
+        unknown = _best(*(answers[0] for answers in predictor.predict([""])))
+    except (ValueError, RuntimeError, MemoryError) as error:
+        raise ValueError(refusal) from error
+
+    def identify(texts: list[str]) -> list[tuple[str, float]]:
+        # One text a line, without the token that ends a line; UTF-8 has no lone surrogates.
+        lines = [text.replace("\n", " ").replace("</s>", " ").encode("utf-8", "replace").decode() for text in texts]
+        # A list even of one text: `predict(str)` fails under numpy 2.
+        answers = [_best(*answer) for answer in zip(*predictor.predict(lines), strict=True)]
+        return [(UNDECIDED, 0.0) if answer == unknown else answer for answer in answers]
+
+    return identify
+
+
+def _best(labels: Sequence[str], probabilities: Sequence[float]) -> tuple[str, float]:
+    return (labels[0].removeprefix("__label__"), min(1.0, float(probabilities[0]))) if len(labels) else (UNDECIDED, 0.0)
+
+
+def _languages(languages: str | Sequence[str], n: int) -> list[str]:
+    codes = [languages] * n if isinstance(languages, str) else list(languages)
+    if len(codes) != n:
+        raise ValueError(f"There must be one language for all or one for each of the {n} examples, not {len(codes)}.")
+    for index, code in enumerate(codes):
+        if not isinstance(code, str) or not code.strip() or "|" in code:
+            raise ValueError(f"The language of example {index} must be a BCP-47 code such as 'en', not {code!r}.")
+    return codes
+
+
+def _checked_answers(answers: Sequence[tuple[str, float]], asked: list[str]) -> list[tuple[str, float]]:
+    listed = list(answers)
+    if len(listed) != len(asked):
+        raise ValueError(f"The identifier must answer each text, but gave {len(listed)} answers to {len(asked)} texts.")
+    for text, answer in zip(asked, listed, strict=True):
+        try:
+            code, probability = answer
+            valid = isinstance(code, str) and 0 <= probability <= 1
+        except (TypeError, ValueError):
+            valid = False
+        if not valid:
+            raise ValueError(
+                f"The identifier must answer with a code and a probability from 0 to 1, not {answer!r} to {text!r:.60}."
+            )
+    return [(code or UNDECIDED, float(probability)) for code, probability in listed]
+
+
+def _by_message(scores: LanguageScores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Wrong and decided suggestions of each message that has a decided one."""
+    decided = np.bincount(scores.example, weights=~(scores.undecided | scores.too_short)).astype(np.int64)
+    wrong = np.bincount(scores.example, weights=scores.wrong).astype(np.int64)
+    if not decided.sum():
+        raise ValueError(
+            f"Of {len(scores.wrong)} suggestions, the language of none could be decided: "
+            f"{int(scores.too_short.sum())} are too short, {int(scores.undecided.sum())} undecided."
+        )
+    return wrong[decided > 0], decided[decided > 0]
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalpha, text))
+
+
+def _main(code: str) -> str:
+    return code.lower().replace("_", "-").split("-")[0]

@@ -1,0 +1,156 @@
+"""Self-ROUGE: how alike the suggestions of one message are, the opposite of diversity.
+
+For each pair of the suggestions of a message, weighted ROUGE (ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2, F1; Zhang et al. 2021,
+section 3.3) of one against the other; F1 is symmetric. The mean over the pairs is the message's likeness, the mean over
+the messages the figure. A system that suggests three wordings of one reply leaves its user no choice, though it may
+score well against the reference.
+
+1. Texts are read as in `mrs_metrics.rouge` (lower case, tokens, split at dots, cut at 100 tokens, n-grams as sets, 1e-8
+   in F1's denominator). A text of dots only, or without a token, reads as the one token `<empty>`, as Dist-n counts it:
+   two empty suggestions are alike, an empty one and another are not.
+2. A message with fewer than two suggestions has no pair: it is skipped and counted.
+3. `self_rouge` is on the scale of weighted ROUGE, where equal texts of one token reach 1/6, of two tokens 1/2.
+   `normalised` divides the score of each pair by what equal texts with its orders would reach, the orders for which
+   either text has an n-gram. So it is 1 where both have the same n-grams, however short, and 0 where they share no
+   word. An order that only one of the two has keeps its 0.
+
+Differs from Self-BLEU (Zhu et al. 2018, "Texygen: A Benchmarking Platform for Text Generation Models"), which takes the
+BLEU of every generated text against all others of the whole test set; and from Dist-n, which counts the distinct
+n-grams of all messages together: a system that gives everyone the same three different replies has a low Self-ROUGE and
+a low Dist-n. The pairs and the normalisation were chosen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.rouge import MAX_ORDER, WEIGHTS, Prepared, _f1s, prepare_official
+from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.tokenize import Tokenizer, get_tokenizer
+
+_CACHED_TEXTS = 8192  # replies repeat
+_F1_OF_EQUALS = 2 / (1 + 1 + 1e-8)  # as the official rules have it
+
+
+@dataclass(frozen=True, eq=False)
+class LikenessScores:
+    """Scores of the n examples with two or more suggestions; statistics stay apart from their aggregation.
+
+    Attributes:
+        weighted: (n,) mean weighted ROUGE over the pairs of the example's suggestions, 0 to 1.
+        normalised: (n,) the same relative to its ceiling, 0 to 1.
+        pairs: (n,) number of pairs.
+        kept: (n,) index of the example in the input.
+        skipped: examples left out, by reason: `fewer_than_two`.
+        empty: suggestions that read as `<empty>`, among the kept examples.
+        signature: how the scores were computed.
+    """
+
+    weighted: NDArray[np.float64]
+    normalised: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+    kept: NDArray[np.int64]
+    skipped: dict[str, int]
+    empty: int
+    signature: str
+
+
+def score_likeness(
+    predictions: Sequence[Sequence[str]], language: str = "en", tokenizer: Tokenizer | None = None
+) -> LikenessScores:
+    """Compare the suggestions of each example with each other.
+
+    Args:
+        predictions: for each example its suggestions, in any order.
+        language: BCP-47 code; selects the tokenizer.
+        tokenizer: used in place of the language's own.
+
+    Raises:
+        ValueError: an entry has the wrong type, or the language is unknown.
+        ImportError: Japanese is asked for without its tokenizer installed.
+
+    >>> scores = score_likeness([["Yes", "yes", "No"], ["Thanks a lot!", "Thanks a lot!"], ["Bye"]])
+    >>> scores.weighted.round(4).tolist(), scores.normalised.round(4).tolist(), scores.skipped
+    ([0.0556, 1.0], [0.3333, 1.0], {'fewer_than_two': 1})
+    """
+    check_suggestions(predictions)
+    tokens_of = tokenizer or get_tokenizer(language)
+
+    @lru_cache(maxsize=_CACHED_TEXTS)
+    def prepare(text: str) -> Prepared:
+        prepared = prepare_official(text, tokens_of)
+        return prepared._replace(ngrams=ngram_sets(prepared.tokens, MAX_ORDER)) if prepared.empty else prepared
+
+    rows: list[tuple[float, float]] = []
+    pairs: list[int] = []
+    kept: list[int] = []
+    empty = 0
+    for index, suggestions in enumerate(predictions):
+        if len(suggestions) < 2:
+            continue
+        texts = [prepare(text) for text in suggestions]
+        scored = [_pair(a, b) for a, b in combinations(texts, 2)]
+        rows.append((sum(raw for raw, _ in scored) / len(scored), sum(share for _, share in scored) / len(scored)))
+        pairs.append(len(scored))
+        kept.append(index)
+        empty += sum(text.empty for text in texts)
+    table = np.array(rows, dtype=np.float64).reshape(-1, 2)
+    return LikenessScores(
+        weighted=table[:, 0],
+        normalised=table[:, 1],
+        pairs=np.array(pairs, dtype=np.int64),
+        kept=np.array(kept, dtype=np.int64),
+        skipped={"fewer_than_two": len(predictions) - len(kept)},
+        empty=empty,
+        signature=likeness_signature(max(map(len, predictions), default=0), tokens_of, language),
+    )
+
+
+def aggregate(scores: LikenessScores) -> dict[str, float]:
+    """Average the scores over the examples.
+
+    Returns:
+        `n` and `empty` (ints), `self_rouge` and `normalised`, 0 (nothing in common) to 1.
+
+    Raises:
+        ValueError: no example has two suggestions.
+
+    >>> aggregate(score_likeness([["one two three", "four five six"]]))["self_rouge"]
+    0.0
+    """
+    n = len(scores.kept)
+    if n == 0:
+        raise ValueError(f"There is no example with two suggestions to compare; skipped were {scores.skipped}.")
+    return {
+        "n": n,
+        "self_rouge": float(scores.weighted.mean()),
+        "normalised": float(scores.normalised.mean()),
+        "empty": scores.empty,
+    }
+
+
+def likeness_signature(nbest: int, tokenizer: Tokenizer, language: str) -> str:
+    """Return the signature of a Self-ROUGE.
+
+    >>> likeness_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
+    'self_rouge|rules:official|pairs:all|nbest:3|case:lower|tok:treebank-3.8.1|lang:en|empty:token'
+    """
+    tok = f"{tokenizer.name}-{tokenizer.version}"
+    return signature(
+        "self_rouge", rules="official", pairs="all", nbest=nbest, case="lower", tok=tok, lang=language, empty="token"
+    )
+
+
+def _pair(a: Prepared, b: Prepared) -> tuple[float, float]:
+    """The weighted ROUGE of a pair, and its share of what equal texts with its orders would reach."""
+    score = sum(weight * f1 for weight, f1 in zip(WEIGHTS, _f1s(a, b), strict=True))
+    ceiling = sum(weight for weight, *grams in zip(WEIGHTS, a.ngrams, b.ngrams, strict=True) if any(grams))
+    return score, min(1.0, score / (ceiling * _F1_OF_EQUALS))  # not above 1 by rounding

@@ -1,0 +1,188 @@
+"""Perplexity of the real replies under a model, from the losses of their tokens.
+
+Source: Jelinek et al. 1977, "Perplexity - a measure of the difficulty of speech recognition tasks"; for generated
+replies Zhang et al. 2021 (MRS), section 3.3, who print none, after Adiwardana et al. 2020, "Towards a Human-like
+Open-Domain Chatbot".
+
+    perplexity = exp(sum of all losses / number of all tokens)
+
+A loss is the negative natural logarithm (nats) of the probability that the model gives to a token of the real reply,
+after the message and the tokens before it. Tokens weigh alike: a long reply counts more than a short one.
+
+- An example without tokens, and without loss, is counted (`empty`) and adds nothing.
+- Losses from label smoothing are no logarithms of probabilities: evaluate without it.
+- Whether the end-of-text token counts is up to who computes the losses; say it in `tokenizer`.
+- Models with different tokenizers cut replies into different numbers of tokens: their perplexities do not compare.
+
+Differs from the `perplexity` of the package evaluate, which runs a causal language model over texts and averages the
+perplexities of the texts, unweighted: there is no message, and one odd text can rule the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mrs_metrics.resampling import SAMPLES, SEED, ratio_interval
+from mrs_metrics.signature import signature
+
+
+@dataclass(frozen=True, eq=False)
+class PerplexityScores:
+    """Losses of the n examples, one entry each; statistics stay apart from their aggregation.
+
+    Attributes:
+        losses: (n,) sum of the losses of the example's tokens, in nats, finite and 0 or more.
+        tokens: (n,) number of its tokens.
+        signature: how the figure is computed.
+    """
+
+    losses: NDArray[np.float64]
+    tokens: NDArray[np.int64]
+    signature: str
+
+
+def score_losses(losses: ArrayLike, tokens: ArrayLike, tokenizer: str | None = None) -> PerplexityScores:
+    """Take the summed loss and the number of tokens of each example.
+
+    Args:
+        losses: (n,) sum of the negative log-likelihoods of the example's tokens, in nats.
+        tokens: (n,) number of these tokens.
+        tokenizer: what the tokens are, for the signature, such as `xlm-roberta-base+eos`.
+
+    Raises:
+        ValueError: the two differ in length, a loss is negative, NaN or infinite, a number of tokens is negative or
+            not whole, or an example has a loss without tokens.
+
+    >>> score_losses([2.0, 4.0], [1, 2]).tokens.tolist()
+    [1, 2]
+    """
+    sums, numbers = _column(losses, "losses"), _column(tokens, "numbers of tokens")
+    if sums.shape != numbers.shape:
+        raise ValueError(
+            f"There must be one loss and one number of tokens for each example, not {len(sums)} and {len(numbers)}."
+        )
+    _refuse(~np.isfinite(sums) | (sums < 0), sums, "The loss", "finite and 0 or more nats")
+    _refuse(
+        ~np.isfinite(numbers) | (numbers < 0) | (numbers % 1 != 0), numbers, "The number of tokens", "whole, 0 or more"
+    )
+    _refuse((numbers == 0) & (sums > 0), sums, "The loss", "0 where there is no token")
+    return PerplexityScores(sums, numbers.astype(np.int64), perplexity_signature(tokenizer))
+
+
+def score_token_losses(token_losses: Iterable[Sequence[float]], tokenizer: str | None = None) -> PerplexityScores:
+    """Take the losses of the tokens of each example, in nats.
+
+    Raises:
+        ValueError: a loss is negative, NaN, infinite or no number.
+
+    >>> scores = score_token_losses([[0.5, 1.5], [4.0]])
+    >>> scores.losses.tolist(), scores.tokens.tolist()
+    ([2.0, 4.0], [2, 1])
+    """
+    sums: list[float] = []
+    numbers: list[int] = []
+    for index, entry in enumerate(token_losses):
+        values = _column(entry, f"losses of example {index}")
+        _refuse(
+            ~np.isfinite(values) | (values < 0),
+            values,
+            f"In example {index}, the loss",
+            "finite and 0 or more",
+            "token",
+        )
+        sums.append(float(values.sum()))
+        numbers.append(len(values))
+    return score_losses(sums, numbers, tokenizer)
+
+
+def aggregate(scores: PerplexityScores) -> dict[str, float]:
+    """Average over all tokens.
+
+    Returns:
+        `n`, examples (an int); `empty`, those without tokens (an int); `tokens` (an int); `loss`, nats a token;
+        `perplexity`, 1 or more; `overflow`, true where that is too large for a float (above exp(709.78)) and so reads
+        inf: `loss` still tells.
+
+    Raises:
+        ValueError: there is no token.
+
+    >>> figures = aggregate(score_token_losses([[math.log(8)], [math.log(2), math.log(2)]]))
+    >>> round(figures["perplexity"], 6), figures["tokens"]  # (8 * 2 * 2) ** (1 / 3)
+    (3.174802, 3)
+    """
+    _require_tokens(scores)
+    tokens = int(scores.tokens.sum())
+    loss = float(scores.losses.sum()) / tokens
+    perplexity = _exp(loss)
+    return {
+        "n": len(scores.tokens),
+        "empty": int((scores.tokens == 0).sum()),
+        "tokens": tokens,
+        "loss": loss,
+        "perplexity": perplexity,
+        "overflow": math.isinf(perplexity),
+    }
+
+
+def perplexity_interval(
+    scores: PerplexityScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
+) -> tuple[float, float]:
+    """Return the bootstrap interval of the perplexity, resampling the examples that have tokens.
+
+    Each resample takes its own sum of losses over its own number of tokens, so examples keep their weight.
+
+    Raises:
+        ValueError: there is no token, or confidence or samples are out of range.
+
+    >>> low, high = perplexity_interval(score_losses([0.0, 0.0], [3, 4]))
+    >>> low, high
+    (1.0, 1.0)
+    """
+    _require_tokens(scores)
+    counted = scores.tokens > 0
+    low, high = ratio_interval(scores.losses[counted], scores.tokens[counted], confidence, samples, seed)
+    return _exp(low), _exp(high)
+
+
+def perplexity_signature(tokenizer: str | None = None) -> str:
+    """Return the signature of a perplexity; without a tokenizer's name, it has none.
+
+    >>> perplexity_signature("xlm-roberta-base+eos").rsplit("|", 1)[0]
+    'reply_perplexity|avg:token|log:natural|tok:xlm-roberta-base+eos'
+    """
+    return signature("reply_perplexity", avg="token", log="natural", tok=tokenizer)
+
+
+def _column(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):  # texts, None, lists of different lengths
+        column = np.array(math.nan)
+    if column.ndim != 1:
+        raise ValueError(f"The {name} must be a list of numbers, not {values!r:.80}.")
+    return column
+
+
+def _exp(loss: float) -> float:
+    try:
+        return math.exp(loss)
+    except OverflowError:
+        return math.inf
+
+
+def _refuse(
+    bad: NDArray[np.bool_], values: NDArray[np.generic], what: str, expected: str, unit: str = "example"
+) -> None:
+    if bad.any():
+        index = int(bad.argmax())
+        raise ValueError(f"{what} of {unit} {index} must be {expected}, not {values[index]}.")
+
+
+def _require_tokens(scores: PerplexityScores) -> None:
+    if not scores.tokens.sum():
+        raise ValueError(f"There is no token to take the perplexity of, in {len(scores.tokens)} examples.")

@@ -1,0 +1,1 @@
+"""The `evaluate` module of BLEU for reply suggestion."""

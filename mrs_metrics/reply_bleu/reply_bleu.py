@@ -1,0 +1,103 @@
+"""BLEU of reply suggestions as an `evaluate` module; the arithmetic is in `mrs_metrics.bleu`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.bleu import aggregate, bleu_interval, score_suggestions
+from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.resampling import resampled_sums
+from mrs_metrics.rouge import score_examples
+from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.tokenize import get_tokenizer
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (ngram_sets, resampled_sums, score_examples, signature, check_suggestions, get_tokenizer)
+
+_DESCRIPTION = """\
+BLEU of reply suggestions, by sacreBLEU: corpus BLEU of each example's best suggestion, or of its first, and the mean
+sentence BLEU of the same.
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each example the list of its suggestions, best first.
+    references: for each example the real reply.
+    language: BCP-47 code, selects the tokenizer; default `en`.
+    chosen: `best` (default) by sentence BLEU, `best_rouge` by weighted ROUGE as MRS chooses, or `first`.
+    tokenize: one of sacreBLEU's tokenizers, in place of the language's own.
+    lowercase: compare lower-cased texts; default False.
+    interval: also return the 95 % bootstrap interval of `bleu`; default False.
+    per_example: also return the scores of each example; default False.
+Returns:
+    n: examples scored.
+    bleu: corpus BLEU, 0 to 100.
+    sentence_bleu: mean of the sentence scores, 0 to 100.
+    brevity_penalty, length_ratio: of the corpus.
+    empty: chosen suggestions without a token.
+    skipped: examples left out, by reason.
+    signature: how the score was computed, with sacreBLEU's own signature inside; to be printed with it.
+    interval: on request, its low and high end.
+    per_example: on request, lists of one entry per scored example: `sentence_bleu`, `chosen` (index of the chosen
+        suggestion, -1 for none) and `kept` (index of the example).
+Examples:
+    >>> metric = evaluate.load("reply_bleu")
+    >>> metric.compute(predictions=[["No.", "See you tomorrow then!"]], references=["See you tomorrow then!"])["bleu"]
+    100.0
+"""
+
+_CITATION = """\
+@inproceedings{post-2018-call,
+    title = "A Call for Clarity in Reporting {BLEU} Scores",
+    author = "Post, Matt",
+    booktitle = "Proceedings of the Third Conference on Machine Translation: Research Papers",
+    year = "2018",
+}
+"""
+
+
+class ReplyBleu(evaluate.Metric):
+    """Adapter of `mrs_metrics.bleu` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "predictions": datasets.Sequence(datasets.Value("string")),
+                    "references": datasets.Value("string"),
+                }
+            ),
+            reference_urls=["https://aclanthology.org/W18-6319", "https://github.com/mjpost/sacrebleu"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[list[str]],
+        references: list[str],
+        language: str = "en",
+        chosen: str = "best",
+        tokenize: str | None = None,
+        lowercase: bool = False,
+        interval: bool = False,
+        per_example: bool = False,
+    ) -> dict[str, Any]:
+        scores = score_suggestions(predictions, references, language, chosen, tokenize, lowercase)
+        result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
+        if interval:
+            result["interval"] = list(bleu_interval(scores))
+        if per_example:
+            result["per_example"] = {
+                "sentence_bleu": scores.sentence.tolist(),
+                "chosen": scores.chosen.tolist(),
+                "kept": scores.kept.tolist(),
+            }
+        return result

@@ -1,0 +1,95 @@
+"""Perplexity of real replies as an `evaluate` module; the arithmetic is in `mrs_metrics.perplexity`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.perplexity import aggregate, perplexity_interval, score_losses, score_token_losses
+from mrs_metrics.resampling import resampled_sums
+from mrs_metrics.signature import signature
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (resampled_sums, signature)
+
+_DESCRIPTION = """\
+Perplexity of the real replies under a model, exp(sum of the losses of all tokens / number of all tokens), from losses
+that were computed before; no model is run.
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each example the losses of the tokens of its real reply: negative natural logarithms (nats).
+        With `tokens`, for each example the sum of these losses.
+    tokens: for each example the number of its tokens, where the predictions are sums.
+    tokenizer: what the tokens are, for the signature.
+    interval: also return the 95 % bootstrap interval, resampling examples; default False.
+Returns:
+    n: examples.
+    empty: examples without tokens.
+    tokens: number of all tokens.
+    loss: nats a token.
+    perplexity: 1 or more.
+    overflow: true where the perplexity is too large for a float and so reads inf.
+    signature: how the figure was computed, to be printed with it.
+    interval: on request, its low and high end.
+Examples:
+    >>> metric = evaluate.load("reply_perplexity")
+    >>> metric.compute(predictions=[[0.0, 1.5], [1.5]])["perplexity"]
+    2.718281828459045
+    >>> metric.compute(predictions=[1.5, 1.5], tokens=[2, 1])["perplexity"]
+    2.718281828459045
+"""
+
+_CITATION = """\
+@article{jelinek-etal-1977-perplexity,
+    title = "Perplexity---a measure of the difficulty of speech recognition tasks",
+    author = "Jelinek, Fred and Mercer, Robert L. and Bahl, Lalit R. and Baker, James K.",
+    journal = "The Journal of the Acoustical Society of America",
+    volume = "62",
+    number = "S1",
+    year = "1977",
+}
+"""
+
+
+class ReplyPerplexity(evaluate.Metric):
+    """Adapter of `mrs_metrics.perplexity` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=[
+                datasets.Features({"predictions": datasets.Sequence(datasets.Value("float64"))}),
+                datasets.Features({"predictions": datasets.Value("float64")}),
+            ],
+            reference_urls=["https://arxiv.org/abs/2106.02017"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[Any],
+        tokens: list[int] | None = None,
+        tokenizer: str | None = None,
+        interval: bool = False,
+    ) -> dict[str, Any]:
+        listed = any(isinstance(entry, list) for entry in predictions)
+        if listed != (tokens is None):
+            raise ValueError(
+                "Give the losses of each token, or sums of losses and `tokens`, the number of tokens of each."
+            )
+        scores = (
+            score_token_losses(predictions, tokenizer)
+            if tokens is None
+            else score_losses(predictions, tokens, tokenizer)
+        )
+        result: dict[str, Any] = {**aggregate(scores), "signature": scores.signature}
+        if interval:
+            result["interval"] = list(perplexity_interval(scores))
+        return result

@@ -1,0 +1,108 @@
+"""MRR, precision at k and macro-MRR as an `evaluate` module; the arithmetic is in `mrs_metrics.ranking`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.ranking import aggregate, score_rankings
+from mrs_metrics.signature import signature
+from mrs_metrics.significance import bootstrap_interval
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (signature,)
+
+_DESCRIPTION = """\
+Ranking of the real reply among candidates: mean reciprocal rank, precision at k and macro-MRR, among all candidates or
+in seeded random pools of them. Ties count against the system.
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each example a score for each of its candidates, higher is better; any number of them.
+    references: for each example the index of the real reply among its candidates, -1 where it is not one of them.
+    replies: for each example the real reply as a text, for the macro-MRR.
+    k: the k of precision at k, or several; default 1.
+    pool: rank in random pools of this many of an example's candidates, the real reply included; default all of them.
+    seed: of the pools; default 0.
+    absent: `skip` (default) leaves examples without their reply among the candidates out; `zero` gives them the
+        reciprocal rank 0.
+    of: what the candidates are, for the signature, such as `references` or `response_set`; default `candidates`.
+    language: of the texts, for the signature.
+    interval: also return the 95 % bootstrap interval of the MRR; default False.
+    per_example: also return the rank of each example; default False.
+Returns:
+    n: examples ranked.
+    mrr: mean reciprocal rank, 0 to 1.
+    p@K: for each k, precision at k, 0 to 1 / k.
+    macro_mrr, replies: with `replies`, the mean over distinct replies of the mean reciprocal rank of each, and how many
+        there are.
+    skipped: examples left out, by reason.
+    signature: how the figures were computed, to be printed with them.
+    interval: on request, its low and high end.
+    per_example: on request, lists of one entry per ranked example: `rank` (0: never found), `reciprocal_rank`,
+        `pool_size` and `kept` (index of the example).
+Examples:
+    >>> metric = evaluate.load("response_ranking")
+    >>> metric.compute(predictions=[[-0.1, -2.0, -0.5], [0.3, 0.3]], references=[0, 1])["mrr"]
+    0.75
+"""
+
+_CITATION = """\
+@inproceedings{zhang-etal-2021-dataset,
+    title = "A Dataset and Baselines for Multilingual Reply Suggestion",
+    author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and
+      Awadallah, Ahmed Hassan",
+    booktitle = "Proceedings of ACL-IJCNLP 2021",
+    year = "2021",
+}
+"""
+
+
+class ResponseRanking(evaluate.Metric):
+    """Adapter of `mrs_metrics.ranking` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "predictions": datasets.Sequence(datasets.Value("float64")),
+                    "references": datasets.Value("int64"),
+                }
+            ),
+            reference_urls=["https://arxiv.org/abs/2106.02017", "https://arxiv.org/abs/1904.06472"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[list[float]],
+        references: list[int],
+        replies: list[str] | None = None,
+        k: int | tuple[int, ...] = 1,
+        pool: int | None = None,
+        seed: int = 0,
+        absent: str = "skip",
+        of: str = "candidates",
+        language: str | None = None,
+        interval: bool = False,
+        per_example: bool = False,
+    ) -> dict[str, Any]:
+        scores = score_rankings(predictions, references, replies, pool, seed, absent, of, language)
+        result: dict[str, Any] = {**aggregate(scores, k), "skipped": scores.skipped, "signature": scores.signature}
+        if interval:
+            result["interval"] = list(bootstrap_interval(scores.reciprocal_ranks))
+        if per_example:
+            result["per_example"] = {
+                "rank": scores.ranks.tolist(),
+                "reciprocal_rank": scores.reciprocal_ranks.tolist(),
+                "pool_size": scores.pool_sizes.tolist(),
+                "kept": scores.kept.tolist(),
+            }
+        return result

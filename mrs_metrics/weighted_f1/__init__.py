@@ -1,0 +1,1 @@
+"""The `evaluate` module of STAPLE's weighted F1."""

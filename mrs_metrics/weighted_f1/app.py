@@ -1,0 +1,83 @@
+"""The page of the Space `weighted_f1`; `python app.py` serves it, from the Space's folder or from a checkout."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from mrs_metrics.page import serve
+
+
+def read_accepted(text: str) -> list[dict[str, Any]]:
+    """Return the translations of lines `translation|weight`.
+
+    Raises:
+        ValueError: there is no line, or one does not end with a weight.
+    """
+    accepted = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        translation, _, weight = line.rpartition("|")
+        try:
+            accepted.append({"text": translation, "weight": float(weight)})
+        except ValueError:
+            raise ValueError(f"Each accepted translation must be text|weight, not {line!r:.80}.") from None
+    if not accepted:
+        raise ValueError("Type at least one accepted translation with its weight.")
+    return accepted
+
+
+def score(metric: Any, predicted: str, accepted: str, rules: str) -> dict[str, Any]:
+    """Return the figures of this one prompt.
+
+    Raises:
+        ValueError: the accepted translations cannot be read, or there is nothing to score.
+    """
+    texts = [line for line in map(str.strip, predicted.splitlines()) if line]
+    result = metric.compute(predictions=[texts], references=[read_accepted(accepted)], rules=rules)
+    figures = {"weighted_f1": result["weighted_macro_f1"], "f1": result["macro_f1"]}
+    names = ("precision", "recall", "weighted_recall", "signature")
+    return {**figures, **{name: result[name] for name in names}}
+
+
+def page() -> Any:
+    """Return the `gradio.Interface`: other inputs than the pages of suggestions have."""
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page calls nobody
+    import evaluate
+    import gradio
+
+    def answer(predicted: str, accepted: str, rules: str) -> tuple[dict[str, Any], str]:
+        metric = evaluate.load(str(Path(__file__).resolve().with_name("weighted_f1.py")), keep_in_memory=True)
+        try:
+            figures = score(metric, predicted, accepted, rules)
+        except ValueError as error:
+            raise gradio.Error(str(error), print_exception=False) from error
+        return figures, figures.pop("signature")
+
+    return gradio.Interface(
+        answer,
+        inputs=[
+            gradio.Textbox(label="Predicted translations, one a line", lines=4, elem_id="predicted"),
+            gradio.Textbox(label="Accepted translations, text|weight, one a line", lines=4, elem_id="accepted"),
+            gradio.Dropdown(["paper", "official"], value="paper", label="Rules", elem_id="rules"),
+        ],
+        outputs=[
+            gradio.JSON(label="Figures", elem_id="figures"),
+            gradio.Textbox(label="Signature: print it with the figures", lines=2, elem_id="signature"),
+        ],
+        title="Weighted F1 of translations",
+        description="How many of the predicted translations of a prompt are accepted ones (precision), and how much of "
+        "the learners' weight do they cover (weighted recall)? Their harmonic mean, from 0 to 1, is STAPLE's score.",
+        examples=[["sim, claro\nclaro", "Sim, claro.|0.6\nSim!|0.3\nClaro que sim!|0.1", "paper"]],
+        cache_examples=False,
+        preload_example=False,
+        flagging_mode="never",
+        submit_btn=gradio.Button("Score", variant="primary", elem_id="score"),
+        api_name="score",
+        deep_link=False,
+        analytics_enabled=False,
+    )
+
+
+if __name__ == "__main__":
+    serve(page())

@@ -1,0 +1,100 @@
+"""STAPLE's weighted F1 as an `evaluate` module; the arithmetic is in `mrs_metrics.translations_f1`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.signature import signature
+from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.translations_f1 import aggregate, score_translations
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (signature,)
+
+_DESCRIPTION = """\
+Weighted F1 of sets of translations: precision counts the predicted translations that are accepted, recall the weight of
+the accepted ones that are predicted. The main figure is its mean over the prompts, `weighted_macro_f1`.
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each prompt the list of its predicted translations; empty where there are none.
+    references: for each prompt the list of its accepted translations, each {"text": ..., "weight": ...}; empty where
+        the prompt is none of the data: its predictions are not scored then.
+    rules: `paper` (default) or `official`, which gives what the task's official scorer prints.
+    interval: also return the 95 % bootstrap interval of `weighted_macro_f1`; default False.
+    per_prompt: also return the scores of each prompt; default False.
+Returns:
+    n: prompts scored.
+    missing: those of them without predictions.
+    extra: prompts without accepted translations, which are not scored.
+    precision, recall, weighted_recall: over the translations of all prompts, 0 to 1.
+    micro_f1, weighted_micro_f1: from these.
+    macro_f1, weighted_macro_f1: means over the prompts.
+    signature: how the figures were computed, to be printed with them.
+    interval: on request, its low and high end.
+    per_prompt: on request, lists of one entry per scored prompt: `precision`, `recall`, `weighted_recall`, `f1`,
+        `weighted_f1` and `kept` (index of the prompt); and `missing` and `extra`, the indices of those.
+Examples:
+    >>> metric = evaluate.load("weighted_f1")
+    >>> accepted = [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]
+    >>> metric.compute(predictions=[["sim claro", "não"]], references=[accepted])["weighted_macro_f1"]
+    0.6
+"""
+
+_CITATION = """\
+@inproceedings{mayhew-etal-2020-simultaneous,
+    title = "Simultaneous Translation and Paraphrase for Language Education",
+    author = "Mayhew, Stephen and Bicknell, Klinton and Brust, Chris and McDowell, Bill and Monroe, Will and
+      Settles, Burr",
+    booktitle = "Proceedings of the Fourth Workshop on Neural Generation and Translation",
+    year = "2020",
+}
+"""
+
+
+class WeightedF1(evaluate.Metric):
+    """Adapter of `mrs_metrics.translations_f1` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "predictions": datasets.Sequence(datasets.Value("string")),
+                    "references": [{"text": datasets.Value("string"), "weight": datasets.Value("float64")}],
+                }
+            ),
+            reference_urls=["https://aclanthology.org/2020.ngt-1.28", "https://sharedtask.duolingo.com/2020"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[list[str]],
+        references: list[list[dict[str, Any]]],
+        rules: str = "paper",
+        interval: bool = False,
+        per_prompt: bool = False,
+    ) -> dict[str, Any]:
+        # `evaluate` has no ids: a prompt goes by its number
+        rows = [{"id": str(n), "translations": accepted} for n, accepted in enumerate(references) if accepted]
+        scores = score_translations(rows, {str(n): texts for n, texts in enumerate(predictions)}, rules)
+        result: dict[str, Any] = {**aggregate(scores), "signature": scores.signature}
+        if interval:
+            result["interval"] = list(bootstrap_interval(scores.weighted_f1))
+        if per_prompt:
+            names = ("precision", "recall", "weighted_recall", "f1", "weighted_f1")
+            result["per_prompt"] = {
+                **{name: getattr(scores, name).tolist() for name in names},
+                "kept": [int(number) for number in scores.ids],
+                "missing": [int(number) for number in scores.missing],
+                "extra": sorted(int(number) for number in scores.extra),
+            }
+        return result

@@ -1,0 +1,1 @@
+"""The `evaluate` module of the share of suggestions in a wrong language."""

@@ -1,0 +1,111 @@
+"""Share of suggestions in a wrong language as an `evaluate` module; the rules are in `mrs_metrics.language_match`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.language_match import (
+    MIN_LETTERS,
+    THRESHOLD,
+    Identify,
+    aggregate,
+    fasttext_identifier,
+    language_interval,
+    score_languages,
+)
+from mrs_metrics.resampling import resampled_sums
+from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import check_suggestions
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (resampled_sums, signature, check_suggestions)
+
+_DESCRIPTION = """\
+Share of suggested replies that are not in the language of their message, among those whose language could be decided.
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each example the list of its suggestions.
+    language: BCP-47 code of the messages: one for all, or a list with one for each example; default `en`.
+    language_model: path to a fastText language identification model, such as lid.176.ftz.
+    identify: in its place, a function from texts to (code, probability) of each.
+    identifier: name of that function, for the signature.
+    threshold: probability above which a verdict counts; default .7.
+    min_letters: letters that a text needs to be asked about; default 6.
+    interval: also return the 95 % bootstrap interval of `wrong`, resampling messages; default False.
+    per_suggestion: also return the verdict on each suggestion; default False.
+Returns:
+    n: suggestions.
+    wrong: share of the decided ones that are in another language, 0 to 1.
+    any_wrong: share of messages with a wrong suggestion, among those with a decided one.
+    undecided, too_short: shares of all suggestions that count neither as wrong nor as right.
+    decided, messages: the numbers that `wrong` and `any_wrong` are shares of.
+    empty: suggestions without a visible character, which are among the too short.
+    signature: how the figures were computed, to be printed with them.
+    interval: on request, its low and high end.
+    per_suggestion: on request, lists of one entry per suggestion: `example` (index), `identified` (code, `und` for
+        none) and `wrong`.
+Examples:
+    >>> metric = evaluate.load("wrong_language")
+    >>> answer = lambda texts: [("en", 0.9) for text in texts]
+    >>> metric.compute(predictions=[["See you tomorrow!", "Ok"]], language="de", identify=answer)["wrong"]
+    1.0
+"""
+
+_CITATION = """\
+@inproceedings{zhang-etal-2021-dataset,
+    title = "A Dataset and Baselines for Multilingual Reply Suggestion",
+    author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and
+      Awadallah, Ahmed Hassan",
+    booktitle = "Proceedings of ACL-IJCNLP 2021",
+    year = "2021",
+}
+"""
+
+
+class WrongLanguage(evaluate.Metric):
+    """Adapter of `mrs_metrics.language_match` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features({"predictions": datasets.Sequence(datasets.Value("string"))}),
+            reference_urls=["https://arxiv.org/abs/2106.02017"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[list[str]],
+        language: str | list[str] = "en",
+        language_model: str | None = None,
+        identify: Identify | None = None,
+        identifier: str | None = None,
+        threshold: float = THRESHOLD,
+        min_letters: int = MIN_LETTERS,
+        interval: bool = False,
+        per_suggestion: bool = False,
+    ) -> dict[str, Any]:
+        if language_model is not None and identify is None:
+            identify, identifier = fasttext_identifier(language_model), identifier or Path(language_model).name
+        elif language_model is not None or identify is None:
+            raise ValueError("Give either `language_model`, the path to a fastText model, or a function `identify`.")
+        scores = score_languages(predictions, language, identify, threshold, min_letters, identifier)
+        result: dict[str, Any] = {**aggregate(scores), "signature": scores.signature}
+        if interval:
+            result["interval"] = list(language_interval(scores))
+        if per_suggestion:
+            result["per_suggestion"] = {
+                "example": scores.example.tolist(),
+                "identified": list(scores.identified),
+                "wrong": scores.wrong.tolist(),
+            }
+        return result

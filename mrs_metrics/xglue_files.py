@@ -1,0 +1,289 @@
+"""XGLUE's files: predictions in the layout of a submission, right answers in that of the released data.
+
+Source: `evaluation/README.md`, `evaluation/xglue_evaluate.py` and `Data_Format.txt` (microsoft/XGLUE). Predictions are
+`TASK/LANGUAGE.prediction`, with one line for each example of the data, in order:
+
+- NER, POS: a tag a line, sentences separated by blank lines; a sentence may lack tags at its end.
+- NC, XNLI, PAWSX, QADSM, QAM, WPR: a label a line (WPR: any number).
+- QG, NTG: a text a line, which may be empty.
+- MLQA: a JSON object of question id -> answer.
+
+The right answers are in the folder that the data's archive unpacks to (`xglue_full_dataset`), LANG and SPLIT (`dev` or
+`test`) standing for their names:
+
+- NER/LANG.SPLIT, POS/LANG.SPLIT: word, spaces, tag; lines `-DOCSTART-` are left out.
+- XNLI/LANG.SPLIT, NC/xglue.nc.LANG.SPLIT (so for QADSM, QAM, WPR) and PAWSX/LANG/SPLIT_2k.tsv, which has a header and
+  may have blank lines: the label is the last of the columns, which tabs separate. WPR's first is the query.
+- QG/xglue.qg.LANG.tgt.SPLIT (so for NTG): a text a line, the last column if there are tabs.
+- MLQA/MLQA_V1/SPLIT/SPLIT-context-LANG-question-LANG.json: the format of SQuAD 1.1.
+
+Lines are stripped of white space. Where the official script would go on, or fail, with files that do not belong
+together, there is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mrs_metrics.xglue import XglueScores, score_task
+from mrs_metrics.xglue_tasks import TASKS, Task, get_task, require_label
+
+SPLITS = ("dev", "test")
+_HEADER = "label"  # of the last column of PAWS-X
+
+
+@dataclasses.dataclass(frozen=True)
+class Right:
+    """What is right, of one task in one language.
+
+    Attributes:
+        path: of the file.
+        references: as `score_task` takes them.
+        queries: WPR's query of each page, else None.
+        ids: MLQA's id of each question, else None.
+    """
+
+    path: Path
+    references: list[Any]
+    queries: list[str] | None = None
+    ids: list[str] | None = None
+
+
+def predictions_path(folder: str | Path, task: str, language: str) -> Path:
+    """Return where a submission has the predictions of a task in a language.
+
+    >>> predictions_path("mine", "PAWS-X", "de").as_posix()
+    'mine/PAWSX/de.prediction'
+    """
+    return Path(folder) / get_task(task).name / f"{language}.prediction"
+
+
+def references_path(folder: str | Path, task: str, language: str, split: str = "test") -> Path:
+    """Return where the released data have the right answers.
+
+    Raises:
+        ValueError: the task is unknown, or the split is none of `dev` and `test`.
+
+    >>> references_path("xglue_full_dataset", "QG", "fr", "dev").as_posix()
+    'xglue_full_dataset/QG/xglue.qg.fr.tgt.dev'
+    """
+    known = get_task(task)
+    if split not in SPLITS:
+        raise ValueError(f"XGLUE is scored on one of the splits {list(SPLITS)}, not on {split!r}.")
+    name, low = known.name, known.name.lower()
+    files = {"NER": f"{language}.{split}", "POS": f"{language}.{split}", "XNLI": f"{language}.{split}"}
+    files["PAWSX"] = f"{language}/{split}_2k.tsv"
+    files["MLQA"] = f"MLQA_V1/{split}/{split}-context-{language}-question-{language}.json"
+    target = "tgt." if known.kind == "text" else ""
+    return Path(folder) / name / files.get(name, f"xglue.{low}.{language}.{target}{split}")
+
+
+def read_predictions(path: str | Path, task: str) -> list[Any] | dict[str, str]:
+    """Read a file of predictions.
+
+    Returns:
+        a list of tags for each sentence (NER, POS), of labels or texts, or id -> answer (MLQA).
+
+    Raises:
+        ValueError: there is no such file, it is no UTF-8, or a line is not of the task's format.
+    """
+    known, path = get_task(task), Path(path)
+    if known.kind == "answer":
+        return _read_answers(path)
+    if known.kind == "tags":
+        return [tags for _, tags in _predicted_sentences(path)]
+    lines = [line.strip() for line in _lines(path)]
+    for number, line in enumerate(lines, start=1):
+        if not line and known.kind != "text":
+            raise ValueError(f"'{path}', line {number}: a label of {known.name} is expected, not a blank line.")
+        if known.kind == "page" and not _is_number(line):
+            raise ValueError(f"'{path}', line {number}: the relevance of a page must be a number, not {line!r:.80}.")
+    return lines
+
+
+def read_references(path: str | Path, task: str) -> Right:
+    """Read a file of the released data.
+
+    Raises:
+        ValueError: there is no such file, it is no UTF-8, or a line is not of the task's format, such as one without
+            a label.
+    """
+    known, path = get_task(task), Path(path)
+    if known.kind == "answer":
+        return _read_questions(path)
+    if known.kind == "tags":
+        return Right(path, [tags for _, tags in _right_sentences(path, known)])
+    rows = [(number, line.split("\t")) for number, line in enumerate(_lines(path), start=1)]
+    if known.name == "PAWSX":
+        if rows and rows[0][1][-1].strip() in known.labels:
+            raise ValueError(
+                f"'{path}', line 1: a header is expected, whose last column is {_HEADER!r}, not an example."
+            )
+        rows = [(number, cells) for number, cells in rows[1:] if any(map(str.strip, cells))]
+    for number, cells in rows:
+        require_label(known, cells[-1].strip(), f"'{path}', line {number}")
+    queries = [cells[0] for _, cells in rows] if known.kind == "page" else None
+    return Right(path, [cells[-1].strip() for _, cells in rows], queries=queries)
+
+
+def score_files(
+    predictions: str | Path, references: str | Path, task: str, language: str, rules: str = "paper"
+) -> XglueScores:
+    """Score one file of predictions; with MLQA, `notes` also counts answers to `other` questions than those asked.
+
+    Raises:
+        ValueError: see `read_predictions`, `read_references` and `mrs_metrics.xglue.score_task`; or the files have
+            different numbers of examples.
+        ImportError: QG and NTG need sacreBLEU.
+    """
+    known = get_task(task)
+    right, found = read_references(references, task), read_predictions(predictions, task)
+    if isinstance(found, dict):
+        ids = right.ids or []
+        scores = score_task(task, [found.get(name) for name in ids], right.references, language, rules=rules)
+        return dataclasses.replace(scores, notes={**scores.notes, "other": len(found.keys() - set(ids))})
+    what = "sentences" if known.kind == "tags" else "lines"
+    if len(found) != len(right.references):
+        raise ValueError(
+            f"'{predictions}' has {len(found)} {what} of predictions, but '{references}' has {len(right.references)}: "
+            f"{known.name} needs one for each, in the same order."
+        )
+    if known.kind == "tags":
+        _require_room(Path(predictions), right)
+    return score_task(task, found, right.references, language, queries=right.queries, rules=rules)
+
+
+def score_folder(
+    predictions: str | Path,
+    references: str | Path,
+    tasks: Sequence[str] = tuple(TASKS),
+    languages: Sequence[str] | None = None,
+    split: str = "test",
+    rules: str = "paper",
+) -> dict[str, dict[str, XglueScores]]:
+    """Score a submission: task -> language -> scores; `mrs_metrics.xglue.average_scores` averages them.
+
+    Args:
+        predictions: folder of the submission.
+        references: folder of the released data.
+        tasks: names of the tasks.
+        languages: score these only, each in the tasks that have it; None takes all, and all must be there.
+        split: `dev` or `test`.
+        rules: `paper` or `official`.
+
+    Raises:
+        ValueError: see `score_files`; a file is missing; or there is nothing to score.
+        ImportError: QG and NTG need sacreBLEU.
+    """
+    found: dict[str, dict[str, XglueScores]] = {}
+    for known in dict.fromkeys(get_task(task) for task in tasks):
+        for language in known.languages:
+            if languages is None or language in languages:
+                ours = predictions_path(predictions, known.name, language)
+                theirs = references_path(references, known.name, language, split)
+                found.setdefault(known.name, {})[language] = score_files(ours, theirs, known.name, language, rules)
+    unused = sorted(set(languages or ()) - {language for scored in found.values() for language in scored})
+    if unused:
+        raise ValueError(f"None of the tasks {', '.join(tasks)} is tested in {', '.join(unused)}.")
+    if not found:
+        raise ValueError("There is no task, or no language, to score.")
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return list(file)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"'{path}' is no UTF-8 text: {error}.") from error
+    except OSError as error:
+        raise ValueError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+
+
+def _predicted_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
+    for first, lines in _blocks(path):
+        for number, line in enumerate(lines, start=first):
+            if len(line.split()) > 1:
+                raise ValueError(f"'{path}', line {number}: one tag is expected and no word with it, not {line!r:.80}.")
+        yield first, lines
+
+
+def _right_sentences(path: Path, task: Task) -> Iterator[tuple[int, list[str]]]:
+    for first, lines in _blocks(path, without="-DOCSTART-"):
+        tags = [line.split()[-1] for line in lines]
+        for number, tag in enumerate(tags, start=first):
+            require_label(task, tag, f"'{path}', line {number}")
+        yield first, tags
+
+
+def _blocks(path: Path, without: str | None = None) -> Iterator[tuple[int, list[str]]]:
+    """The runs of lines between blank ones, and such as begin with a word, with the number of their first line."""
+    block: list[str] = []
+    number = 0
+    for number, line in enumerate(_lines(path), start=1):
+        if line.strip() and not (without and line.startswith(without)):
+            block.append(line.strip())
+        elif block:
+            yield number - len(block), block
+            block = []
+    if block:
+        yield number + 1 - len(block), block
+
+
+def _require_room(path: Path, right: Right) -> None:
+    for (first, ours), theirs in zip(_predicted_sentences(path), right.references, strict=True):
+        if len(ours) > len(theirs):
+            raise ValueError(
+                f"'{path}', line {first}: the sentence has {len(ours)} tags, but {len(theirs)} words in '{right.path}'."
+            )
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads("".join(_lines(path)))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"'{path}', line {error.lineno}: JSON is expected: {error.msg}.") from error
+
+
+def _read_answers(path: Path) -> dict[str, str]:
+    answers = _read_json(path)
+    if not isinstance(answers, dict):
+        raise ValueError(f"'{path}' must hold a JSON object of question id -> answer, not a {type(answers).__name__}.")
+    for name, answer in answers.items():
+        if not isinstance(answer, str):
+            raise ValueError(f"'{path}', question {name!r}: the answer must be a text, not {answer!r:.80}.")
+    return answers
+
+
+def _read_questions(path: Path) -> Right:
+    ids: list[str] = []
+    references: list[list[str]] = []
+    data = _read_json(path)
+    try:
+        for question in (
+            question for article in data["data"] for part in article["paragraphs"] for question in part["qas"]
+        ):
+            ids.append(question["id"])
+            references.append([answer["text"] for answer in question["answers"]])
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"'{path}' is not in the format of SQuAD 1.1 (data, paragraphs, qas, id, answers, text): question "
+            f"{len(ids) + 1} lacks {error}."
+        ) from error
+    for name, answers in zip(ids, references, strict=True):
+        if not isinstance(name, str):
+            raise ValueError(f"'{path}': the id of a question must be a text, not {name!r:.80}.")
+        if not answers or not all(isinstance(text, str) for text in answers):
+            raise ValueError(f"'{path}', question {name!r}: one right answer or more is expected, not {answers!r:.80}.")
+    return Right(path, references, ids=ids)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return abs(float(text)) < float("inf")
+    except ValueError:
+        return False

@@ -1,0 +1,111 @@
+"""Scores of the XGLUE tasks as an `evaluate` module; the arithmetic is in `mrs_metrics.xglue`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
+# the file's address); the files that the named ones import are named too.
+from mrs_metrics.resampling import resampled_sums
+from mrs_metrics.signature import signature
+from mrs_metrics.xglue import aggregate, score_interval, score_task
+from mrs_metrics.xglue_qa import score_answer
+from mrs_metrics.xglue_statistics import count_examples
+from mrs_metrics.xglue_tags import count_tags
+from mrs_metrics.xglue_tasks import get_task
+from mrs_metrics.xglue_wpr import ndcg
+
+# Imported for their files' sake only, see above.
+_BUNDLED = (resampled_sums, signature, score_answer, count_examples, count_tags, ndcg)
+
+_DESCRIPTION = """\
+Scores of the eleven XGLUE tasks, 0 to 1: entity F1 (NER), accuracy of tags and the published precision of chunks (POS),
+accuracy (NC, XNLI, PAWS-X, QADSM, QAM), F1 and exact match of answers (MLQA), nDCG (WPR), BLEU-4 (QG, NTG).
+"""
+
+_INPUTS = """
+Args:
+    predictions: for each example its list of tags (NER, POS), its label, its answer (MLQA), a number that is higher for
+        what is more relevant (WPR), or its text (QG, NTG).
+    references: the same, but a list of right answers (MLQA), and a label 0 to 4 (WPR).
+    task: NER, POS, NC, MLQA, XNLI, PAWSX, QADSM, WPR, QAM, QG or NTG.
+    language: code; selects the rules of MLQA; default `en`.
+    queries: the query of each page, for WPR only; pages of one query follow each other.
+    rules: `paper` (default), or `official`: the score of POS is the published precision of chunks.
+    interval: also return the 95 % bootstrap interval of `score`; default False.
+    per_example: also return the statistics of each example; default False.
+Returns:
+    n: sentences, labels, questions, queries or texts scored.
+    score: the task's own figure.
+    f1, precision, recall (NER); accuracy, chunk_precision, chunk_recall, chunk_f1 (POS); accuracy; f1, exact_match
+        (MLQA); ndcg; bleu, brevity_penalty: the figures by name, 0 to 1.
+    notes: what was out of the ordinary, counted, such as labels `unknown` to the task.
+    signature: how the score was computed, to be printed with it.
+    interval: on request, its low and high end.
+    per_example: on request, lists of one entry per scored example: the statistics by name, and `kept` (index of the
+        example, of a query its first page).
+Examples:
+    >>> metric = evaluate.load("xglue_score")
+    >>> tagged = metric.compute(predictions=[["DET", "NOUN", "VERB"]], references=[["DET", "NOUN", "NOUN"]], task="POS")
+    >>> round(tagged["accuracy"], 4), round(tagged["chunk_precision"], 4)
+    (0.6667, 0.3333)
+"""
+
+_CITATION = """\
+@inproceedings{liang-etal-2020-xglue,
+    title = "{XGLUE}: A New Benchmark Dataset for Cross-lingual Pre-training, Understanding and Generation",
+    author = "Liang, Yaobo and Duan, Nan and Gong, Yeyun and Wu, Ning and Guo, Fenfei and Qi, Weizhen and Gong, Ming and
+      Shou, Linjun and Jiang, Daxin and Cao, Guihong and Fan, Xiaodong and Zhang, Ruofei and Agrawal, Rahul and
+      Cui, Edward and Wei, Sining and Bharti, Taroon and Qiao, Ying and Chen, Jiun-Hung and Wu, Winnie and
+      Liu, Shuguang and Yang, Fan and Campos, Daniel and Majumder, Rangan and Zhou, Ming",
+    booktitle = "Proceedings of EMNLP 2020",
+    year = "2020",
+}
+"""
+
+
+class XglueScore(evaluate.Metric):
+    """Adapter of `mrs_metrics.xglue` to `evaluate`."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        text, number = datasets.Value("string"), datasets.Value("float64")
+        texts = datasets.Sequence(datasets.Value("string"))
+        # The first that fits what is given: answers; tags; labels and texts; relevance, or labels that are numbers.
+        pairs = [(text, texts), (texts, texts), (text, text), (number, number)]
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=[datasets.Features({"predictions": ours, "references": theirs}) for ours, theirs in pairs],
+            reference_urls=["https://arxiv.org/abs/2004.01401", "https://github.com/microsoft/XGLUE"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[Any],
+        references: list[Any],
+        task: str = "",
+        language: str = "en",
+        queries: list[str] | None = None,
+        rules: str = "paper",
+        interval: bool = False,
+        per_example: bool = False,
+    ) -> dict[str, Any]:
+        if get_task(task).kind == "label":
+            predictions, references = ([_label(label) for label in labels] for labels in (predictions, references))
+        scores = score_task(task, predictions, references, language, queries, rules)
+        result: dict[str, Any] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
+        if interval:
+            result["interval"] = list(score_interval(scores))
+        if per_example:
+            columns = dict(zip(scores.columns, scores.statistics.T.tolist(), strict=True))
+            result["per_example"] = {**columns, "kept": scores.kept.tolist()}
+        return result
+
+
+def _label(label: Any) -> Any:
+    """A label as the files write it: a class number comes here as 1.0."""
+    return f"{label:g}" if isinstance(label, float) else label

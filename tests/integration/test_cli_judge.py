@@ -1,0 +1,431 @@
+"""`mrs judge`: from two prediction files to blind sheets, and from filled-in sheets to figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_cli.judge_sheets import COLUMNS, escaped, restored
+from mrs_cli.main import main
+
+pytestmark = pytest.mark.integration
+
+Result = tuple[int, str, str]
+Rows = list[dict[str, str]]
+LINES = 12
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """A function that runs `mrs judge` in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> Result:
+        code = main(["judge", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Predictions of A and B for `LINES` messages; the texts name the system."""
+    return (
+        predictions(tmp_path / "a.tsv", [(f"message {i}", f"a{i} one", f"a{i} two", "=A3") for i in range(LINES)]),
+        predictions(tmp_path / "b.tsv", [(f"message {i}", f"b{i} one", f"b{i} two", "+B3") for i in range(LINES)]),
+    )
+
+
+@pytest.fixture
+def made(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> Path:
+    """A folder of three sheets."""
+    code, _, err = run("make", *files, "--out", tmp_path / "round")
+    assert (code, err) == (0, "")
+    return tmp_path / "round"
+
+
+def predictions(path: Path, rows: list[tuple[str, ...]]) -> Path:
+    path.write_text("".join("\t".join([m, "reference", *s]) + "\n" for m, *s in rows), encoding="utf-8")
+    return path
+
+
+def refused(result: Result) -> str:
+    """The sentence of a refusal: exit code 2, one line on standard error, nothing on standard output."""
+    code, out, err = result
+    assert (code, out) == (2, "")
+    lines = err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].endswith(".")
+    return lines[0]
+
+
+def load(path: Path) -> Rows:
+    return list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
+
+
+def save(path: Path, rows: Rows, encoding: str = "utf-8-sig", columns: tuple[str, ...] = COLUMNS, **form: Any) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, **form)
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_bytes(text.getvalue().encode(encoding))
+
+
+def sheet(folder: Path, judge: int) -> Path:
+    return folder / "sheets" / f"judge-{judge}.csv"
+
+
+def side_of_a(row: dict[str, str]) -> str:
+    """Found in the texts, not in the key."""
+    return "left" if re.search(r"\ba\d+ one", row["suggestions left"]) else "right"
+
+
+def judge(folder: Path, number: int, verdicts: list[str]) -> None:
+    """Fill in one sheet: A, B or a tie of each message."""
+    rows = load(sheet(folder, number))
+    for row in rows:
+        a = side_of_a(row)
+        chosen = verdicts[int(row["message"].split()[-1])]
+        row["preference"] = {"A": a, "B": "right" if a == "left" else "left"}.get(chosen, "tie")
+    save(sheet(folder, number), rows)
+
+
+def judge_all(folder: Path) -> None:
+    """A wins 6 items by 3:0, 2 by 2:1; one item each: B 3:0, B 2 and a tie, all ties, one of each."""
+    verdicts = ["AAA"] * 6 + ["AAB", "BAA", "BBB", "BtB", "ttt", "ABt"]
+    for number in range(3):
+        judge(folder, number + 1, [verdict[number] for verdict in verdicts])
+
+
+def figures(run: Callable[..., Result], folder: Path, *options: object) -> dict[str, Any]:
+    pytest.importorskip("statsmodels", reason="needs statsmodels, of the extra [analysis]")
+    code, out, err = run("read", folder, "--json", *options)
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+# --- mrs judge make
+
+
+def test_sheets_are_blind_and_whole(made: Path) -> None:
+    assert sorted(p.name for p in made.iterdir()) == ["key.json", "sheets"]
+    assert len(list((made / "sheets").iterdir())) == 4  # three sheets and the instructions
+    orders, sides = [], []
+    for number in (1, 2, 3):
+        assert sheet(made, number).read_bytes().startswith(b"\xef\xbb\xbfitem,message,suggestions left,")
+        rows = load(sheet(made, number))
+        orders.append([row["item"] for row in rows])
+        sides.append({row["item"]: side_of_a(row) for row in rows})
+        for row in rows:
+            i = row["message"].split()[-1]
+            shown = sorted([row["suggestions left"], row["suggestions right"]])
+            assert shown == [f"• a{i} one\n• a{i} two\n• =A3", f"• b{i} one\n• b{i} two\n• +B3"]
+            assert row["preference"] == ""
+    assert sorted(orders[0], key=int) == [str(i + 1) for i in range(LINES)]
+    assert orders[0] != orders[1] != orders[2] != orders[0]
+    assert sides[0] == sides[1] == sides[2]
+    assert list(sides[0].values()).count("left") == LINES // 2
+    text = "".join(path.read_text("utf-8-sig") for path in (made / "sheets").iterdir())
+    assert not re.search(r"a\.tsv|b\.tsv|\breference|seed", text)
+
+
+def test_the_seed_draws_everything(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> None:
+    contents = []
+    for name, seed in (("x", 1), ("y", 1), ("z", 2)):
+        assert run("make", *files, "--out", tmp_path / name, "--examples", 5, "--judges", 2, "--seed", seed)[0] == 0
+        contents.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.[cj]s*"))])
+    assert contents[0] == contents[1]
+    assert len(contents[0]) == 3  # the key and two sheets
+    assert all(one != other for one, other in zip(contents[0], contents[2], strict=True))
+    assert len(load(sheet(tmp_path / "x", 2))) == 5
+
+
+def test_no_cell_is_a_formula(run: Callable[..., Result], tmp_path: Path) -> None:
+    messages = ["=1+1", "+1", "-2", "@x", "'tis", "＝SUM(A1)", "5/6", "1\x00e5", " \x0b=cmd", "\x01-3", "TRUE", "ok"]
+    paths = [predictions(tmp_path / f"{s}.tsv", [(m, s, "", "=3") for m in messages]) for s in "ab"]
+    assert run("make", *paths, "--out", tmp_path / "out")[0] == 0
+    rows = load(sheet(tmp_path / "out", 1))
+    for row in rows:
+        for column in COLUMNS[1:4]:
+            assert row[column][0] not in "=+-@＝\t\r\n"
+            assert not re.search(r"[\x00-\x09\x0b-\x1f]", row[column])
+    shown = {restored(row["message"]) for row in rows}
+    assert shown == {"=1+1", "+1", "-2", "@x", "'tis", "＝SUM(A1)", "5/6", "1 e5", "=cmd", "-3", "TRUE", "ok"}
+    assert {row["message"] for row in rows} >= {"TRUE", "ok", "'5/6", "''tis"}
+
+
+@given(st.text())
+def test_escaping_can_be_undone(text: str) -> None:
+    cell = escaped(text)
+    assert restored(cell) == text
+    assert cell[:1] not in tuple("=+-@＝＋－＠")
+
+
+def test_a_long_text_with_a_number_is_left_alone() -> None:
+    assert escaped("I was there for 3 days") == "I was there for 3 days"
+    assert escaped("5 May 2020") == "'5 May 2020"
+
+
+def test_five_hundred_at_most_unless_asked(run: Callable[..., Result], tmp_path: Path) -> None:
+    paths = [predictions(tmp_path / f"{s}.tsv", [(f"m{i}", s) for i in range(510)]) for s in "ab"]
+    assert "500 items" in run("make", *paths, "--out", tmp_path / "some", "--judges", 1)[1]
+    assert "510 items" in run("make", *paths, "--out", tmp_path / "all", "--judges", 1, "--examples", 510)[1]
+
+
+def test_different_files_are_refused(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> None:
+    a, b = files
+    out = tmp_path / "out"
+    other = predictions(tmp_path / "other.tsv", [("elsewhere", "x")] * LINES)
+    assert "line 1: the messages differ" in (sentence := refused(run("make", a, other, "--out", out)))
+    assert "no message is in both files" in sentence
+    lines = b.read_text().splitlines(keepends=True)
+    moved = tmp_path / "moved.tsv"
+    moved.write_text("".join([*lines[:3], lines[4], lines[3], *lines[5:]]))
+    assert "line 4: the messages differ" in (sentence := refused(run("make", a, moved, "--out", out)))
+    assert f"{LINES} messages are in both files" in sentence
+    moved.write_text("".join(lines[:5]))
+    assert f"{LINES} lines" in (sentence := refused(run("make", a, moved, "--out", out)))
+    assert "has 5" in sentence
+    assert "cannot read" in refused(run("make", a, tmp_path / "nowhere.tsv", "--out", out))
+    assert "--examples 13" in refused(run("make", a, b, "--out", out, "--examples", 13))
+    for option in ("--examples", "--judges"):
+        assert f"{option} 0" in refused(run("make", a, b, "--out", out, option, 0))
+    assert "--seed -1" in refused(run("make", a, b, "--out", out, "--seed", -1))
+    assert not out.exists()
+
+
+def test_nothing_is_replaced_unasked(
+    run: Callable[..., Result], files: tuple[Path, Path], made: Path, tmp_path: Path
+) -> None:
+    before = sheet(made, 1).read_bytes()
+    assert "exists already" in refused(run("make", *files, "--out", made, "--seed", 3))
+    assert sheet(made, 1).read_bytes() == before
+    assert run("make", *files, "--out", made, "--seed", 3, "--overwrite")[0] == 0
+    assert sheet(made, 1).read_bytes() != before
+    # what a judge wrote is not lost, nor a folder that was not made here
+    judge(made, 2, ["A"] * LINES)
+    assert "filled in" in refused(run("make", *files, "--out", made, "--overwrite"))
+    assert load(sheet(made, 2))[0]["preference"]
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.txt").write_text("x")
+    assert "not made here" in refused(run("make", *files, "--out", tmp_path / "home", "--overwrite"))
+
+
+# --- mrs judge read
+
+
+def test_figures_by_hand(run: Callable[..., Result], made: Path, files: tuple[Path, Path]) -> None:
+    judge_all(made)
+    got = figures(run, made)
+    assert (got["system_a"], got["system_b"]) == tuple(map(str, files))
+    assert (got["items"], got["judges"], got["no_majority"], got["same_suggestions"]) == (12, 3, 1, 0)
+    # A: 18 + 4 + 1 judgements of 36, B: 2 + 3 + 2 + 1
+    assert {k: v["share"] for k, v in got["judgements"].items()} == pytest.approx(
+        {"win": 23 / 36, "tie": 5 / 36, "loss": 8 / 36}
+    )
+    assert {k: v["share"] for k, v in got["majority"].items()} == pytest.approx(
+        {"win": 8 / 12, "tie": 2 / 12, "loss": 2 / 12}
+    )
+    for kind in ("judgements", "majority"):
+        for outcome in got[kind].values():
+            assert outcome["interval"][0] < outcome["share"] < outcome["interval"][1]
+    # Net preferences times 3: six 3, two 1, -3, -2, 0, 0, sum 15; p is the share of the 2**10 swaps that reach it
+    values = [3] * 6 + [1, 1, -3, -2]
+    sums = [0]
+    for value in values:
+        sums = [total + sign * value for total in sums for sign in (1, -1)]
+    assert got["p"] == sum(abs(total) >= 15 for total in sums) / 1024
+    # Fleiss 1971: mean agreement P of the items' pairs, against the squared shares
+    agreement = (8 * 1 + 3 * (1 / 3) + 0) / 12
+    chance = (23**2 + 5**2 + 8**2) / 36**2
+    assert got["kappa"] == pytest.approx((agreement - chance) / (1 - chance))
+    assert "judges:3|items:12|" in got["signature"]
+    shares = [(row["sheet"], row["win"], row["tie"], row["loss"]) for row in got["by_judge"]]
+    assert shares[0] == ("judge-1.csv", 8 / 12, 1 / 12, 3 / 12)
+
+
+def test_the_table_shows_the_same(run: Callable[..., Result], made: Path, files: tuple[Path, Path]) -> None:
+    judge_all(made)
+    got = figures(run, made)
+    code, out, _ = run("read", made)
+    assert code == 0
+    for name, outcome in (("A preferred", "win"), ("tie", "tie"), ("B preferred", "loss")):
+        line = next(line for line in out.splitlines() if name in line)
+        for kind in ("judgements", "majority"):
+            low, high = got[kind][outcome]["interval"]
+            assert f"{got[kind][outcome]['share']:.3f}" in line
+            assert f"{low:.3f} to {high:.3f}" in line
+    for text in (str(files[0]), f"Fleiss' kappa: {got['kappa']:.3f}", f"p = {got['p']:.4g}", got["signature"]):
+        assert text in out
+    assert "without a majority, counted as ties: 1" in out
+
+
+def test_a_judge_who_always_chooses_left_favours_nobody(run: Callable[..., Result], made: Path) -> None:
+    for number in (1, 2, 3):
+        rows = load(sheet(made, number))
+        save(sheet(made, number), [{**row, "preference": "left"} for row in rows])
+    got = figures(run, made)
+    assert got["judgements"]["win"]["share"] == got["judgements"]["loss"]["share"] == 0.5
+    assert [row["left_of_decided"] for row in got["by_judge"]] == [1, 1, 1]
+    assert (got["p"], got["kappa"]) == (1, pytest.approx(1))
+
+
+def test_undefined_agreement_is_null(run: Callable[..., Result], made: Path) -> None:
+    for number in (1, 2, 3):
+        judge(made, number, ["tie"] * LINES)
+    got = figures(run, made)
+    assert (got["kappa"], got["p"], got["by_judge"][0]["left_of_decided"]) == (None, 1, None)
+    assert "undefined" in run("read", made)[1]
+
+
+def test_a_missing_package_is_named(run: Callable[..., Result], made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_all(made)
+    monkeypatch.setitem(sys.modules, "statsmodels.stats.inter_rater", None)
+    assert "mrs-suggest[analysis]" in refused(run("read", made))
+
+
+def test_what_spreadsheet_programs_do_to_a_sheet(run: Callable[..., Result], made: Path) -> None:
+    judge_all(made)
+    expected = figures(run, made)
+    # semicolons, no mark, sorted rows, other line ends in cells, swallowed apostrophes, words in capitals, empty rows
+    rows = sorted(load(sheet(made, 1)), key=lambda row: int(row["item"]))
+    for row in rows:
+        row["preference"] = f" {row['preference'].upper()}"
+        row["message"] = restored(row["message"])
+        row["suggestions left"] = row["suggestions left"].replace("\n", "\r\n")
+    save(sheet(made, 1), [*rows, dict.fromkeys(COLUMNS, "")], "utf-8", delimiter=";", lineterminator="\n")
+    # tabs, columns moved, one more
+    rows = [{**row, "remark": "hm"} for row in load(sheet(made, 2))]
+    save(sheet(made, 2), rows, columns=("preference", "remark", *COLUMNS[:4]), delimiter="\t")
+    assert figures(run, made) == expected
+
+
+def test_an_apostrophe_of_the_text_may_be_swallowed_too(run: Callable[..., Result], tmp_path: Path) -> None:
+    paths = [predictions(tmp_path / f"{s}.tsv", [("'tis", s), ("=1", s)]) for s in "ab"]
+    assert run("make", *paths, "--out", tmp_path / "out", "--judges", 1)[0] == 0
+    path = sheet(tmp_path / "out", 1)
+    for strip in (False, True):
+        rows = [{**row, "preference": "tie"} for row in load(path)]
+        save(path, [{**row, "message": row["message"][1:]} if strip else row for row in rows])
+        assert {row["message"] for row in load(path)} == ({"'tis", "=1"} if strip else {"''tis", "'=1"})
+        assert figures(run, tmp_path / "out")["judgements"]["tie"]["share"] == 1
+
+
+def change(folder: Path, column: str, value: str, row: int = 0) -> None:
+    rows = load(sheet(folder, 2))
+    rows[row][column] = value
+    save(sheet(folder, 2), rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("preference", "", "row 5: no preference; expected left, right or tie"),
+        ("preference", "both", "row 5: 'both' is no preference; expected left, right or tie"),
+        ("message", "message 99", "row 5: the column 'message' of item"),
+        ("suggestions left", "• none", "row 5: the column 'suggestions left' of item"),
+        ("suggestions right", "", "row 5: the column 'suggestions right' of item"),
+        ("item", "77", "row 5: '77' is not an item"),
+        ("item", "", "row 5: '' is not an item"),
+        ("item", "²", "row 5: '²' is not an item"),
+    ],
+)
+def test_bad_rows_name_file_and_row(
+    run: Callable[..., Result], made: Path, column: str, value: str, expected: str
+) -> None:
+    judge_all(made)
+    change(made, column, value, row=3)
+    assert f"{sheet(made, 2)}, {expected}" in refused(run("read", made))
+
+
+def test_several_bad_preferences_are_counted(run: Callable[..., Result], made: Path) -> None:
+    assert f"{sheet(made, 1)}, row 2: no preference (and 11 more)" in refused(run("read", made))
+
+
+def test_sides_exchanged_by_hand_are_refused(run: Callable[..., Result], made: Path) -> None:
+    judge_all(made)
+    rows = load(sheet(made, 3))
+    for row in rows:
+        row["suggestions left"], row["suggestions right"] = row["suggestions right"], row["suggestions left"]
+    save(sheet(made, 3), rows)
+    assert "was altered" in refused(run("read", made))
+
+
+def test_missing_and_double_rows(run: Callable[..., Result], made: Path) -> None:
+    judge_all(made)
+    rows = load(sheet(made, 2))
+    save(sheet(made, 2), rows[2:])
+    assert re.search(r"judge-2.csv: item \d+ is missing \(and 1 more\)", refused(run("read", made)))
+    save(sheet(made, 2), [*rows, rows[4]])
+    assert f"row {LINES + 2}: item {rows[4]['item']} is there twice" in refused(run("read", made))
+
+
+def test_fewer_judges(run: Callable[..., Result], made: Path) -> None:
+    judge_all(made)
+    whole = figures(run, made)
+    last = sheet(made, 3).read_bytes()
+    sheet(made, 3).unlink()
+    assert f"{sheet(made, 3)} is missing: 2 of 3 judges" in refused(run("read", made))
+    got = figures(run, made, "--partial")
+    assert (got["judges"], got["judges_missing"]) == (2, 1)
+    assert got["by_judge"] == whole["by_judge"][:2]
+    # of two judges, both must agree: 7 items on A, 1 on B, 1 on a tie; 3 without a majority
+    assert [got["majority"][outcome]["share"] * LINES for outcome in ("win", "tie", "loss")] == pytest.approx([7, 4, 1])
+    assert got["no_majority"] == 3
+    sheet(made, 2).unlink()
+    alone = figures(run, made, "--partial")
+    assert (alone["judges"], alone["kappa"]) == (1, None)
+    assert "left out" in run("read", made, "--partial")[1]
+    sheet(made, 1).unlink()
+    assert "no sheet with judgements" in refused(run("read", made, "--partial"))
+    sheet(made, 1).write_bytes(last)  # one judge's answers under another's name cannot be told apart, but twice can
+    sheet(made, 3).write_bytes(last)
+    assert f"{sheet(made, 3)} is a copy of judge-1.csv" in refused(run("read", made, "--partial"))
+
+
+def test_untouched_sheets_are_left_out_on_request(run: Callable[..., Result], made: Path) -> None:
+    judge(made, 2, ["A"] * LINES)
+    assert "judge-1.csv, row 2: no preference" in refused(run("read", made))
+    assert figures(run, made, "--partial")["judgements"]["win"]["share"] == 1
+
+
+def test_what_is_no_sheet(run: Callable[..., Result], made: Path) -> None:
+    judge_all(made)
+    good = sheet(made, 1).read_bytes()
+    sheet(made, 1).write_bytes("item,préférence\n".encode("latin-1"))
+    assert "not a text in UTF-8" in refused(run("read", made))
+    for content in (b"", b"a,b\n1,2\n", b"\x00"):
+        sheet(made, 1).write_bytes(content)
+        assert "judge-1.csv" in refused(run("read", made))
+    sheet(made, 1).write_bytes(good + b'"' + b"x" * 200_000)
+    assert "judge-1.csv" in refused(run("read", made))
+    sheet(made, 1).write_bytes(good)
+    (made / "sheets" / "judge-1 (1).csv").write_bytes(good)
+    assert "judge-1 (1).csv: not a sheet that was made here" in refused(run("read", made))
+
+
+def test_what_is_no_folder(run: Callable[..., Result], made: Path, tmp_path: Path) -> None:
+    assert "no key.json" in refused(run("read", tmp_path / "nowhere"))
+    assert "no key.json" in refused(run("read", tmp_path))
+    key = json.loads((made / "key.json").read_text(encoding="utf-8"))
+    bad_side = {**key, "items": [{**key["items"][0], "a_side": "top"}]}
+    for content in (
+        "",
+        "[]",
+        "{}",
+        json.dumps({**key, "items": []}),
+        json.dumps({**key, "more": 1}),
+        json.dumps(bad_side),
+    ):
+        (made / "key.json").write_text(content, encoding="utf-8")
+        assert "not a key of `mrs judge make`" in refused(run("read", made))

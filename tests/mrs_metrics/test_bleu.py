@@ -1,0 +1,225 @@
+"""BLEU of suggestions: values from elsewhere, agreement with sacreBLEU itself, the choice, and properties."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sacrebleu = pytest.importorskip("sacrebleu", reason="needs sacrebleu")
+
+from mrs_metrics.bleu import (  # noqa: E402
+    CHOICES,
+    BleuScores,
+    aggregate,
+    bleu_interval,
+    default_tokenizer,
+    score_suggestions,
+)
+
+GOLDEN: dict[str, Any] = yaml.safe_load(
+    (Path(__file__).parent / "golden" / "reply_bleu.yaml").read_text(encoding="utf-8")
+)
+PREDICTIONS, REFERENCES = GOLDEN["corpora"]["predictions"], GOLDEN["corpora"]["references"]
+
+text = st.one_of(
+    st.lists(st.sampled_from(["yes", "no", "Yes", "see", "you", ".", "!", ""]), max_size=7).map(" ".join),
+    st.text(max_size=30),
+)
+example = st.tuples(st.lists(text, max_size=3), text)
+
+
+@pytest.mark.parametrize("case", GOLDEN["sentences"], ids=lambda case: f"{case['origin']}: {case['suggestion']}")
+def test_a_sentence(case: dict[str, Any]) -> None:
+    scores = score_suggestions([[case["suggestion"]]], [case["reference"]])
+    assert scores.sentence.tolist() == pytest.approx([case["bleu"]], abs=1e-9)
+
+
+@pytest.mark.parametrize("case", GOLDEN["corpora"]["cases"], ids=lambda case: case["chosen"])
+def test_a_corpus(case: dict[str, Any]) -> None:
+    scores = score_suggestions(PREDICTIONS, REFERENCES, chosen=case["chosen"])
+    assert scores.chosen.tolist() == case["indices"]
+    assert aggregate(scores)["bleu"] == pytest.approx(case["bleu"], abs=1e-9)
+
+
+@pytest.mark.parametrize("language", ["en", "es", "de", "fr", "ru"])
+def test_the_corpus_score_is_sacrebleu_s_on_real_replies(shared_data: Path, language: str) -> None:
+    lines = (shared_data / "golden" / "rouge" / f"{language}.tsv").read_text(encoding="utf-8").strip("\n").split("\n")
+    rows = [row for row in (line.split("\t") for line in lines) if len(row) == 5 and row[1].strip()]
+    predictions, references = [row[2:] for row in rows], [row[1] for row in rows]
+    for chosen in CHOICES:
+        scores = score_suggestions(predictions, references, language, chosen)
+        hypotheses = [predictions[i][j] for i, j in zip(scores.kept, scores.chosen, strict=True)]
+        official = sacrebleu.corpus_bleu(hypotheses, [[references[i] for i in scores.kept]])
+        found = aggregate(scores)
+        assert found["bleu"] == pytest.approx(official.score)
+        assert (found["brevity_penalty"], found["length_ratio"]) == pytest.approx((official.bp, official.ratio))
+        assert found["n"] + sum(scores.skipped.values()) == len(rows)
+    best, first = (score_suggestions(predictions, references, language, chosen) for chosen in ("best", "first"))
+    assert np.all(best.sentence >= first.sentence)
+    assert aggregate(best)["sentence_bleu"] > aggregate(first)["sentence_bleu"]
+
+
+def test_best_rouge_is_the_one_that_mrs_would_take() -> None:
+    # Weighted ROUGE lower-cases, BLEU does not: the first is ROUGE's choice, the second BLEU's.
+    predictions, references = [["NO I DO NOT KNOW", "no i do"], ["x"]], ["no i do not know", "..."]
+    by_bleu = score_suggestions(predictions, references)
+    by_rouge = score_suggestions(predictions, references, chosen="best_rouge")
+    assert (by_bleu.chosen.tolist(), by_rouge.chosen.tolist()) == ([1, 0], [0])
+    assert by_rouge.skipped == {"reference_empty": 1, "reference_too_long": 0}
+    assert by_rouge.kept.tolist() == [0]
+    assert by_rouge.sentence.tolist() == [0]
+
+
+def test_empty_suggestions_and_references_are_counted() -> None:
+    scores = score_suggestions([["", "  "], [], ["yes"], ["yes"], ["yes"]], ["yes", "yes", "", " \n", "yes"])
+    assert scores.kept.tolist() == [0, 1, 4]
+    assert scores.chosen.tolist() == [0, -1, 0]
+    assert scores.skipped == {"reference_empty": 2}
+    assert (scores.empty, aggregate(scores)["empty"]) == (2, 2)
+    # They make the corpus shorter than its references: 1 token to 3.
+    assert aggregate(scores)["brevity_penalty"] == pytest.approx(np.exp(1 - 3))
+
+
+def test_only_empty_suggestions_score_nothing() -> None:
+    found = aggregate(score_suggestions([[""], []], ["yes", "no"]))
+    assert (found["bleu"], found["sentence_bleu"], found["brevity_penalty"]) == (0, 0, 0)
+
+
+def test_of_equal_suggestions_the_first_is_chosen() -> None:
+    scores = score_suggestions([["b", "a", "a"], ["b", "c"]], ["a", "a"])
+    assert scores.chosen.tolist() == [1, 0]
+
+
+def test_the_signature_holds_sacrebleu_s_own() -> None:
+    scores = score_suggestions(PREDICTIONS, REFERENCES, "fr", "first", lowercase=True)
+    metric = sacrebleu.BLEU(lowercase=True)
+    metric.corpus_score(["a"], [["a"]])
+    own = str(metric.get_signature()).replace("|", ",")
+    head = "reply_bleu|chosen:first|nbest:3|lang:fr|sentence:eff:yes,smooth:exp"
+    assert scores.signature.startswith(f"{head}|sacrebleu:{own}|version:")
+
+
+def test_lowercase_and_tokenizer_are_used() -> None:
+    assert score_suggestions([["YES"]], ["yes"], lowercase=True).sentence.tolist() == [100]
+    scores = score_suggestions([["はいはい"]], ["はい"], "ja", tokenize="char")
+    assert scores.statistics[0].tolist() == [4, 2, 2, 1, 0, 0, 4, 3, 2, 1]
+    assert ",tok:char," in scores.signature
+
+
+@pytest.mark.parametrize(
+    ("language", "name"), [("en", "13a"), ("pt-BR", "13a"), ("ja", "ja-mecab"), ("ZH-Hant", "zh"), ("th", "char")]
+)
+def test_the_language_picks_the_tokenizer(language: str, name: str) -> None:
+    assert default_tokenizer(language) == name
+
+
+def _without(monkeypatch: pytest.MonkeyPatch, *absent: str) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **options: Any) -> Any:
+        if name.split(".")[0] in absent:
+            raise ImportError(name)
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sacrebleu.tokenizers import tokenizer_ja_mecab
+
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    with pytest.raises(ImportError, match=r"pip install 'sacrebleu\[ja\]', or take the tokenizer 'char'"):
+        score_suggestions([["はい"]], ["はい"], "ja")
+    _without(monkeypatch, "sacrebleu", "sentencepiece")
+    with pytest.raises(ImportError, match="run pip install sacrebleu"):
+        score_suggestions([["a"]], ["a"])
+
+
+def test_japanese_by_mecab() -> None:
+    pytest.importorskip("ipadic", reason="needs sacrebleu[ja]")
+    scores = score_suggestions([["ありがとうございます"]], ["ありがとうございます。"], "ja")
+    assert scores.statistics[0, :2].tolist() == [3, 4]  # ありがとう / ござい / ます, and the full stop
+    assert ",tok:ja-mecab-" in scores.signature
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references", "options", "sentence"),
+    [
+        ([["a"]], ["a", "b"], {}, "1 predictions and 2 references"),
+        (["a"], ["a"], {}, "predictions of example 0 must be a list of texts"),
+        ([["a"], [None]], ["a", "b"], {}, "predictions of example 1 must be a list of texts"),
+        ([["a"]], [None], {}, "reference of example 0 must be a text"),
+        ([["a"]], "a", {}, "not one text"),
+        ([["a"]], ["a"], {"chosen": "last"}, r"one of \['best', 'best_rouge', 'first'\], not 'last'"),
+        ([["a"]], ["a"], {"tokenize": "moses"}, "tokenizer for BLEU must be one of .* not 'moses'"),
+        ([["a"]], ["a"], {"language": "?"}, "BCP-47"),
+    ],
+)
+def test_bad_arguments_are_refused_with_one_sentence(
+    predictions: Any, references: Any, options: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        score_suggestions(predictions, references, **options)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_left_to_score() -> None:
+    scores = score_suggestions([["a"]], [""])
+    assert scores.statistics.shape == (0, 10)
+    for call in (aggregate, bleu_interval):
+        with pytest.raises(ValueError, match=r"no example left to score; skipped were \{'reference_empty': 1\}"):
+            call(scores)
+
+
+def test_the_interval_holds_the_score_and_narrows_with_the_examples() -> None:
+    generator = np.random.default_rng(0)
+    words = np.array(["yes", "no", "see", "you", "at", "eight"])
+    references = [" ".join(generator.choice(words, 8)) for _ in range(200)]
+    predictions = [[" ".join(np.where(generator.random(8) < 0.7, row.split(), "x"))] for row in references]
+    scores = score_suggestions(predictions, references)
+    few = score_suggestions(predictions[:20], references[:20])
+    low, high = bleu_interval(scores)
+    assert low < aggregate(scores)["bleu"] < high
+    assert bleu_interval(few)[1] - bleu_interval(few)[0] > high - low
+    assert bleu_interval(scores) == (low, high)
+
+
+def _figures(scores: BleuScores) -> list[float]:
+    return [aggregate(scores)[name] for name in ("bleu", "sentence_bleu")] if len(scores.kept) else []
+
+
+@settings(max_examples=150)
+@given(st.lists(example, max_size=4), st.sampled_from(CHOICES))
+def test_any_text_scores_between_0_and_100(examples: list[tuple[list[str], str]], chosen: str) -> None:
+    predictions, references = [row[0] for row in examples], [row[1] for row in examples]
+    scores = score_suggestions(predictions, references, chosen=chosen)
+    assert len(scores.kept) + sum(scores.skipped.values()) == len(examples)
+    assert np.all((scores.sentence >= 0) & (scores.sentence <= 100))
+    assert all(0 <= figure <= 100 for figure in _figures(scores))
+
+
+@settings(max_examples=50)
+@given(st.lists(example, min_size=1, max_size=5), st.randoms())
+def test_the_order_of_examples_changes_nothing(examples: list[tuple[list[str], str]], random: Any) -> None:
+    shuffled = random.sample(examples, len(examples))
+    before, after = (
+        _figures(score_suggestions([row[0] for row in rows], [row[1] for row in rows])) for rows in (examples, shuffled)
+    )
+    assert after == pytest.approx(before)
+
+
+@settings(max_examples=50)
+@given(st.lists(text, min_size=1, max_size=3), text, text.filter(str.strip))
+def test_one_more_suggestion_never_lowers_the_sentence_score(
+    suggestions: list[str], extra: str, reference: str
+) -> None:
+    fewer, more = (score_suggestions([texts], [reference]) for texts in (suggestions, [*suggestions, extra]))
+    assert np.all(more.sentence >= fewer.sentence)

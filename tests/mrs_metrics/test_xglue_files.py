@@ -1,0 +1,208 @@
+"""XGLUE's files: submissions and data in their official layout, and what is said of broken ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_metrics.xglue import aggregate, average_scores
+from mrs_metrics.xglue_files import (
+    predictions_path,
+    read_predictions,
+    read_references,
+    references_path,
+    score_files,
+    score_folder,
+)
+from mrs_metrics.xglue_tasks import TASKS
+
+QUESTIONS = {"data": [{"paragraphs": [{"qas": [{"id": "q1", "answers": [{"text": "1900"}]}]}]}]}
+QUESTIONS["data"].append(
+    {"paragraphs": [{"qas": [{"id": "q2", "answers": [{"text": "Madrid"}, {"text": "in Madrid"}]}]}, {"qas": []}]}
+)
+# The data of each task in one language, as they are released; predictions; the score that they have.
+CASES: dict[str, tuple[str, str, float]] = {
+    "NER": (
+        "-DOCSTART- -X- -X- O\n\nAnna B-PER\nlebt O\n\nin O\nBerlin B-LOC\n\n\nJa O\n",
+        "B-PER\nO\n\nO\nB-ORG\n\nO\n\n\n",
+        0.5,
+    ),
+    "POS": ("Das PRON\nist AUX\n\nJa INTJ\n. PUNCT", "PRON\nVERB\n\nINTJ", 0.5),
+    "NC": ("Titel\tText\tsports\nT\t\tautos\n", "sports\nnews\n", 0.5),
+    "MLQA": (json.dumps(QUESTIONS), json.dumps({"q1": "1900.", "q9": "x"}), 0.5),
+    "XNLI": ("a\tb\tneutral\nc\td\tentailment\n", "neutral\nneutral", 0.5),
+    "PAWSX": ("id\tsentence1\tsentence2\tlabel\n1\ta\tb\t0\n\n2\tc\td\t1\n", "0\n0\n", 0.5),
+    "QADSM": ("q\tt\td\tGood\nq\tt\td\tBad\n", "Good \r\nGood\r\n", 0.5),
+    "WPR": ("q\tt\ts\t2\nq\tt\ts\t4\nr\tt\ts\t1\nr\tt\ts\t0\n", "2\n1\n3.5\n-1\n", (0.8597186998521972 + 1) / 2),
+    "QAM": ("q\ta\t1\nq\ta\t0\n", "1\n1\n", 0.5),
+    "QG": ("What is the capital of France?\nWho\u2028wrote it?\n", "What is the capital of France?\n\n", 0.0),
+    "NTG": ("id\tNeuer Rekord beim Marathon\n", "neuer Rekord beim Marathon\n", 1.0),
+}
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def both(folder: Path, task: str, right: str | None = None, ours: str | None = None) -> tuple[Path, Path]:
+    """The two files of a case, or of others."""
+    data, predictions, _ = CASES[task]
+    return (
+        write(predictions_path(folder / "mine", task, "de"), predictions if ours is None else ours),
+        write(references_path(folder / "data", task, "de", "dev"), data if right is None else right),
+    )
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_task_is_read_and_scored(tmp_path: Path, task: str) -> None:
+    if TASKS[task].generation:
+        pytest.importorskip("sacrebleu", reason="needs sacrebleu")
+    scores = score_files(*both(tmp_path, task), task, "de")
+    found = aggregate(scores)
+    if task == "QG":  # the empty line stays: precision is perfect, half of the tokens are missing
+        assert (found["n"], scores.notes) == (2, {"empty": 1})
+        assert found["brevity_penalty"] < 1
+        assert found["bleu"] == pytest.approx(found["brevity_penalty"])
+    else:
+        assert found["score"] == pytest.approx(CASES[task][2])
+
+
+def test_what_the_files_hold(tmp_path: Path) -> None:
+    ours, theirs = both(tmp_path, "NER")
+    assert read_predictions(ours, "NER") == [["B-PER", "O"], ["O", "B-ORG"], ["O"]]
+    assert read_references(theirs, "NER").references == [["B-PER", "O"], ["O", "B-LOC"], ["O"]]
+    right = read_references(both(tmp_path, "MLQA")[1], "MLQA")
+    assert (right.ids, right.references) == (["q1", "q2"], [["1900"], ["Madrid", "in Madrid"]])
+    assert score_files(*both(tmp_path, "MLQA"), "MLQA", "de").notes == {"unanswered": 1, "other": 1}
+    assert read_references(both(tmp_path, "WPR")[1], "WPR").queries == ["q", "q", "r", "r"]
+    assert score_files(*both(tmp_path, "POS"), "POS", "de").notes == {"padded": 1, "unknown": 0}
+
+
+def test_the_layout_is_the_official_one() -> None:
+    """The file names that `evaluation/xglue_evaluate.py` opens."""
+    names = {task: references_path("", task, "zh").as_posix() for task in TASKS}
+    assert names == {
+        "NER": "NER/zh.test",
+        "POS": "POS/zh.test",
+        "NC": "NC/xglue.nc.zh.test",
+        "MLQA": "MLQA/MLQA_V1/test/test-context-zh-question-zh.json",
+        "XNLI": "XNLI/zh.test",
+        "PAWSX": "PAWSX/zh/test_2k.tsv",
+        "QADSM": "QADSM/xglue.qadsm.zh.test",
+        "WPR": "WPR/xglue.wpr.zh.test",
+        "QAM": "QAM/xglue.qam.zh.test",
+        "QG": "QG/xglue.qg.zh.tgt.test",
+        "NTG": "NTG/xglue.ntg.zh.tgt.test",
+    }
+    assert predictions_path("", "paws-x", "zh").as_posix() == "PAWSX/zh.prediction"
+
+
+def test_a_folder_of_predictions(tmp_path: Path) -> None:
+    for task in ("QAM", "PAWSX"):
+        for language in TASKS[task].languages:
+            data, ours, _ = CASES[task]
+            write(references_path(tmp_path / "data", task, language), data)
+            write(predictions_path(tmp_path / "mine", task, language), ours)
+    found = score_folder(tmp_path / "mine", tmp_path / "data", ["QAM", "paws-x", "qam"])
+    assert {task: list(scores) for task, scores in found.items()} == {
+        "QAM": ["de", "en", "fr"],
+        "PAWSX": ["de", "en", "es", "fr"],
+    }
+    averages = average_scores(
+        {task: {code: aggregate(s)["score"] for code, s in by.items()} for task, by in found.items()}
+    )
+    assert averages["all"] == 0.5
+    assert not {"QAM", "PAWSX"} & set(averages["missing"])
+    some = score_folder(tmp_path / "mine", tmp_path / "data", ["QAM", "PAWSX"], languages=["es"])
+    assert {task: list(scores) for task, scores in some.items()} == {"PAWSX": ["es"]}
+    for options, sentence in (
+        ({"languages": ["es", "sv"]}, "None of the tasks PAWSX, QAM is tested in sv"),
+        ({"languages": []}, "no task, or no language"),
+        ({"split": "train"}, r"splits \['dev', 'test'\], not on 'train'"),
+        ({"split": "dev"}, "dev_2k.tsv' cannot be read: No such file"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            score_folder(tmp_path / "mine", tmp_path / "data", ["PAWSX", "QAM"], **options)  # type: ignore[arg-type]
+    predictions_path(tmp_path / "mine", "QAM", "fr").unlink()
+    with pytest.raises(ValueError, match=r"fr\.prediction' cannot be read: No such file"):
+        score_folder(tmp_path / "mine", tmp_path / "data", ["QAM"])
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "ours", "sentence"),
+    [
+        ("QAM", None, "1\n", r"has 1 lines of predictions, but .*qam\.de\.dev' has 2: QAM needs one for each"),
+        ("QAM", None, "1\n\n1\n", r"de\.prediction', line 2: a label of QAM is expected, not a blank line"),
+        (
+            "QAM",
+            "q\ta\t1\nq\tanswer\n",
+            None,
+            r"dev', line 2 must be labelled with one of 0, 1 .*'answer'; the test files",
+        ),
+        ("QAM", "q\ta\t1\n\n", None, r"dev', line 2 must be labelled"),
+        ("PAWSX", "1\ta\tb\t0\n2\tc\td\t1\n", None, "line 1: a header is expected, whose last column is 'label'"),
+        ("WPR", None, "2\n1\nGood\n0\n", r"prediction', line 3: the relevance of a page must be a number, not 'Good'"),
+        ("WPR", None, "2\n1\ninf\n0\n", "line 3: the relevance of a page must be a number"),
+        ("WPR", "q\tt\ts\tPerfect\n", None, "line 1 must be labelled with one of 0, 1, 2, 3, 4 for WPR, not 'Perfect'"),
+        ("NER", None, "B-PER\nO\n\nO\nB-ORG\n", r"has 2 sentences of predictions, but .*de\.dev' has 3"),
+        ("NER", None, "B-PER\nO\n\nO\nB-ORG\nO\n\nO\n", r"line 4: the sentence has 3 tags, but 2 words in .*de\.dev'"),
+        (
+            "NER",
+            None,
+            "Anna B-PER\nlebt O\n\nO\n\nO",
+            r"line 1: one tag is expected and no word with it, not 'Anna B-PER'",
+        ),
+        ("NER", "Anna B-PER\n\nlebt\n", None, r"de\.dev', line 3 must be labelled with one of B-LOC.*not 'lebt'"),
+        ("MLQA", "{", None, r"json', line 1: JSON is expected"),
+        ("MLQA", None, "[]", "must hold a JSON object of question id -> answer, not a list"),
+        ("MLQA", None, '{"q1": 3}', "question 'q1': the answer must be a text, not 3"),
+        ("MLQA", '{"data": [{"paragraphs": [{"qas": [{}]}]}]}', None, "format of SQuAD 1.1 .* question 1 lacks 'id'"),
+        ("MLQA", "[]", None, "format of SQuAD 1.1"),
+        ("MLQA", '{"data": [{"paragraphs": [{"qas": [{"id": 1, "answers": []}]}]}]}', None, "must be a text, not 1"),
+        (
+            "MLQA",
+            '{"data": [{"paragraphs": [{"qas": [{"id": "q", "answers": []}]}]}]}',
+            None,
+            "question 'q': one right answer or more is expected",
+        ),
+        ("MLQA", '{"data": []}', None, "nothing to score for MLQA"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line(
+    tmp_path: Path, task: str, right: str | None, ours: str | None, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        score_files(*both(tmp_path, task, right, ours), task, "de")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    ours, theirs = both(tmp_path, "QAM")
+    ours.write_bytes(b"1\n\xff\n")
+    with pytest.raises(ValueError, match=r"de\.prediction' is no UTF-8 text"):
+        score_files(ours, theirs, "QAM", "de")
+    with pytest.raises(ValueError, match="cannot be read"):
+        score_files(tmp_path, theirs, "QAM", "de")
+
+
+tag = st.sampled_from(["O", "B-PER", "I-PER", "B-LOC"])
+
+
+@given(st.lists(st.lists(tag, min_size=1, max_size=5), min_size=1, max_size=5), st.integers(1, 3), st.booleans())
+def test_sentences_are_what_blank_lines_separate(
+    tmp_path_factory: Any, sentences: list[list[str]], blanks: int, documents: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("xglue")
+    between = "\n" * blanks + ("-DOCSTART- O\n\n" if documents else "")
+    right = between.join("".join(f"word {tag}\n" for tag in sentence) for sentence in sentences)
+    ours = ("\n" * blanks).join("".join(f"{tag}\n" for tag in sentence) for sentence in sentences)
+    scores = score_files(*both(folder, "NER", right, ours), "NER", "de")
+    assert scores.statistics[:, 1].tolist() == [len(sentence) for sentence in sentences]
+    assert (scores.statistics[:, 0] == scores.statistics[:, 1]).all()
