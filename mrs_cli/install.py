@@ -41,9 +41,10 @@ def main(argv: Sequence[str]) -> int:
     source = options.source or SAMPLE
     name = PreparedData(str(source), source, None).data_set()
     data = install_dataset(source, name)
-    metrics = {metric: install_metric(metric) for metric in metric_names()}
     cache = data[0].parents[2]
     others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
+    record_installed([*others, *data])  # at once, so that `mrs uninstall` finds it whatever happens to the metrics
+    metrics = {metric: install_metric(metric) for metric in metric_names()}
     record_installed([*others, *data, *metrics.values()])
     report = json.loads((source / "report.json").read_text(encoding="utf-8"))
     first = next(iter(report["configs"]))

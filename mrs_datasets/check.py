@@ -21,6 +21,7 @@ from mrs_datasets.prepared import PreparedData
 
 EXAMPLES = 3
 MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
+WEIGHT_TOLERANCE = 1e-3
 SEPARATOR = "\x1f"  # between the columns of a row
 Identify = Callable[[Sequence[str]], list[tuple[str, float]]]
 
@@ -65,33 +66,48 @@ def check(
     record = read_record(data.data_set())
     names = {config for config, _, _ in record.configs()}
     for path in sorted((data.folder / "data").iterdir()):
-        if path.name not in names:
+        if path.name not in names and not path.name.startswith("."):
             yield Finding(ERROR, "config unknown to the catalogue", path.name, 1, (str(path.name),))
     report = data.report()
     identifiers: dict[str, dict[tuple[str, str], pa.Table]] = {}
     for config in progress(data.configs()):
         kind, keys = record.kind_of(config), _Keys()
+        columns = _Columns(record, kind, text_columns(record, config))
         for split in data.splits(config):
-            where = f"{config}/{split}"
-            files = data.files(config, split)
+            where, files = f"{config}/{split}", data.files(config, split)
             broken = list(_schema(files, record.schema(config), where))
             yield from broken
             if broken:
                 continue
             yield from _size(files, kind, split, where, report)
-            columns = _Columns(record, kind, text_columns(record, config))
-            yield from _rows(files, columns, where)
-            yield from keys.add(split, _hashes(files, columns.identity), files, columns, where)
-            if identify:
-                yield from _languages(files, columns, where, identify, known_languages)
-            if kind.parallel:
-                table = pq.ParquetDataset(files).read([*columns.identifiers, *kind.parallel])
-                identifiers.setdefault(split, {})[kind.config, config] = table
+            try:
+                yield from _rows(files, columns, where)
+                yield from keys.add(split, _hashes(files, columns.identity), files, columns, where)
+                if identify:
+                    yield from _languages(files, columns, where, identify, known_languages)
+                if kind.parallel:
+                    table = pq.ParquetDataset(files).read([*columns.identifiers, *kind.parallel])
+                    identifiers.setdefault(split, {})[kind.config, config] = table
+            except (pa.ArrowException, OSError) as error:
+                problem = f"cannot be read as Parquet ({str(error).splitlines()[0]})"
+                yield Finding(ERROR, "schema", where, 1, (problem,))
         yield from keys.across(config)
-        for split in report.get("configs", {}).get(config, {}):
-            if split not in data.splits(config):
-                yield Finding(ERROR, "split that report.json lists", f"{config}/{split}", 1, ("the file is missing",))
+    yield from _unreported(data, report)
     yield from _parallel(record, identifiers)
+
+
+def _unreported(data: PreparedData, report: dict[str, Any]) -> Iterator[Finding]:
+    """Splits that report.json lists and the folder lacks, and the other way round."""
+    listed = {f"{config}/{split}" for config, splits in report.get("configs", {}).items() for split in splits}
+    there = {f"{config}/{split}" for config in data.configs() for split in data.splits(config)}
+    for where in sorted(listed - there):
+        yield Finding(ERROR, "split that report.json lists", where, 1, ("the files are missing",))
+    for where in sorted(there - listed if listed else ()):
+        yield Finding(
+            ERROR, "split that report.json does not list", where, 1, ("remove it, or prepare the folder again",)
+        )
+    if not there:
+        yield Finding(ERROR, "no split", data.name, 1, ("data/ holds nothing of the catalogue's configs",))
 
 
 class _Columns:
@@ -106,6 +122,7 @@ class _Columns:
         self.texts = [*plain, *(name for name in languages if name not in plain)]
         self.identity = [name for name in plain if name in self.required and name not in self.identifiers]
         self.values = {name: column.values for name, column in columns.items() if column.values}
+        self.weighted = [name for name, column in columns.items() if "weight: float64" in column.dtype]
         self.labels = {name: column.names for name, column in columns.items() if column.dtype == "class_label"}
 
 
@@ -195,7 +212,7 @@ def _size(files: list[Path], kind: Kind, split: str, where: str, report: dict[st
 
 def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]:
     """What a row tells by itself: nulls, empty texts, values, labels, alternatives; and repeated stems."""
-    nulls, empty, values, labels, alike = (_Examples() for _ in range(5))
+    nulls, empty, values, labels, alike, weights, sums = (_Examples() for _ in range(7))
     kind = columns.kind
     for start, table in _batches(files, list(kind.columns)):
         row = _joined(table, columns.identity)
@@ -209,12 +226,18 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
         for name, names in columns.labels.items():
             outside = pc.or_(pc.less(table[name], 0), pc.greater_equal(table[name], len(names)))
             labels.add(pc.fill_null(outside, False), table[name], start)
+        for name in columns.weighted:
+            wrong, off = _bad_weights(table[name])
+            weights.add(wrong, row, start)
+            sums.add(off, row, start)
         for left, right in _pairs(kind.alternatives):
             alike.add(pc.fill_null(pc.equal(table[left], table[right]), False), row, start)
     yield from nulls.finding(ERROR, "null where a value is needed", where)
     yield from empty.finding(ERROR, "empty text", where)
     yield from values.finding(ERROR, "value that the column does not have", where)
     yield from labels.finding(ERROR, "label out of range", where)
+    yield from weights.finding(ERROR, "entry without text or with a weight that is none", where)
+    yield from sums.finding(WARNING, "weights that do not sum to 1", where)
     yield from alike.finding(WARNING, f"equal {' and '.join(kind.alternatives)}", where)
     if columns.identifiers:
         yield from _repeated(files, columns.identifiers, columns.identity, ERROR, "identifier of another row", where)
@@ -232,6 +255,19 @@ def _holds_blank(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     rows = np.zeros(len(column), bool)
     rows[np.asarray(pc.list_parent_indices(column))[found]] = True
     return rows
+
+
+def _bad_weights(column: pa.ChunkedArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of each row: an entry is null, without text, or has a weight below 0; the weights do not sum to 1."""
+    rows = np.asarray(pc.list_parent_indices(column))
+    entries = pc.list_flatten(column)
+    texts, weights = pc.struct_field(entries, "text"), pc.struct_field(entries, "weight")
+    bad = pc.or_(pc.is_null(texts), pc.invert(pc.fill_null(pc.greater_equal(weights, 0.0), False)))
+    wrong = np.zeros(len(column), bool)
+    wrong[rows[np.asarray(bad, bool)]] = True
+    sums = np.bincount(rows, np.asarray(pc.fill_null(weights, 0.0), float), len(column))
+    filled = np.bincount(rows, minlength=len(column)) > 0  # blind prompts have no entries
+    return wrong, filled & (np.abs(sums - 1) > WEIGHT_TOLERANCE)
 
 
 def _pairs(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -325,6 +361,7 @@ def _parallel(record: DatasetRecord, tables: dict[str, dict[tuple[str, str], pa.
                         for config, table in configs.items()
                     ]
                 )
+                frame = frame.dropna()  # a null is another rule's
                 usual = frame.groupby(keys)[column].transform(lambda values: values.mode().iloc[0])
                 for config, rows in frame[frame[column] != usual].groupby("config", sort=False):
                     shown = [

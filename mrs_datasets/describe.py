@@ -106,7 +106,7 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
                 for column in columns:
                     lengths[column] = _added(lengths[column], _lengths(table[column]))
                 for column in named:
-                    labels[column] = _added(labels[column], _labels(table[column]))
+                    labels[column] = _added(labels[column], _labels(table[column], len(named[column])))
             yield SplitDescription(
                 config,
                 split,
@@ -129,9 +129,9 @@ def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return np.asarray(pc.drop_null(pc.utf8_length(texts_of(column))).to_numpy(), np.int64)
 
 
-def _labels(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def _labels(column: pa.ChunkedArray, names: int) -> NDArray[np.int64]:
     values = np.asarray(pc.drop_null(column).to_numpy(), np.int64)
-    return values[values >= 0]  # what else is no label is for `mrs data check` to say
+    return values[(values >= 0) & (values < names)]  # what else is no label is for `mrs data check` to say
 
 
 def _added(counts: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:

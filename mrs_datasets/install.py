@@ -20,6 +20,7 @@ from datasets.exceptions import DatasetGenerationError
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.installed import installed_folders, remove_cached
+from mrs_datasets.catalogue import read_record
 
 
 def install_dataset(folder: Path, name: str) -> list[Path]:
@@ -61,13 +62,13 @@ def install_dataset(folder: Path, name: str) -> list[Path]:
 
 
 def _build(name: str, config: str, splits: dict[str, list[Path]], digest: str) -> Path:
-    builder = _builder_class(config, splits)(dataset_name=name, config_name=config, hash=digest)
+    builder = _builder_class(name, config, splits)(dataset_name=name, config_name=config, hash=digest)
     builder.download_and_prepare()
     os.utime(builder.cache_dir)  # `datasets` takes the newest
     return Path(builder.cache_dir)
 
 
-def _builder_class(config: str, splits: dict[str, list[Path]]) -> type[datasets.ArrowBasedBuilder]:
+def _builder_class(name: str, config: str, splits: dict[str, list[Path]]) -> type[datasets.ArrowBasedBuilder]:
     """A builder of one config; what it reads must not be an argument, or it would become part of the folder's name."""
 
     class PreparedBuilder(datasets.ArrowBasedBuilder):
@@ -75,7 +76,11 @@ def _builder_class(config: str, splits: dict[str, list[Path]]) -> type[datasets.
 
         def _info(self) -> datasets.DatasetInfo:
             schema = pq.read_schema(next(iter(splits.values()))[0])
-            return datasets.DatasetInfo(features=datasets.Features.from_arrow_schema(schema))
+            features = datasets.Features.from_arrow_schema(schema)
+            for column, described in read_record(name).columns.items():
+                if column in features and described.dtype == "class_label":  # in Parquet they are numbers
+                    features[column] = datasets.ClassLabel(names=list(described.names))
+            return datasets.DatasetInfo(features=features)
 
         def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
             return [datasets.SplitGenerator(name, gen_kwargs={"files": files}) for name, files in splits.items()]

@@ -29,7 +29,12 @@ def draw_data(
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    if not rows:
+        raise InputError(f"{title}: there is nothing to draw.")
+    if path.suffix.removeprefix(".") not in FigureCanvasAgg.get_supported_filetypes() or path.is_dir():
+        raise InputError(f"{path}: cannot draw into that; choose a file that ends in .png, .pdf or .svg.")
     configs = list(dict.fromkeys(row.config for row in rows))
     height = max(3.2, 0.26 * len(configs) + 1.4)
     figure, axes = plt.subplots(1, 3 if curves else 2, figsize=(15 if curves else 11, height), layout="constrained")

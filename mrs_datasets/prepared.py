@@ -47,7 +47,10 @@ class PreparedData:
 
     def data_set(self) -> str:
         """The catalogue's name of the data set; `mrs` where the source does not tell."""
-        name = str(self.report().get("data_set", "mrs"))
+        report = self.report()
+        if report and self.folder is not None and "data_set" not in report:
+            raise InputError(f"{self.folder / 'report.json'}: does not name its data set; prepare the folder again.")
+        name = str(report.get("data_set", "mrs"))
         if name not in catalogued():
             raise InputError(
                 f"{self.name}: report.json names the data set {name!r}, which the catalogue does not have."
@@ -69,10 +72,12 @@ class PreparedData:
             if found is None:
                 return {}
             path = found
+        if self.folder is not None and not path.is_file():
+            return {}
         try:
             return dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return {}
+        except (OSError, ValueError, TypeError) as error:
+            raise InputError(f"{path}: cannot read the report ({error}); prepare the folder again.") from None
 
     def configs(self) -> list[str]:
         """The configs that the source has, in the order of the catalogue."""

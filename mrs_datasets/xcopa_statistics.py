@@ -42,17 +42,19 @@ def split_statistics(data: PreparedData, configs: list[str] | None = None) -> It
     for config in selected_configs(data, configs):
         for split in data.splits(config):
             rows = data.load(config, split)
-            agreed = 100 * float(1 - np.mean(rows["changed"])) if config in translated else None
+            agreed = None
+            if config in translated:
+                agreed = 100 * float(1 - np.mean([row["changed"] for row in _whole(rows)]))
             yield XcopaStatistics(config, split, len(rows), agreed)
 
 
 def agreement(data: PreparedData) -> dict[str, float]:
-    """Fleiss' kappa of each split over the translators of the languages that the data have.
+    """Fleiss' kappa of each split over the translators of the languages that the data have, on the idx that all have.
 
     A translator's own label is rebuilt from the files: the label, flipped where `changed` (section 2).
 
     Raises:
-        InputError: the languages do not have the same examples.
+        InputError: a label is missing or is none.
         MissingExtraError: statsmodels is not installed.
     """
     try:
@@ -65,14 +67,26 @@ def agreement(data: PreparedData) -> dict[str, float]:
         own = [_own_labels(data.load(code, split)) for code in codes if split in data.splits(code)]
         if len(own) < 2:
             continue
-        if any(labels.keys() != own[0].keys() for labels in own):
-            raise InputError(f"{data.name}: the {split} splits of {' '.join(codes)} do not have the same idx.")
-        raters = np.array([[labels[idx] for labels in own] for idx in sorted(own[0])])
+        common = sorted(set.intersection(*(set(labels) for labels in own)))
+        if not common:
+            continue
+        raters = np.array([[labels[idx] for labels in own] for idx in common])
         kappas[split] = float(fleiss_kappa(aggregate_raters(raters, n_cat=2)[0]))
     return kappas
 
 
 def _own_labels(rows: Dataset) -> dict[int, int]:
-    return {
-        idx: label ^ changed for idx, label, changed in zip(rows["idx"], rows["label"], rows["changed"], strict=True)
-    }
+    return {row["idx"]: row["label"] ^ row["changed"] for row in _whole(rows)}
+
+
+def _whole(rows: Dataset) -> list[dict[str, int]]:
+    """idx, label and changed of each row.
+
+    Raises:
+        InputError: one of them is missing or out of range.
+    """
+    found = list(rows.select_columns(["idx", "label", "changed"]))
+    for number, row in enumerate(found):
+        if row["label"] not in (0, 1) or row["changed"] is None or row["idx"] is None:
+            raise InputError(f"row {number} of {rows.split}: no label; run `mrs data check` on the folder.")
+    return found

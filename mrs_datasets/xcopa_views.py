@@ -142,7 +142,11 @@ def with_views(chunks: Chunks, views: Sequence[str]) -> Chunks:
         if not both:
             raise InputError(f"--views {view}: the source has no language with its translations (data and data-gmt).")
         for config, split in both:
-            yield f"{view}-{config}", split, join_translations(own[config, split], read[TRANSLATION + config, split])
+            try:
+                joined = join_translations(own[config, split], read[TRANSLATION + config, split])
+            except InputError as error:
+                raise InputError(f"--views {view}, {config}/{split}: {error}") from None
+            yield f"{view}-{config}", split, joined
 
 
 def _selected(rows: pa.Table, names: tuple[str, ...]) -> pa.Table:

@@ -200,6 +200,9 @@ def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
     texts = [part[0] for part in parts]
     try:
         weights = [float(part[2]) for part in parts]
+        plain = "".join(part[2] for part in parts)
+        if "_" in plain or not plain.isascii():  # Python would take them
+            weights = []
     except ValueError:
         weights = []
     if not weights or min(weights) < 0 or not all(map(math.isfinite, weights)) or not all(map(str.strip, texts)):
@@ -219,6 +222,8 @@ def _refuse(path: Path, block: Block) -> None:
         else:
             try:
                 problem = "" if 0 <= float(weight) < math.inf else "expected a finite weight of 0 or more"
+                if "_" in weight or not weight.isascii():
+                    problem = "expected a number after the last |"
             except ValueError:
                 problem = "expected a number after the last |"
         if problem:

@@ -29,6 +29,7 @@ COPA_CONFIG = "en"
 COPA_TRAIN_ITEMS = 400  # items 1 to 400 of copa-dev.xml are SuperGLUE's train, 401 to 500 its validation
 TYPES = {"premise": str, "choice1": str, "choice2": str, "question": str, "label": int, "idx": int}
 QUESTIONS = ("cause", "effect")
+MAX_IDX = 1 << 31  # copies of COPA number as they like
 Row = dict[str, Any]
 
 
@@ -54,14 +55,17 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
             found[key] = path
     read: dict[tuple[str, str], list[Row]] = {}
     for (config, split), path in found.items():
-        rows = _xml_rows(path, split) if path.suffix == ".xml" else read_json_rows(path)
-        read[config, split] = _all_checked(path, config, split, rows, report)
+        rows = list(_xml_rows(path, split) if path.suffix == ".xml" else read_json_rows(path))
+        if config == COPA_CONFIG and rows and all(row.get("label") in (None, -1) for _, row in rows):
+            report.notes.append(f"{config}: {path.name} has no labels, so the {split} split is left out.")
+            continue
+        read[config, split] = _all_checked(path, config, split, iter(rows), report)
     for split in XCOPA.kinds["original"].splits:
         if (COPA_CONFIG, split) in read:
             read[COPA_CONFIG, split] = _in_order(read, split, str(found[COPA_CONFIG, split]), report)
     for (config, split), checked in read.items():
         yield config, split, pa.Table.from_pylist(checked, XCOPA.schema(config))
-    _note_missing({config for config, _ in found}, report)
+    _note_missing(set(read), report)
 
 
 def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, report: Report) -> list[Row]:
@@ -69,7 +73,7 @@ def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, re
     english = read[COPA_CONFIG, split]
     pattern = FOLDERS["data-gmt"]
     translations = [read[key] for code in XCOPA.languages if (key := (pattern.format(code), split)) in read]
-    if translations:
+    if translations and len(english) <= len({row["idx"] for rows in translations for row in rows}):
         joined = joined_by_text(english, translations, where)
         if joined.moved:
             report.notes.append(
@@ -84,6 +88,12 @@ def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, re
         return joined.rows
     originals = [rows for (config, own), rows in read.items() if own == split and config in XCOPA.languages]
     differing = max((labels_differ(english, rows) for rows in originals if rows is not english), default=0)
+    outside = sum(not row["idx"] < XCOPA.kind_of(COPA_CONFIG).rows[split] for row in english)
+    if outside and originals:
+        report.notes.append(
+            f"{COPA_CONFIG}: {outside} idx of the {split} split are not XCOPA's, so these rows join no other language; "
+            "only with the translations (data-gmt) can they be joined by text."
+        )
     if differing:
         report.notes.append(
             f"{COPA_CONFIG}: {differing} labels of the {split} split differ from XCOPA's by idx; the copy may be in "
@@ -94,7 +104,8 @@ def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, re
 
 def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
     """((config, split), file) of everything that a source has, in the order of the catalogue."""
-    roots = [source, *sorted(path for path in source.iterdir() if path.is_dir())] if source.is_dir() else []
+    below = sorted(path for pattern in ("*", "*/*") for path in source.glob(pattern) if path.is_dir())
+    roots = [source, *(path for path in below if "__MACOSX" not in path.parts)] if source.is_dir() else []
     for root in roots:
         for folder, pattern in FOLDERS.items():
             for code in XCOPA.languages:
@@ -113,7 +124,7 @@ def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
 def _xml_rows(path: Path, split: str) -> Iterator[tuple[str, Row]]:
     try:
         items = ElementTree.parse(path).getroot().findall("item")
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the latter two: an encoding that is not known
         raise InputError(f"{path}: not valid XML ({error}); fetch the file again.") from None
     for item in items:
         where = f"{path}, item {item.get('id')}"
@@ -136,7 +147,7 @@ def _all_checked(path: Path, config: str, split: str, rows: Iterator[tuple[str, 
     checked: list[Row] = []
     lines: dict[int, str] = {}
     for where, row in rows:
-        value = _checked(where, row)
+        value = _checked(where, row, config)
         if value["idx"] in lines:
             raise InputError(f"{where}: idx {value['idx']} stands in {lines[value['idx']]} already.")
         lines[value["idx"]] = where
@@ -150,8 +161,8 @@ def _all_checked(path: Path, config: str, split: str, rows: Iterator[tuple[str, 
     return checked
 
 
-def _checked(where: str, row: Row) -> Row:
-    """A row with every column in its type; `changed` is false where the source does not tell (COPA)."""
+def _checked(where: str, row: Row, config: str) -> Row:
+    """A row with every column in its type; COPA does not have `changed`, and there it is false."""
     for name, kind in TYPES.items():
         value = row.get(name)
         wrong = not isinstance(value, kind) or isinstance(value, bool)
@@ -161,22 +172,29 @@ def _checked(where: str, row: Row) -> Row:
     if row["question"] not in QUESTIONS:
         raise InputError(f"{where}: expected 'question' to be cause or effect, found {row['question']!r}.")
     if row["label"] not in (0, 1):
-        raise InputError(f"{where}: expected 'label' to be 0 or 1, found {row['label']}.")
-    changed = row.get("changed", False)
+        raise InputError(f"{where}: expected 'label' to be 0 or 1, found {row['label']!r:.60}.")
+    if not 0 <= row["idx"] < MAX_IDX:
+        raise InputError(f"{where}: expected 'idx' to be the number of the example, from 0, found {row['idx']!r:.60}.")
+    changed = row.get("changed", False if config == COPA_CONFIG else None)
     if not isinstance(changed, bool):
-        raise InputError(f"{where}: expected 'changed' to be true or false, found {changed!r}.")
+        found = repr(changed)[:60] if "changed" in row else "nothing"
+        raise InputError(f"{where}: expected 'changed' to be true or false, found {found}.")
     return {**{name: row[name] for name in TYPES}, "changed": changed}
 
 
 _NAMES = {str: "a text", int: "a whole number"}
 
 
-def _note_missing(found: set[str], report: Report) -> None:
-    """One note per kind that names the configs a whole source would have."""
+def _note_missing(found: set[tuple[str, str]], report: Report) -> None:
+    """One note per kind that names the configs, and of configs that are there the splits, that a whole source has."""
+    have = {config for config, _ in found}
     for name, kind in XCOPA.kinds.items():
         if kind.on_demand:
             continue
         configs = [config for config, _, own in XCOPA.configs() if own is kind]
-        missing = [config for config in configs if config not in found]
+        missing = [config for config in configs if config not in have]
+        for config in configs:
+            absent = [f"{config}/{split}" for split in kind.splits if config in have and (config, split) not in found]
+            missing += [part for part in absent if part != f"{COPA_CONFIG}/test"]  # as SuperGLUE has it
         if missing:
             report.notes.append(f"not in the source ({name}): {' '.join(missing)}.")

@@ -133,6 +133,37 @@ def test_what_is_missing_or_unknown_beside_the_files(folder: Path) -> None:
         list(check(PreparedData("org/name", None, None)))
 
 
+def test_a_config_that_is_gone_and_one_that_nobody_listed(folder: Path) -> None:
+    shutil.copytree(folder / "data" / "et", folder / "data" / "zh")
+    shutil.rmtree(folder / "data" / "it")
+    rules = [(rule, where) for _, rule, where, _ in found(folder)]
+    assert ("split that report.json lists", "it/test") in rules
+    assert ("split that report.json does not list", "zh/test") in rules
+    shutil.rmtree(folder / "data")
+    (folder / "data").mkdir()
+    assert ("error", "no split", "xcopa", 1) in found(folder)
+
+
+def test_damage_below_the_footer_and_of_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = (folder / "data" / "et").glob("test-*.parquet")
+    data = bytearray(path.read_bytes())
+    data[40:400] = bytes(360)
+    path.write_bytes(data)
+    (finding,) = (f for f in check(open_prepared(str(folder))) if f.rule == "schema")
+    assert "cannot be read as Parquet" in finding.examples[0]
+    (folder / "report.json").write_text("[1]")
+    assert main(["data", "check", str(folder)]) == 2
+    assert main(["data", "publish", str(folder), "--repo", "org/x", "--dry-run"]) == 2
+    assert capsys.readouterr().err.count("cannot read the report") == 2
+
+
+def test_a_null_label_where_one_language_is_alone(folder: Path) -> None:
+    for code in ("it", "th"):
+        shutil.rmtree(folder / "data" / code)
+    change(folder, "et", "test", lambda rows: rows[7].update(label=None))
+    assert ("error", "null where a value is needed", "et/test", 1) in found(folder)
+
+
 def test_a_partial_source_that_was_noted_is_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "source" / "data" / "et" / "val.et.jsonl"
     path.parent.mkdir(parents=True)
@@ -164,6 +195,10 @@ def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path) -> None:
     change(tmp_path / "out", "pt", "validation", lambda rows: rows[1]["translations"][1].update(text=" "))
     findings = [f for f in check(open_prepared(str(tmp_path / "out"))) if f.level == "error"]
     assert findings == [Finding("error", "empty text", "pt/validation", 1, ("row 1: say b",))]
+    change(tmp_path / "out", "pt", "validation", lambda rows: rows[1]["translations"][1].update(text="b", weight=-0.25))
+    rules = {(f.level, f.rule): f.examples for f in check(open_prepared(str(tmp_path / "out")))}
+    assert rules["error", "entry without text or with a weight that is none"] == ("row 1: say b",)
+    assert rules["warning", "weights that do not sum to 1"] == ("row 1: say b",)
 
 
 def test_repeated_pairs_of_mrs_are_a_warning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,6 +123,8 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
     ("name", "text", "sentence"),
     [
         ("gold", GOLD.replace("0.25", "a lot"), r"line 3: expected a number after the last \|, found"),
+        ("gold", GOLD.replace("0.25", "2_5"), r"line 3: expected a number after the last \|, found"),
+        ("gold", GOLD.replace("0.25", "\uff10.25"), r"line 3: expected a number after the last \|, found"),
         ("gold", GOLD.replace("0.25", "-0.25"), r"line 3: expected a finite weight of 0 or more"),
         ("gold", GOLD.replace("0.25", "nan"), r"line 3: expected a finite weight"),
         ("gold", GOLD.replace("1.0", "inf"), r"line 6: expected a finite weight"),

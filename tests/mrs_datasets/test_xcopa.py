@@ -101,6 +101,85 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
         prepare("xcopa", [str(glue), str(xml)], tmp_path / "c")
 
 
+def test_unlabelled_test_splits_of_superglue_are_left_out(tmp_path: Path) -> None:
+    glue = tmp_path / "a" / "b" / "COPA"
+    glue.mkdir(parents=True)
+    bare = {name: value for name, value in ROW.items() if name not in ("changed", "label")}
+    for name, row in (("train", ROW), ("val", ROW), ("test", bare)):
+        (glue / f"{name}.jsonl").write_text(lines(row))
+    report = prepare("xcopa", [str(tmp_path / "a")], tmp_path / "out")
+    assert list(report["configs"]["en"]) == ["train", "validation"]
+    assert "en: test.jsonl has no labels, so the test split is left out." in report["notes"]
+    (glue / "test.jsonl").write_text(lines({**bare, "label": -1}))
+    assert prepare("xcopa", [str(tmp_path / "a")], tmp_path / "again")["configs"] == report["configs"]
+
+
+def test_a_missing_split_is_noted(tmp_path: Path) -> None:
+    repository(tmp_path / "source", lines(ROW))
+    (tmp_path / "source" / "data" / "et" / "test.et.jsonl").unlink()
+    notes = prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")["notes"]
+    assert "not in the source (original): ht id it qu sw ta th tr vi zh et/test." in notes
+
+
+def translated(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "data-gmt" / "et" / "val.et.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(lines(*rows), encoding="utf-8")
+    return folder
+
+
+def test_copa_in_another_order_is_joined_by_text_and_that_is_said(tmp_path: Path) -> None:
+    words = [
+        "cat",
+        "dog",
+        "sun",
+        "sea",
+        "car",
+        "cup",
+        "hat",
+        "key",
+        "map",
+        "pen",
+        "box",
+        "bus",
+        "bed",
+        "jar",
+        "net",
+        "owl",
+    ]
+    rows = [
+        {**ROW, "premise": f"The {w} fell", "choice1": f"{w} broke", "choice2": f"{w}s {v}", "label": n % 2, "idx": n}
+        for n, (w, v) in enumerate(zip(words, reversed(words), strict=True))
+    ]
+    source = translated(repository(tmp_path / "x", lines(*rows)), rows)
+    (tmp_path / "copa").mkdir()
+    shuffled = [{**row, "idx": n} for n, row in enumerate(rows[5:] + rows[:5])]
+    (tmp_path / "copa" / "val.jsonl").write_text(lines(*shuffled))
+    report = prepare("xcopa", [str(source), str(tmp_path / "copa")], tmp_path / "out")
+    assert open_prepared(str(tmp_path / "out")).load("en", "validation").to_list() == rows
+    assert any("16 of 16 rows were joined by text" in note for note in report["notes"])
+    # without translations the order cannot be found, and that is said
+    repository(tmp_path / "y", lines(*rows))
+    notes = prepare("xcopa", [str(tmp_path / "y"), str(tmp_path / "copa")], tmp_path / "out2")["notes"]
+    assert any("labels of the validation split differ from XCOPA's by idx" in note for note in notes)
+
+
+def test_kappa_takes_what_all_languages_have(tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels")
+    rows = [{**ROW, "idx": n, "label": n % 2} for n in range(6)]
+    repository(tmp_path / "source", lines(*rows))
+    repository(tmp_path / "source", lines(*rows[:4]), "ht")
+    prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
+    assert agreement(open_prepared(str(tmp_path / "out"))) == {"validation": 1.0, "test": 1.0}
+
+
+@pytest.mark.parametrize("encoding", ["foo", "big5"])
+def test_an_xml_file_of_an_unknown_encoding_is_refused(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "copa-test.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?><copa-corpus/>')
+    with pytest.raises(InputError, match=r"copa-test\.xml: not valid XML"):
+        prepare("xcopa", [str(tmp_path)], tmp_path.parent / "never")
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -125,6 +204,9 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
         ),
         (lines(ROW).encode() + lines({**ROW, "idx": 1, "premise": "São."}).encode("latin-1"), r"line 2: not UTF-8"),
         (lines(ROW).encode("utf-16"), r"line 1: not UTF-8"),
+        (lines({**ROW, "idx": 2**70}), r"expected 'idx' to be the number of the example, from 0"),
+        (lines({**ROW, "idx": -1}), r"expected 'idx' to be the number of the example, from 0"),
+        (lines({k: v for k, v in ROW.items() if k != "changed"}), r"'changed' to be true or false, found nothing"),
         (lines({**ROW, "idx": 1.5}), r"expected 'idx' to be a whole number, found 1.5"),
         (lines(ROW) + "\x00" * 40, r"line 2: not a JSON object"),
     ],
@@ -157,7 +239,9 @@ def test_it_is_installed_beside_mrs_and_leaves_it_there(tmp_path: Path) -> None:
     repository(tmp_path / "source", lines(ROW))
     prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     script = (
-        "import datasets; print(*(len(datasets.load_dataset(*n, split='test')) for n in [('xcopa','et'),('mrs','es')]))"
+        "import datasets; assert datasets.load_dataset('xcopa', 'et').unique('label')['test'] == [1];"
+        "assert datasets.load_dataset('xcopa', 'et', split='test').features['label'].names[1] == 'choice2';"
+        "print(*(len(datasets.load_dataset(*n, split='test')) for n in [('xcopa','et'),('mrs','es')]))"
     )
     env = {"HF_HOME": str(tmp_path / "hf"), "HF_DATASETS_CACHE": str(tmp_path / "hf" / "datasets")}
     kept = {k: v for k, v in os.environ.items() if k != "HF_MODULES_CACHE"} | env

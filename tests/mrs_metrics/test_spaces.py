@@ -104,7 +104,7 @@ def test_nothing_in_a_space_asks_for_our_package(name: str) -> None:
         assert not re.search(rb"mrs-suggest\[(?!spaces)", content), file
 
 
-@pytest.mark.parametrize("name", JAPANESE)
+@pytest.mark.parametrize("name", sorted(set(JAPANESE) - {"reply_bleu"}))  # which brings sacreBLEU's own
 def test_a_space_says_what_japanese_needs(name: str) -> None:
     assert b"pip install fugashi unidic-lite" in space_files(name)["README.md"]
     assert b"pip install fugashi unidic-lite" in space_files(name)["topic_tokenize.py"]
