@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mrs_cli.metric_errors import metric_errors
 from mrs_cli.score_tables import Column, ScoredSystem
 from mrs_core.errors import InputError
@@ -68,8 +71,7 @@ def score_rouge(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any]
         "signature": scores.signature,
         "dist_signature": dist,
     }
-    values = dict(zip(scores.kept.tolist(), scores.weighted.tolist(), strict=True))
-    return record, [values.get(index, float("nan")) for index in range(len(references))]
+    return record, scattered(scores.kept, scores.weighted, len(references))
 
 
 def _score_bleu(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
@@ -89,8 +91,7 @@ def _score_likeness(path: Path, options: argparse.Namespace) -> tuple[dict[str, 
     scores = score_likeness(suggestions, language=options.lang)
     interval = list(bootstrap_interval(scores.weighted))
     record = {**aggregate(scores), "interval": interval, "skipped": scores.skipped, "signature": scores.signature}
-    values = dict(zip(scores.kept.tolist(), scores.weighted.tolist(), strict=True))
-    return record, [values.get(index, float("nan")) for index in range(len(suggestions))]
+    return record, scattered(scores.kept, scores.weighted, len(suggestions))
 
 
 def _score_languages(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
@@ -120,38 +121,33 @@ def _score_translations(path: Path, options: argparse.Namespace) -> tuple[dict[s
     record = {
         **aggregate(scores),
         "interval": list(bootstrap_interval(scores.weighted_f1)),
-        "skipped": {"prompts_without_predictions": len(scores.missing), "predictions_of_no_prompt": len(scores.extra)},
         "signature": scores.signature,
     }
     return record, scores.weighted_f1.tolist()
 
 
 def _score_ranking(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
-    from mrs_metrics.ranking import mean_reciprocal_rank, precision_at_k, ranks, reciprocal_ranks
-    from mrs_metrics.signature import signature
+    from mrs_metrics.ranking import aggregate, score_rankings
     from mrs_metrics.significance import bootstrap_interval
 
-    replies, found, sizes = [], [], set()
+    replies, targets, rows = [], [], []
     for number, line in _lines(path):
         reply, _, rest = line.partition("\t")
-        target, *scores = _numbers(path, number, rest, None, "reply, index of the right candidate, scores")
-        if not target.is_integer() or not 0 <= target < len(scores):
-            raise InputError(f"{path}, line {number}: there is no candidate {target:g} among {len(scores)} scores.")
+        target, *row = _numbers(path, number, rest, None, "reply, index of the right candidate (-1: none), scores")
+        if not target.is_integer() or not -1 <= target < len(row):
+            raise InputError(f"{path}, line {number}: there is no candidate {target:g} among {len(row)} scores.")
         replies.append(reply)
-        sizes.add(len(scores))
-        found.append(int(ranks([scores], [int(target)])[0]))
-    groups = [list(dict.fromkeys(replies)).index(reply) for reply in replies]
-    values = reciprocal_ranks(found)
-    pool = str(sizes.pop()) if len(sizes) == 1 else "varies"
+        targets.append(int(target))
+        rows.append(row)
+    scores = score_rankings(rows, targets, replies=replies)
+    interval = list(bootstrap_interval(scores.reciprocal_ranks)) if len(scores.ranks) else []
     record = {
-        "n": len(found),
-        "mrr": mean_reciprocal_rank(found),
-        "macro_mrr": mean_reciprocal_rank(found, groups),
-        **{f"p@{k}": precision_at_k(found, k) for k in (1, 3)},
-        "interval": list(bootstrap_interval(values)),
-        "signature": signature("response_ranking", pool=pool, of="file", ties="pessimistic"),
+        **aggregate(scores, k=(1, 3)),
+        "interval": interval,
+        "skipped": scores.skipped,
+        "signature": scores.signature,
     }
-    return record, values.tolist()
+    return record, scattered(scores.kept, scores.reciprocal_ranks, len(rows))
 
 
 def _score_xglue(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
@@ -173,6 +169,13 @@ def _score_xglue(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any
         **{f"{task}_signature": next(iter(of.values())).signature for task, of in scores.items()},
     }
     return record, []
+
+
+def scattered(kept: NDArray[np.int64], values: NDArray[np.float64], n: int) -> list[float]:
+    """Scores of the kept examples at the places of all n; nan where an example was skipped."""
+    column = np.full(n, np.nan)
+    column[kept] = values
+    return [float(value) for value in column]
 
 
 def _texts(path: Path, options: argparse.Namespace) -> tuple[list[tuple[str, ...]], list[str]]:
@@ -288,6 +291,8 @@ METRICS: dict[str, Metric] = {
             Column("macro_f1", "macro F1"),
             Column("weighted_micro_f1", "weighted micro F1"),
             Column("weighted_macro_f1", "weighted macro F1"),
+            Column("missing", "prompts missing", 0),
+            Column("extra", "extra prompts", 0),
         ),
         _score_translations,
         language=False,

@@ -130,7 +130,7 @@ def _at_once(data: bytes, weighted: bool) -> TaskFile | None:
     parts = whole.replace("|", "\n").split("\n")
     texts, numbers = parts[::2], parts[1::2]
     try:
-        values = {number: float(number) for number in set(numbers)}  # most weights come often
+        values = {number: _weight(number) for number in set(numbers)}  # most weights come often
     except ValueError:
         return None
     if not _are_weighted(texts, values.values()):
@@ -245,6 +245,13 @@ def _prompt_id(line: str) -> str:
     return prompt_id if bar and prompt_id.startswith(ID_PREFIX) and prompt.strip() else ""
 
 
+def _weight(text: str) -> float:
+    """The number in a text; ValueError also where Python alone would take it for one (1_0, Arabic digits)."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
+
+
 def _are_weighted(texts: list[str], weights: Collection[float]) -> bool:
     return bool(weights) and min(weights) >= 0 and all(map(math.isfinite, weights)) and all(map(str.strip, texts))
 
@@ -254,7 +261,7 @@ def _weighted(path: Path, number: int, prompt_id: str, lines: list[str]) -> tupl
     parts = [line.rpartition("|") for line in lines]
     texts = [part[0] for part in parts]
     try:
-        weights = [float(part[2]) for part in parts]
+        weights = [_weight(part[2]) for part in parts]
     except ValueError:
         weights = []
     if _are_weighted(texts, weights):
@@ -274,6 +281,6 @@ def _problem(line: str) -> str:
     if not bar or not text.strip():
         return "expected text|weight"
     try:
-        return "" if 0 <= float(weight) < math.inf else "expected a finite weight of 0 or more"
+        return "" if 0 <= _weight(weight) < math.inf else "expected a finite weight of 0 or more"
     except ValueError:
         return "expected a number after the last |"

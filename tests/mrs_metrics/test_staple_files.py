@@ -1,0 +1,284 @@
+"""Files of the STAPLE task, read at once: the figures of their rows, the refusals of the data set's own reader."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mrs_core.errors import InputError
+from mrs_datasets.readers.staple import read_blocks, read_staple, read_staple_predictions
+from mrs_datasets.report import Report
+from mrs_metrics import staple_files
+from mrs_metrics.staple_files import TaskFile, read_task_file, score_files
+from mrs_metrics.translations_f1 import WeightedF1Scores, official_report, score_translations
+
+NAME = "dev.en_pt.made.gold.txt"
+GOLD = "prompt_a|one\num|0.5\nUm!|0.25\ndois|0.25\n\nprompt_b|yes\nSim.|1.0\n"
+ARRAYS = (
+    "counts",
+    "weights",
+    "precision",
+    "recall",
+    "weighted_recall",
+    "f1",
+    "weighted_f1",
+    "in_micro",
+)
+# lines that make sense together, and lines that break a file
+line = st.sampled_from(
+    [
+        *("prompt_a|x", "prompt_b|y", "prompt_c| z|z", "prompt_d|"),
+        *("um|0.5", "Um!|0.25", " dois  |1e-3", "x|y|0.5", "é|1", "e\u0301|.5", "ΑΣ|0.5", "|", "um", "0.3", "1|2|3"),
+        *("x|nan", "x|-1", "x|inf", "x|1_0", " |1", "x| 2 ", "a\rb|1", "\u2028|1", "um|0.5\u00a0"),
+        *("", "", "", " ", "\t", "\u00a0"),
+    ]
+)
+
+
+def rows_of(path: Path) -> list[dict]:
+    """The rows that the data set's reader gives of a gold file; it takes a folder."""
+    return [row for _, _, table in read_staple([path.parent], Report("staple")) for row in table.to_pylist()]
+
+
+def written(folder: Path, content: bytes | str, name: str = NAME) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def assert_equal(one: WeightedF1Scores, other: WeightedF1Scores) -> None:
+    for name in ARRAYS:
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+    for name in ("ids", "missing", "extra", "signature"):
+        assert getattr(one, name) == getattr(other, name), name
+
+
+def outcome(read: Callable[[], object]) -> object:
+    """What a reader gives, or the sentence with which it refuses."""
+    try:
+        return read()
+    except (ValueError, InputError) as error:
+        return str(error)
+
+
+def as_reader(path: Path) -> object:
+    """A gold file as the data set's reader gives it."""
+    rows = rows_of(path)
+    bounds, texts, weights = [0], [], []
+    for row in rows:
+        texts += [entry["text"] for entry in row["translations"]]
+        weights += [entry["weight"] for entry in row["translations"]]
+        bounds.append(len(texts))
+    return TaskFile([row["id"] for row in rows], bounds, texts, weights)
+
+
+def as_blocks(path: Path) -> object:
+    """A prediction file as the data set's reader gives it."""
+    blocks = list(read_blocks(path))
+    bounds, texts = [0], []
+    for block in blocks:
+        texts += block.lines
+        bounds.append(len(texts))
+    return TaskFile([block.id for block in blocks], bounds, texts, [])
+
+
+@pytest.fixture(params=["at once", "line by line"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways of reading: a file that nothing is unusual in goes through the second one too."""
+    if request.param == "line by line":
+        monkeypatch.setattr(staple_files, "_at_once", lambda data, weighted: None)
+    return request.param
+
+
+def same(path: Path) -> None:
+    assert outcome(lambda: read_task_file(path, weighted=True)) == outcome(lambda: as_reader(path))
+    assert outcome(lambda: read_task_file(path)) == outcome(lambda: as_blocks(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "holds no prompt"),
+        ("\n \n\n", "holds no prompt"),
+        ("um|0.5\n", "line 1: expected prompt_"),
+        ("prompt_a|\num|1\n", "line 1: expected prompt_"),
+        ("prompt_a\num|1\n", "line 1: expected prompt_"),
+        (GOLD + "\nprompt_a|x\num|1\n", "line 9: the prompt prompt_a stands in line 1 already"),
+        ("prompt_a|x\num|1\nprompt_b|y\num|1\n", "line 3: expected an empty line before the next prompt"),
+        ("prompt_a|x\n\nprompt_b|y\num|1\n", "line 1: the prompt prompt_a has no translation"),
+        ("prompt_a|x\num|1\n\n\nprompt_b|y\n", "line 5: the prompt prompt_b has no translation"),
+        ("prompt_a|x\num|1\ndois\n", "line 3: expected text|weight"),
+        ("prompt_a|x\n0.3\n1|2|3\n", "line 2: expected text|weight"),
+        ("prompt_a|x\n |1\n", "line 2: expected text|weight"),
+        ("prompt_a|x\num|x\n", "line 2: expected a number after the last |"),
+        ("prompt_a|x\num|1_0\n", "line 2: expected a number after the last |"),
+        ("prompt_a|x\num|1\ndois|-٣\n", "line 3: expected a number after the last |"),
+        ("prompt_a|x\num|1\ndois|nan\n", "line 3: expected a finite weight of 0 or more"),
+        ("prompt_a|x\num|-1\n", "line 2: expected a finite weight"),
+        ("prompt_a|x\num|inf\n", "line 2: expected a finite weight"),
+        (b"\xef\xbb\xbf" + GOLD.encode(), "line 1: a byte-order mark"),
+        (GOLD.replace("\n", "\r\n", 3), "line 4: another line end"),
+        (GOLD.encode() + b"\nprompt_c|x\n\xff|1\n", r"line 10: not UTF-8 \(byte 0xff at position 0\)"),
+        # the first thing that is wrong counts
+        (b"prompt_a|x\num|x\n\n\xff", "line 2: expected a number"),
+        (b"prompt_a|x\num|x\n\xff", "line 3: not UTF-8"),
+    ],
+)
+def test_what_is_wrong_is_said_as_by_the_reader_of_the_data_set(
+    tmp_path: Path, content: bytes | str, sentence: str
+) -> None:
+    path = written(tmp_path / "data", content)
+    with pytest.raises(ValueError, match=sentence):
+        read_task_file(path, weighted=True)
+    same(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        GOLD,
+        GOLD.rstrip("\n"),
+        GOLD.replace("\n\n", "\n \n\n\t\n"),
+        f"\n\n{GOLD}\n\n",
+        GOLD.replace("\n", "\r\n"),
+        GOLD.replace("\n", "\r\n") + "\r",
+        GOLD.replace("\n", "\r\r\n"),
+        GOLD.replace("um", "u\rm"),
+        GOLD + "\r",
+        "prompt_a|x|y\na|b|c|0.5\n| |1\ny| 2 \n",
+        "prompt_a|x\n\u2028z|1\n\u00a0\u3000\nprompt_b|y\n\x85b|0\n",
+    ],
+)
+def test_what_is_right_is_read_as_by_the_reader_of_the_data_set(tmp_path: Path, content: str, way: str) -> None:
+    path = written(tmp_path / "data", content)
+    assert isinstance(read_task_file(path, weighted=True), TaskFile)
+    same(path)
+
+
+def test_an_ordinary_file_is_read_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(staple_files, "_line_by_line", lambda *_: pytest.fail("it was read line by line"))
+    for content in (GOLD, GOLD.replace("\n", "\r\n"), f"\n{GOLD}\n\n", GOLD.rstrip("\n")):
+        path = written(tmp_path / "data", content)
+        assert read_task_file(path, weighted=True).weights == [0.5, 0.25, 0.25, 1.0]
+        assert read_task_file(path).bounds == [0, 3, 4]
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(line, max_size=14), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_any_lines_are_read_or_refused_alike(tmp_path: Path, lines: list[str], end: str, ended: bool) -> None:
+    same(written(tmp_path / "data", end.join(["prompt_z|z", "z|1", "", *lines]) + (end if ended else "")))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.lists(line.filter(lambda text: text.strip()), min_size=1, max_size=5), max_size=4),
+    st.lists(st.lists(line.filter(lambda text: text.strip()), max_size=5), max_size=4),
+    st.sampled_from(["paper", "official"]),
+)
+def test_files_score_as_their_rows_do(
+    tmp_path: Path, accepted: list[list[str]], predicted: list[list[str]], rules: str
+) -> None:
+    def blocks(found: list[list[str]]) -> str:
+        return "\n\n".join("\n".join([f"prompt_{n}|x", *texts]) for n, texts in enumerate([["um|1"], *found]))
+
+    gold = written(tmp_path / "data", blocks(accepted))
+    pred = written(tmp_path, blocks(predicted), "pred.txt")
+    expected = outcome(lambda: score_translations(rows_of(gold), read_staple_predictions(pred), rules))
+    found = outcome(lambda: score_files(gold, pred, rules))
+    if isinstance(expected, WeightedF1Scores) and isinstance(found, WeightedF1Scores):
+        assert_equal(found, expected)
+    else:
+        assert found == expected
+
+
+def test_missing_and_extra_prompts(tmp_path: Path) -> None:
+    gold = written(tmp_path, GOLD)
+    pred = written(tmp_path, "prompt_x|x\num\n\nprompt_b|yes\n\nprompt_a|one\nUM\nzero\n", "pred.txt")
+    scores = score_files(str(gold), str(pred))
+    assert (scores.ids, scores.missing, scores.extra) == (("prompt_a", "prompt_b"), ("prompt_b",), ("prompt_x",))
+    # um has .5 + .25, officially .25 of .5; one of two predicted is right
+    assert scores.weighted_f1.tolist() == pytest.approx([2 * 0.5 * 0.75 / 1.25, 0])
+    assert score_files(gold, pred, "official").weighted_f1.tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_refusals_of_the_scorer(tmp_path: Path) -> None:
+    gold = written(tmp_path, GOLD)
+    pred = written(tmp_path, "prompt_b|yes\nsim\n", "pred.txt")
+    with pytest.raises(ValueError, match="first prompt, 'prompt_a', has no prediction"):
+        score_files(gold, pred, "official")
+    with pytest.raises(ValueError, match="must be one of"):
+        score_files(tmp_path / "absent", pred, "ours")
+    with pytest.raises(ValueError, match=r"pred\.txt, line 2: expected text\|weight"):
+        score_files(pred, gold)
+
+
+def test_compressed_files(tmp_path: Path, way: str) -> None:
+    plain = read_task_file(written(tmp_path, GOLD), weighted=True)
+    for suffix, pack in ((".gz", gzip.compress), (".xz", lzma.compress)):
+        path = written(tmp_path / suffix, pack(GOLD.encode()), NAME + suffix)
+        assert read_task_file(path, weighted=True) == plain
+        path.write_bytes(pack(GOLD.encode() * 1000)[:-20])
+        with pytest.raises(ValueError, match="damaged or cut off"):
+            read_task_file(path)
+        same(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent.txt", tmp_path):
+        with pytest.raises(ValueError, match=r"cannot read the file"):
+            read_task_file(path)
+        assert outcome(lambda path=path: read_task_file(path)) == outcome(lambda path=path: as_blocks(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("content", [GOLD, GOLD + "\num|0.5\n"])
+def test_a_pipe_is_read_once(tmp_path: Path, content: str) -> None:
+    """As in `--gold <(zcat FILE)`: what is wrong must be found in what was read."""
+    expected = outcome(lambda: read_task_file(written(tmp_path, content, "file"), weighted=True))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(content,))
+    writer.start()
+    found = outcome(lambda: read_task_file(pipe, weighted=True))
+    writer.join()
+    assert str(found).replace(str(pipe), str(tmp_path / "file")) == str(expected)
+
+
+def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staple_files, "BLOCK", 64)
+    monkeypatch.setattr(staple_files, "MAX_LINE", 1000)
+    path = written(tmp_path, gzip.compress(GOLD.encode() + b"\n" + b"x" * 100_000), NAME + ".gz")
+    with pytest.raises(ValueError, match=r"line 9: no line end within"):
+        read_task_file(path, weighted=True)
+
+
+def test_a_file_too_large_for_one_piece_is_read_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, GOLD)
+    whole = read_task_file(path, weighted=True)
+    monkeypatch.setattr(staple_files, "MAX_AT_ONCE", 10)
+    monkeypatch.setattr(staple_files, "_at_once", lambda *_: pytest.fail("it was read at once"))
+    assert read_task_file(path, weighted=True) == whole
+
+
+@pytest.mark.parametrize("rules", ["paper", "official"])
+def test_real_files(shared_data: Path, rules: str, tmp_path: Path) -> None:
+    golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))
+    gold, pred = shared_data / golden["gold"], shared_data / golden["pred"]
+    scores = score_files(gold, pred, rules)
+    if rules == "official":
+        found = {name: round(figure, 4) for name, figure in official_report(scores).items()}
+        assert found == golden["aws_baseline"]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / NAME).symlink_to(gold)
+    rows = rows_of(tmp_path / "data" / NAME)
+    assert_equal(scores, score_translations(rows, read_staple_predictions(pred), rules))
