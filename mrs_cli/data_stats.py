@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,12 @@ def add_stats(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     stats.add_argument("data", help="a prepared folder, a hub id, or `sample`")
     stats.add_argument("--language", nargs="+", default=None, help="only these languages (not mrs: configs)")
     stats.add_argument("--plot", type=Path, metavar="OUT.png", help="draw examples per split and lengths of texts")
+    stats.add_argument(
+        "--rules",
+        choices=("official", "paper"),
+        default="official",
+        help="staple: how the oracles are scored; the paper's Table 7 is by the official scorer (default)",
+    )
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=run_stats)
     indices = verbs.add_parser("diversity", help="print the indices of a language sample's diversity")
@@ -52,7 +59,7 @@ def run_stats(options: argparse.Namespace) -> int:
         for code in options.language or []:
             require_language(code, "--language")
     own: dict[str, Callable[[PreparedData, list[str] | None], Printed]]
-    own = {"mrs": _mrs, "xcopa": _xcopa, "staple": _staple}
+    own = {"mrs": _mrs, "xcopa": _xcopa, "staple": partial(_staple, rules=options.rules)}
     content, parts = own[name](data, options.language) if name in own else ({}, [])
     described = list(
         tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=not sys.stderr.isatty())
@@ -108,13 +115,13 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
     return {"splits": [asdict(row) for row in rows], "kappa": kappas}, [table, *lines]
 
 
-def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
+def _staple(data: PreparedData, configs: list[str] | None, rules: str) -> Printed:
     from mrs_datasets.staple_statistics import split_statistics
     from mrs_metrics.translations_f1 import TABLE_7_KS, oracle_curve, weighted_f1_signature
 
     rows = list(split_statistics(data, configs))
     # blind splits have no gold to score against
-    oracles = [oracle_curve(data.load(row.config, row.split), CURVE) if row.translations else {} for row in rows]
+    oracles = [oracle_curve(data.load(row.config, row.split), CURVE, rules) if row.translations else {} for row in rows]
     table = _table("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
     for k in TABLE_7_KS:
         table.add_column(f"k = {k}", justify="right")
@@ -125,11 +132,11 @@ def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
         table.add_row(row.language, row.config, row.split, *sizes, spread, f"{row.references:,}", *scores)
     table.caption = (
         "Prompts, accepted translations, their ratio: Table 2. Quartiles: translations per prompt. k: weighted F1 of "
-        f"an oracle that gives the k likeliest (Table 7); {weighted_f1_signature()}"
+        f"an oracle that gives the k likeliest (Table 7); {weighted_f1_signature(rules)}"
     )
     splits = [{**asdict(row), "oracle": oracle} for row, oracle in zip(rows, oracles, strict=True)]
     curves = {f"{row.config}/{row.split}": oracle for row, oracle in zip(rows, oracles, strict=True) if oracle}
-    return {"splits": splits, "oracles": curves, "signature": weighted_f1_signature()}, [table]
+    return {"splits": splits, "oracles": curves, "signature": weighted_f1_signature(rules)}, [table]
 
 
 def _described(rows: list[SplitDescription]) -> list[Table | str]:
