@@ -5,20 +5,34 @@ number of distinct uni- and bigrams by the number of generated tokens. N-grams d
 next.
 
 MRS's official script counts the chosen suggestions only and fails on its division, by a variable that it never sets;
-its counts are what `distinct_counts` gives on `RougeScores.chosen_tokens`. Dist-n falls as the text grows, so compare
-systems on the same examples only.
+its counts are what `distinct_counts` gives on `RougeScores.chosen_tokens`.
+
+Dist-n falls as the text grows: the thousandth suggestion has fewer new words than the first. So compare systems on the
+same examples only, or use one of the two that correct for it:
+
+- `expectation_adjusted_distinct`: distinct tokens over those that as many draws from the vocabulary would give. Source:
+  Liu, Sabour, Zheng, Ke, Zhu and Huang 2022, "Rethinking and Refining the Distinct Metric" (ACL), section 3.
+- `sampled_distinct_n`: Dist-n of samples of as many suggestions from each system. The size is chosen by the user, the
+  number of samples here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mrs_metrics.ngrams import ngrams
 from mrs_metrics.signature import signature
 from mrs_metrics.tokenize import Tokenizer
 
 DENOMINATORS = ("tokens", "ngrams")
+LEVELS = ("corpus", "response")
+SAMPLES = 100
+SEED = 12345
 
 
 @dataclass(frozen=True)
@@ -63,44 +77,190 @@ def distinct_counts(token_lists: Iterable[Sequence[str]], n: int) -> DistinctCou
     return DistinctCounts(len(distinct), n_grams, n_tokens)
 
 
-def distinct_n(token_lists: Iterable[Sequence[str]], n: int, denominator: str = "tokens") -> float:
+def distinct_n(
+    token_lists: Iterable[Sequence[str]], n: int, denominator: str = "tokens", level: str = "corpus"
+) -> float:
     """Return Dist-n of the token lists, 0 to 1; 0 where they hold no token.
 
     Args:
         token_lists: the tokens of each suggestion.
         n: order of the n-grams, 1 for Dist-1.
         denominator: `tokens`, as Li et al. scale it, or `ngrams`, so that all-different text scores 1 for every n.
+        level: `corpus`, as Li et al. count: all suggestions together; or `response`: the mean over the suggestions of
+            their own Dist-n, which sees repetition within a suggestion only.
 
     Raises:
-        ValueError: n is below 1, the denominator is unknown, or an entry is one text in place of its tokens.
+        ValueError: n is below 1, denominator or level are unknown, or an entry is one text in place of its tokens.
 
-    >>> distinct_n([["i", "do"], ["i", "do", "not"]], 1)
-    0.6
+    >>> distinct_n([["i", "do"], ["i", "do", "not"]], 1), distinct_n([["i", "do"], ["no", "no"]], 1, level="response")
+    (0.6, 0.75)
     """
-    return distinct_counts(token_lists, n).ratio(denominator)
+    if level not in LEVELS:
+        raise ValueError(f"The level of Dist-n must be one of {list(LEVELS)}, not {level!r}.")
+    if level == "corpus":
+        return distinct_counts(token_lists, n).ratio(denominator)
+    values = response_distinct_n(token_lists, n, denominator)
+    return float(values.mean()) if len(values) else 0.0
+
+
+def response_distinct_n(
+    token_lists: Iterable[Sequence[str]], n: int, denominator: str = "tokens"
+) -> NDArray[np.float64]:
+    """Return each suggestion's own Dist-n.
+
+    Args:
+        token_lists: the tokens of each of m suggestions.
+        n: order of the n-grams.
+        denominator: as in `distinct_n`.
+
+    Returns:
+        (m,) values, 0 to 1; 0 where there is nothing to divide by, as in a suggestion without a token.
+
+    Raises:
+        ValueError: as in `distinct_n`.
+
+    >>> response_distinct_n([["yes", "yes"], ["yes"], []], 1).tolist()
+    [0.5, 1.0, 0.0]
+    """
+    return np.array([distinct_counts([tokens], n).ratio(denominator) for tokens in token_lists], dtype=np.float64)
+
+
+def expectation_adjusted_distinct(token_lists: Iterable[Sequence[str]], vocabulary: int | Sized) -> float:
+    """Return EAD: the distinct tokens over the number expected of as many draws from the vocabulary.
+
+    With C tokens and a vocabulary of V, that is distinct / (V * (1 - ((V - 1) / V) ** C)). The draws are uniform, so
+    the vocabulary's size sets the scale: compare systems by the same one. Bigrams have no EAD: the paper defines it
+    for tokens.
+
+    Args:
+        token_lists: the tokens of each suggestion.
+        vocabulary: its size, or what has it as its length: the tokenizer of a model, the words of a training set.
+
+    Returns:
+        0 (no token) to somewhat above 1, where there are more different tokens than the draws would give.
+
+    Raises:
+        ValueError: the vocabulary has fewer tokens than there are distinct ones, or an entry is one text in place of
+            its tokens.
+
+    >>> round(expectation_adjusted_distinct([["i", "do"], ["i", "do", "not"]], 10), 4)
+    0.7326
+    """
+    counts = distinct_counts(token_lists, 1)
+    size = vocabulary_size(vocabulary)
+    if size < max(1, counts.distinct):
+        raise ValueError(
+            f"The vocabulary must have at least the {counts.distinct} different tokens of the suggestions, not {size}."
+        )
+    if not counts.tokens:
+        return 0.0
+    # The power loses all its digits where the vocabulary is large, hence expm1 and log1p.
+    expected = -size * math.expm1(counts.tokens * math.log1p(-1 / size)) if size > 1 else 1.0
+    return counts.distinct / expected
+
+
+def vocabulary_size(vocabulary: int | Sized) -> int:
+    """Return the size of a vocabulary that is given as its size or by itself.
+
+    >>> vocabulary_size(250_002), vocabulary_size({"yes", "no"})
+    (250002, 2)
+    """
+    return len(vocabulary) if isinstance(vocabulary, Sized) else int(vocabulary)
+
+
+def sampled_distinct_n(
+    token_lists: Sequence[Sequence[str]],
+    n: int,
+    size: int,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    denominator: str = "tokens",
+) -> NDArray[np.float64]:
+    """Return Dist-n of random samples of the suggestions, each of the same size.
+
+    Args:
+        token_lists: the tokens of each suggestion.
+        n: order of the n-grams.
+        size: suggestions in a sample, drawn without replacement; the same for all systems that are compared.
+        samples: number of samples; their mean is the size-controlled Dist-n.
+        seed: of the draws; equal seeds give equal samples of as many suggestions.
+        denominator: as in `distinct_n`.
+
+    Returns:
+        (samples,) values, 0 to 1.
+
+    Raises:
+        ValueError: size is below 1 or above the number of suggestions, samples is below 1, or as in `distinct_n`.
+
+    >>> sampled_distinct_n([["yes"], ["yes"], ["yes"]], 1, size=2, samples=3).tolist()
+    [0.5, 0.5, 0.5]
+    """
+    if not 1 <= size <= len(token_lists):
+        raise ValueError(f"The size of a sample must be 1 to {len(token_lists)}, all the suggestions, not {size}.")
+    if samples < 1:
+        raise ValueError(f"At least one sample is needed, not {samples}.")
+    counts = [distinct_counts([tokens], n) for tokens in token_lists]
+    numbers: dict[tuple[str, ...], int] = {}  # of the n-grams
+    grams = [
+        np.array([numbers.setdefault(gram, len(numbers)) for gram in set(ngrams(tokens, n))], dtype=np.int64)
+        for tokens in token_lists
+    ]
+    draw = np.random.default_rng(seed)
+    values = np.empty(samples)
+    for sample in range(samples):
+        chosen = draw.choice(len(token_lists), size, replace=False)
+        distinct = len(np.unique(np.concatenate([grams[index] for index in chosen])))
+        n_grams = sum(counts[index].ngrams for index in chosen)
+        n_tokens = sum(counts[index].tokens for index in chosen)
+        values[sample] = DistinctCounts(distinct, n_grams, n_tokens).ratio(denominator)
+    return values
 
 
 def distinct_signature(
-    nbest: int, tokenizer: Tokenizer, language: str, chosen: str = "all", denominator: str = "tokens"
+    nbest: int,
+    tokenizer: Tokenizer,
+    language: str,
+    chosen: str = "all",
+    denominator: str = "tokens",
+    level: str = "corpus",
+    vocabulary: int | None = None,
+    sampling: tuple[int, int, int] | None = None,
+    rules: str = "official",
 ) -> str:
     """Return the signature of Dist-n over texts that were read as in MRS's weighted ROUGE.
 
     `sent:no` says that a text is one sentence: a dot inside stays on its word, which moves Dist-1 (17 to 37 % against
-    sentence-split text).
+    sentence-split text). Without a `level` it is the corpus.
+
+    Args:
+        nbest: suggestions of an example at most.
+        tokenizer: what the texts were tokenized with.
+        language: BCP-47 code.
+        chosen: which suggestions were counted: `all`, or the `best` of each example.
+        denominator: as in `distinct_n`.
+        level: as in `distinct_n`.
+        vocabulary: size of EAD's vocabulary; None without EAD.
+        sampling: suggestions in a sample, number of samples, seed; None without samples.
+        rules: of `mrs_metrics.rouge`, by which the texts were read.
 
     >>> from mrs_metrics.tokenize import get_tokenizer
     >>> distinct_signature(3, get_tokenizer("en"), "en", "best").rsplit("|", 1)[0]
     'dist_n|rules:official|chosen:best|nbest:3|per:tokens|case:lower|tok:treebank-3.8.1|sent:no|lang:en'
     """
-    tok = f"{tokenizer.name}-{tokenizer.version}"
+    size, samples, seed = sampling or (None, None, None)
     return signature(
         "dist_n",
-        rules="official",
+        rules=rules,
         chosen=chosen,
         nbest=nbest,
         per=denominator,
         case="lower",
-        tok=tok,
+        tok=f"{tokenizer.name}-{tokenizer.version}",
         sent=False,
         lang=language,
+        level=None if level == "corpus" else level,
+        vocab=vocabulary,
+        size=size,
+        samples=samples,
+        seed=seed,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
@@ -16,7 +16,9 @@ def ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
     """
     if n < 1:
         raise ValueError(f"The order of an n-gram must be 1 or more, not {n}.")
-    return zip(*[tokens[start:] for start in range(n)], strict=False)
+    if n == 1:
+        return zip(tokens)
+    return zip(tokens, *[tokens[start:] for start in range(1, n)], strict=False)
 
 
 def ngram_sets(tokens: Sequence[str], max_order: int) -> tuple[frozenset[tuple[str, ...]], ...]:
@@ -26,3 +28,21 @@ def ngram_sets(tokens: Sequence[str], max_order: int) -> tuple[frozenset[tuple[s
     [1, 1, 1]
     """
     return tuple(frozenset(ngrams(tokens, order)) for order in range(1, max_order + 1))
+
+
+def numbered(grams: Iterable[tuple[str, ...]]) -> list[tuple[object, ...]]:
+    """Tell repeated n-grams apart: each that was there before is paired with the number of times it was.
+
+    So a multiset becomes a set, and the intersection of two has as many members as the clipped counts of ROUGE-N (Lin
+    2004) sum to: for each n-gram the smaller of its two counts.
+
+    >>> numbered(ngrams(["yes", "no", "yes"], 1))
+    [('yes',), ('no',), (('yes',), 1)]
+    """
+    counts: dict[tuple[str, ...], int] = {}
+    members: list[tuple[object, ...]] = []
+    for gram in grams:
+        before = counts.get(gram, 0)
+        counts[gram] = before + 1
+        members.append((gram, before) if before else gram)
+    return members

@@ -1,7 +1,8 @@
 """Weighted ROUGE of reply suggestions: ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2, best of the suggestions.
 
-Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3, computed by the
-rules of its official evaluation script, from which all published MRS numbers come (`rules="official"`):
+Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3. Two readings of it:
+
+`rules="official"` are those of its evaluation script, from which all published MRS numbers come:
 
 1. Texts are lower-cased and tokenized (`mrs_metrics.tokenize`). An example whose reference has more than 100 tokens
    is skipped.
@@ -11,19 +12,28 @@ rules of its official evaluation script, from which all published MRS numbers co
 3. Suggestions are cut to their first 100 tokens.
 4. N-grams are taken over the words of all parts together, as sets: a repeated n-gram counts once. A part of white
    space only yields one empty word.
-5. F1 = 2PR / (P + R + 1e-8), 0 where a set is empty. So a perfect match of one token scores 1/6, of two tokens 1/2:
-   score the references against themselves to learn the ceiling of a test set.
+5. F1 = 2PR / (P + R + 1e-8), 0 where a set is empty.
 6. The suggestion with the highest weighted score counts; the first of several.
 
 Where the official script would fail or score nothing against nothing, this is ours: a text without any token counts as
 step 2's empty one in every language, and so does an example without suggestions.
 
-Differs from `rouge_score` (Lin 2004): no stemming, counts are not clipped but binary, all scripts count.
+`rules="paper"` is ROUGE-N as its source defines it (Lin 2004, "ROUGE: A Package for Automatic Evaluation of
+Summaries", section 2), in place of the steps 2 to 5: no length limit, no cut, no split at dots, which are tokens like
+others; n-grams are multisets, and one matches as often as both texts have it (clipped counts); F1 = 2PR / (P + R). A
+text without a token is empty: it scores 0 as a suggestion and is skipped as a reference. Both rules agree to 1e-6 on
+texts of 1 to 100 tokens without repeated n-grams and without dots.
+
+By both, a perfect match of one token scores 1/6, of two tokens 1/2. So what the references score against themselves,
+the test set's ceiling, is below 1: `aggregate` gives it with the scores.
+
+Differs from the package `rouge_score`: no stemming, all scripts count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -31,8 +41,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.ngrams import ngram_sets, ngrams, numbered
 from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import check_suggestions
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 
 MAX_ORDER = 3
@@ -45,13 +56,13 @@ _CACHED_TEXTS = 8192
 
 
 class Prepared(NamedTuple):
-    """A text ready to be scored.
+    """A text ready to be scored by the official rules.
 
     Attributes:
         length: tokens before the cut.
         empty: nothing is left of it to score.
         tokens: what Dist-n counts: the tokens after the cut, or `<empty>` alone.
-        ngrams: the sets of its distinct n-grams of the orders 1 to 3, empty sets where the text is empty.
+        ngrams: the sets of its distinct n-grams of the orders 1 to 3, empty where the text is empty.
     """
 
     length: int
@@ -69,9 +80,13 @@ class RougeScores:
         weighted: (n,) their weighted sum, 0 to 1.
         chosen: (n,) index of the chosen suggestion among the example's, -1 where it has none.
         kept: (n,) index of the example in the input.
-        skipped: examples left out, by reason: `reference_too_long`, `reference_empty`.
-        chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them.
+        skipped: examples left out, by reason: `reference_too_long` (only by the official rules), `reference_empty`.
+        chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them; none where they were not to be kept.
         signature: how the scores were computed.
+        precision: (n, 3) share of the chosen suggestion's n-grams that the reference has, 0 to 1; 0 without n-grams.
+        recall: (n, 3) share of the reference's n-grams that the chosen suggestion has, 0 to 1; 0 without n-grams.
+        ceiling: (n, 3) F1 of the reference against itself.
+        empty_suggestions: suggestions of the kept examples that have nothing to score.
     """
 
     rouge: NDArray[np.float64]
@@ -81,6 +96,15 @@ class RougeScores:
     skipped: dict[str, int]
     chosen_tokens: list[list[str]]
     signature: str
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    ceiling: NDArray[np.float64]
+    empty_suggestions: int
+
+    @property
+    def weighted_ceiling(self) -> NDArray[np.float64]:
+        """(n,) weighted score of the reference against itself, 0 to 1."""
+        return _weighted(self.ceiling)
 
 
 def score_examples(
@@ -92,75 +116,147 @@ def score_examples(
 ) -> RougeScores:
     """Score each example's best suggestion against its reference.
 
+    For files that do not fit into memory, and to use several processes, see `mrs_metrics.rouge_stream`.
+
     Args:
         predictions: for each example its suggestions, best first; any number, three in MRS.
         references: for each example the reply that was really given.
         language: BCP-47 code; selects the tokenizer.
-        rules: `official`, see the module's docstring.
+        rules: `official` or `paper`, see the module's docstring.
         tokenizer: used in place of the language's own.
 
     Raises:
         ValueError: the two differ in length, an entry has the wrong type, or the language or rules are unknown.
         ImportError: Japanese is asked for without its tokenizer installed.
 
-    >>> scores = score_examples([["No.", "yes yes yes"], ["Bye!"]], ["Yes", "..."])
+    >>> predictions, references = [["No.", "yes yes yes"], ["Bye!"]], ["Yes", "..."]
+    >>> scores = score_examples(predictions, references)
     >>> scores.weighted.round(4).tolist(), scores.chosen.tolist(), scores.kept.tolist(), scores.skipped
     ([0.1667], [1], [0], {'reference_too_long': 0, 'reference_empty': 1})
+    >>> score_examples(predictions, references, rules="paper").weighted.round(4).tolist()
+    [0.0833, 0.0]
     """
-    prepare_by = _RULES.get(rules)
-    if prepare_by is None:
-        raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
-    _check_texts(predictions, references)
-    tokenizer = tokenizer or get_tokenizer(language)
-    prepare = lru_cache(maxsize=_CACHED_TEXTS)(partial(prepare_by, tokenizer=tokenizer))
+    return RougeScorer(language, rules, tokenizer).score(predictions, references)
 
-    skipped = {"reference_too_long": 0, "reference_empty": 0}
-    kept: list[int] = []
-    chosen: list[int] = []
-    rows: list[tuple[float, ...]] = []
-    chosen_tokens: list[list[str]] = []
-    for index, (suggestions, reference) in enumerate(zip(predictions, references, strict=True)):
-        target = prepare(reference)
-        if target.length > MAX_REFERENCE_TOKENS or target.empty:
-            skipped["reference_empty" if target.empty else "reference_too_long"] += 1
-            continue
-        candidates = [prepare(text) for text in suggestions]
-        best, row = _best(candidates, target)
-        kept.append(index)
-        chosen.append(best)
-        rows.append(row)
-        chosen_tokens.append(list(candidates[best].tokens) if candidates else [EMPTY])
-    rouge = np.asarray(rows, dtype=np.float64).reshape(-1, MAX_ORDER)
-    return RougeScores(
-        rouge=rouge,
-        weighted=_weighted(rouge),
-        chosen=np.asarray(chosen, dtype=np.int64),
-        kept=np.asarray(kept, dtype=np.int64),
-        skipped=skipped,
-        chosen_tokens=chosen_tokens,
-        signature=rouge_signature(max(map(len, predictions), default=0), tokenizer, language, rules),
-    )
+
+class RougeScorer:
+    """Scores one part of a test set after the other, and remembers the texts that repeat.
+
+    Args:
+        language: as in `score_examples`, as the other arguments and the errors are.
+        rules: which reading of the paper.
+        tokenizer: used in place of the language's own.
+    """
+
+    def __init__(self, language: str = "en", rules: str = "official", tokenizer: Tokenizer | None = None) -> None:
+        if rules not in _RULES:
+            raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
+        self._language, self._rules = language, rules
+        self._tokenizer = tokenizer or get_tokenizer(language)
+        read, self._epsilon, self._max_reference_tokens = _RULES[rules]
+        self._read = lru_cache(maxsize=_CACHED_TEXTS)(partial(read, self._tokenizer))
+
+    def score(
+        self, predictions: Sequence[Sequence[str]], references: Sequence[str], tokens: bool = True
+    ) -> RougeScores:
+        """Score each example's best suggestion against its reference.
+
+        Args:
+            predictions: as in `score_examples`, as the references are.
+            references: for each example the reply that was really given.
+            tokens: keep the chosen suggestions' tokens; without them the result is numbers only.
+
+        Raises:
+            ValueError: the two differ in length, or an entry has the wrong type.
+        """
+        check_suggestions(predictions, references)
+        read, epsilon = self._read, self._epsilon
+        skipped = {"reference_too_long": 0, "reference_empty": 0}
+        positions: list[tuple[int, int]] = []
+        rows: list[list[float]] = []
+        sizes: list[int] = []
+        chosen_tokens: list[list[str]] = []
+        empty_suggestions = 0
+        for index, (suggestions, reference) in enumerate(zip(predictions, references, strict=True)):
+            target = read(reference)
+            if target.empty or target.length > self._max_reference_tokens:
+                skipped["reference_empty" if target.empty else "reference_too_long"] += 1
+                continue
+            candidates = [read(text) for text in suggestions]
+            best, figures = _best(candidates, target, epsilon)
+            positions.append((index, best))
+            rows.append(figures)
+            sizes.append(len(target.words))
+            empty_suggestions += sum([candidate.empty for candidate in candidates])
+            if tokens:
+                chosen_tokens.append(list((candidates[best] if candidates else read("")).tokens))
+        kept, indices = np.asarray(positions, dtype=np.int64).reshape(-1, 2).T
+        table = np.asarray(rows, dtype=np.float64).reshape(-1, 3, MAX_ORDER)
+        rouge, precision, recall = table.transpose(1, 0, 2)
+        has_order = np.asarray(sizes, dtype=np.int64)[:, np.newaxis] > np.arange(MAX_ORDER)
+        return RougeScores(
+            rouge=rouge,
+            weighted=_weighted(rouge),
+            chosen=indices,
+            kept=kept,
+            skipped=skipped,
+            chosen_tokens=chosen_tokens,
+            signature=self.signature(max(map(len, predictions), default=0)),
+            precision=precision,
+            recall=recall,
+            ceiling=np.where(has_order, _f1(1.0, 1.0, epsilon), 0.0),
+            empty_suggestions=empty_suggestions,
+        )
+
+    def signature(self, nbest: int) -> str:
+        """Return the signature of its scores of up to `nbest` suggestions."""
+        return rouge_signature(nbest, self._tokenizer, self._language, self._rules)
 
 
 def aggregate(scores: RougeScores) -> dict[str, float]:
     """Average the scores over the examples, as the official script prints them.
 
     Returns:
-        `n` (an int), `rouge1`, `rouge2`, `rouge3` (mean F1s) and `weighted` (the weighted sum of those means, which
-        is also the mean of the examples' weighted scores), all 0 to 1.
+        `n` (an int); `rouge1`, `rouge2`, `rouge3` (mean F1s) and `weighted` (the weighted sum of those means, which
+        is also the mean of the examples' weighted scores); `ceiling`, the `weighted` that the references reach against
+        themselves; `rouge1_precision`, `rouge1_recall` and so on (means), all 0 to 1; `empty_suggestions` (an int).
 
     Raises:
         ValueError: every example was skipped.
 
-    >>> aggregate(score_examples([["thank you so much"]], ["Thank you!"]))["n"]
-    1
+    >>> figures = aggregate(score_examples([["thank you so much"]], ["Thank you!"]))
+    >>> figures["n"], figures["rouge1_precision"], round(figures["rouge1_recall"], 4), round(figures["ceiling"], 4)
+    (1, 0.5, 0.6667, 1.0)
     """
-    n = len(scores.kept)
+    sums = [column.sum(axis=0) for column in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
+    return averages(np.array(sums), len(scores.kept), scores.skipped, scores.empty_suggestions)
+
+
+def averages(sums: NDArray[np.float64], n: int, skipped: Mapping[str, int], empty_suggestions: int) -> dict[str, float]:
+    """Return what `aggregate` returns, from sums over the examples.
+
+    Args:
+        sums: (4, 3) sums of F1, precision, recall and ceiling of ROUGE-1, ROUGE-2 and ROUGE-3.
+        n: examples that they are over.
+        skipped: examples left out, by reason.
+        empty_suggestions: suggestions that have nothing to score.
+
+    Raises:
+        ValueError: n is 0.
+    """
     if n == 0:
-        raise ValueError(f"There is no example left to score; skipped were {scores.skipped}.")
-    means = scores.rouge.mean(axis=0)
-    named = {f"rouge{order}": float(mean) for order, mean in enumerate(means, start=1)}
-    return {"n": n, **named, "weighted": float(_weighted(means))}
+        raise ValueError(f"There is no example left to score; skipped were {dict(skipped)}.")
+    rouge, precision, recall, ceiling = sums / n
+    orders = range(1, MAX_ORDER + 1)
+    return {
+        "n": n,
+        **{f"rouge{order}": float(mean) for order, mean in zip(orders, rouge, strict=True)},
+        "weighted": float(_weighted(rouge)),
+        "ceiling": float(_weighted(ceiling)),
+        **{f"rouge{order}_precision": float(mean) for order, mean in zip(orders, precision, strict=True)},
+        **{f"rouge{order}_recall": float(mean) for order, mean in zip(orders, recall, strict=True)},
+        "empty_suggestions": empty_suggestions,
+    }
 
 
 def rouge_signature(nbest: int, tokenizer: Tokenizer, language: str, rules: str = "official") -> str:
@@ -183,65 +279,117 @@ def prepare_official(text: str, tokenizer: Tokenizer) -> Prepared:
     >>> prepare_official("...", get_tokenizer("en")).tokens
     ['<empty>']
     """
-    spaced = tokenizer.spaced(text.lower())
-    tokens = spaced.split()
-    if not tokens or not spaced.strip("."):
-        return Prepared(len(tokens), True, [EMPTY], (frozenset(),) * MAX_ORDER)
+    read = _read_official(tokenizer, text)
+    return Prepared(read.length, read.empty, read.tokens, ngram_sets(read.words, MAX_ORDER))
+
+
+class _Text(NamedTuple):
+    """A text that was read. Its n-grams are made anew for each comparison: to keep them takes more time than that.
+
+    Attributes:
+        length: tokens before the cut.
+        empty: nothing is left of it to score.
+        tokens: what Dist-n counts: by the official rules as in `Prepared`, by the paper's all tokens.
+        words: what n-grams are made of.
+        repeats: a word is there twice, so n-grams may be too.
+        counted: n-grams count as often as they are there; otherwise once.
+    """
+
+    length: int
+    empty: bool
+    tokens: list[str]
+    words: list[str]
+    repeats: bool
+    counted: bool
+
+    def ngrams(self, order: int) -> Iterable[object]:
+        """Return the n-grams, with repeated ones told apart where they count."""
+        grams = ngrams(self.words, order)
+        return numbered(grams) if self.counted and self.repeats else grams
+
+    def size(self, order: int) -> int:
+        """Return how many n-grams count."""
+        if self.repeats and not self.counted:
+            return len(set(ngrams(self.words, order)))
+        return max(0, len(self.words) - order + 1)
+
+
+def _read_official(tokenizer: Tokenizer, text: str) -> _Text:
+    text = text.lower()
+    if single_spaced := tokenizer.split is not None:
+        tokens = tokenizer(text)
+        spaced = " ".join(tokens)
+    else:
+        spaced = tokenizer.spaced(text)
+        tokens = spaced.split()
     length = len(tokens)
+    if not tokens or not spaced.strip("."):
+        return _Text(length, True, [EMPTY], [], False, False)
     if length > MAX_HYPOTHESIS_TOKENS:
         tokens = tokens[:MAX_HYPOTHESIS_TOKENS]
         spaced = " ".join(tokens)
     words = tokens
     if "." in spaced:
-        words = [word for part in spaced.split(".") if part for word in part.split() or [""]]
-    return Prepared(length, False, tokens, ngram_sets(words, MAX_ORDER))
+        if single_spaced and ". ." not in spaced:  # no part is white space only
+            words = spaced.replace(".", " ").split()
+        else:
+            words = [word for part in spaced.split(".") if part for word in part.split() or [""]]
+    return _Text(length, False, tokens, words, len(set(words)) < len(words), False)
 
 
-# How each set of rules reads a text. The paper's own reading joins here.
-_RULES = {"official": prepare_official}
+def _read_paper(tokenizer: Tokenizer, text: str) -> _Text:
+    tokens = tokenizer(text.lower())
+    return _Text(len(tokens), not tokens, tokens, tokens, len(set(tokens)) < len(tokens), True)
 
 
-def _best(candidates: Sequence[Prepared], target: Prepared) -> tuple[int, tuple[float, ...]]:
-    """Return the index of the first best candidate and its F1s; -1 and zeros where there is none."""
-    best, best_score, best_row = -1, -1.0, (0.0,) * MAX_ORDER
+class _Rules(NamedTuple):
+    """How a set of rules reads a text, what it adds to the denominator of F1, and the longest reference it keeps."""
+
+    read: Callable[[Tokenizer, str], _Text]
+    epsilon: float
+    max_reference_tokens: float
+
+
+_EPSILON = 1e-8
+_RULES = {
+    "official": _Rules(_read_official, _EPSILON, MAX_REFERENCE_TOKENS),
+    "paper": _Rules(_read_paper, 0.0, math.inf),
+}
+
+
+def _best(candidates: Sequence[_Text], target: _Text, epsilon: float) -> tuple[int, list[float]]:
+    """Return the index of the first best candidate and its F1s, precisions and recalls; -1 and zeros for none."""
+    best, best_score, best_figures = -1, -1.0, [0.0] * (3 * MAX_ORDER)
+    sets: list[frozenset[object]] = []  # the target's n-grams, as far as they were needed
     for index, candidate in enumerate(candidates):
-        row = _f1s(candidate, target)
+        figures = [0.0] * (3 * MAX_ORDER)
+        for order in range(MAX_ORDER):
+            if order == len(sets):
+                sets.append(frozenset(target.ngrams(order + 1)))
+            overlap = len(sets[order].intersection(candidate.ngrams(order + 1)))
+            if not overlap:
+                break  # without a common n-gram there is no longer common one either
+            precision, recall = overlap / candidate.size(order + 1), overlap / len(sets[order])
+            figures[order::MAX_ORDER] = _f1(precision, recall, epsilon), precision, recall
         # In the official script's order of operations, so that ties fall the same way to the last bit.
-        score = row[0] / 6 + row[1] / 3 + row[2] / 2
+        score = figures[0] / 6 + figures[1] / 3 + figures[2] / 2
         if score > best_score:
-            best, best_score, best_row = index, score, row
-    return best, best_row
+            best, best_score, best_figures = index, score, figures
+    return best, best_figures
 
 
 def _f1s(hypothesis: Prepared, reference: Prepared) -> tuple[float, ...]:
-    if hypothesis.ngrams[0].isdisjoint(reference.ngrams[0]):
-        return (0.0,) * MAX_ORDER  # without a common word there is no longer common n-gram either
-    return tuple(map(_f1, hypothesis.ngrams, reference.ngrams))
+    """Return the F1s of the orders 1 to 3 by the official rules."""
+    f1s = []
+    for ours, theirs in zip(hypothesis.ngrams, reference.ngrams, strict=True):
+        overlap = len(ours & theirs)
+        f1s.append(_f1(overlap / len(ours), overlap / len(theirs), _EPSILON) if overlap else 0.0)
+    return tuple(f1s)
 
 
-def _f1(hypothesis: frozenset[tuple[str, ...]], reference: frozenset[tuple[str, ...]]) -> float:
-    overlap = len(hypothesis & reference)
-    if not overlap:
-        return 0.0
-    precision, recall = overlap / len(hypothesis), overlap / len(reference)
-    return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
+def _f1(precision: float, recall: float, epsilon: float) -> float:
+    return 2.0 * ((precision * recall) / (precision + recall + epsilon))
 
 
 def _weighted(rouge: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(rouge[..., 0] / 6 + rouge[..., 1] / 3 + rouge[..., 2] / 2)
-
-
-def _check_texts(predictions: Sequence[Sequence[str]], references: Sequence[str]) -> None:
-    if isinstance(references, str) or isinstance(predictions, str):
-        raise ValueError("Predictions and references must be lists with one entry for each example, not one text.")
-    if len(predictions) != len(references):
-        raise ValueError(
-            f"Predictions and references must have one entry for each example, "
-            f"but there are {len(predictions)} predictions and {len(references)} references."
-        )
-    for index, (suggestions, reference) in enumerate(zip(predictions, references, strict=True)):
-        if not isinstance(reference, str):
-            raise ValueError(f"The reference of example {index} must be a text, not {type(reference).__name__}.")
-        listed = isinstance(suggestions, Iterable) and not isinstance(suggestions, str)
-        if not listed or not all(isinstance(text, str) for text in suggestions):
-            raise ValueError(f"The predictions of example {index} must be a list of texts, not {suggestions!r:.80}.")

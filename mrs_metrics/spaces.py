@@ -22,8 +22,8 @@ PREFIX = "topic_"
 # The release that the page was tested with, as in constraints.txt; the hub installs it.
 GRADIO_VERSION = "6.31.0"
 PYTHON_VERSION = "3.11"
-# What the hub installs into a Space: the requirement of every library that a file of it imports, also lazily. The floors
-# are those of setup.cfg; gradio comes with the page's SDK.
+# What the hub installs into a Space: the requirement of every library that a file of it imports, also lazily. The
+# floors are those of setup.cfg; gradio comes with the page's SDK.
 REQUIREMENTS = {
     "datasets": "datasets>=4.0",
     "evaluate": "evaluate>=0.4.6",

@@ -9,18 +9,21 @@ import evaluate
 
 # A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
 # the file's address); the files that the named ones import are named too.
-from mrs_metrics.distinct import distinct_counts, distinct_signature
+from mrs_metrics.distinct import SAMPLES, SEED, distinct_counts, distinct_n, distinct_signature
+from mrs_metrics.distinct import expectation_adjusted_distinct, sampled_distinct_n, vocabulary_size
 from mrs_metrics.ngrams import ngram_sets
-from mrs_metrics.rouge import prepare_official, score_examples
+from mrs_metrics.rouge import EMPTY, prepare_official, score_examples
 from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import check_suggestions
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets, signature)
+_BUNDLED = (ngram_sets, signature, check_suggestions)
 
 _DESCRIPTION = """\
 Dist-n, the diversity of reply suggestions: distinct n-grams over the number of tokens, 0 to 1. Texts are lower-cased,
-tokenized and cut as in MRS's weighted ROUGE; n-grams do not cross from one suggestion to the next.
+tokenized and cut as in MRS's weighted ROUGE; n-grams do not cross from one suggestion to the next. Options correct for
+the length of the text: expectation-adjusted distinct, and samples of equal size.
 """
 
 _INPUTS = """
@@ -32,9 +35,18 @@ Args:
     chosen: `all` suggestions (default), or the `best` one of each example by weighted ROUGE, as MRS counts them;
         examples whose reference that metric skips are left out then.
     denominator: `tokens` (default) or `ngrams`.
+    level: `corpus` (default), all suggestions together, or `response`, the mean of the suggestions' own Dist-n.
+    vocabulary: size of a vocabulary, or the vocabulary; asks for `ead`. Only at corpus level, like the next ones.
+    sample_size: suggestions in a sample; asks for `dist1_sampled`, `dist2_sampled`, ...
+    samples: number of samples; default 100.
+    seed: of the samples; default 12345.
 Returns:
     dist1, dist2, ...: one for each n, 0 to 1.
     counts: for each of them the distinct n-grams, all n-grams and all tokens.
+    ead: on request, expectation-adjusted distinct (tokens only).
+    dist1_sampled, ...: on request, means over the samples, 0 to 1.
+    empty_suggestions: suggestions among those counted that have no token, or nothing but dots; they count as `<empty>`.
+    skipped: with `chosen="best"`, examples left out, by reason.
     signature: how the figures were computed, to be printed with them.
 Examples:
     >>> metric = evaluate.load("dist_n")
@@ -48,6 +60,12 @@ _CITATION = """\
     author = "Li, Jiwei and Galley, Michel and Brockett, Chris and Gao, Jianfeng and Dolan, Bill",
     booktitle = "Proceedings of NAACL-HLT 2016",
     year = "2016",
+}
+@inproceedings{liu-etal-2022-rethinking,
+    title = "Rethinking and Refining the Distinct Metric",
+    author = "Liu, Siyang and Sabour, Sahand and Zheng, Yinhe and Ke, Pei and Zhu, Xiaoyan and Huang, Minlie",
+    booktitle = "Proceedings of ACL 2022 (short papers)",
+    year = "2022",
 }
 """
 
@@ -69,7 +87,7 @@ class DistN(evaluate.Metric):
                     "references": datasets.Value("string"),
                 }
             ),
-            reference_urls=["https://arxiv.org/abs/1510.03055"],
+            reference_urls=["https://arxiv.org/abs/1510.03055", "https://arxiv.org/abs/2202.13587"],
         )
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
@@ -90,25 +108,50 @@ class DistN(evaluate.Metric):
         n: int | tuple[int, ...] = (1, 2),
         chosen: str = "all",
         denominator: str = "tokens",
+        level: str = "corpus",
+        vocabulary: Any = None,
+        sample_size: int | None = None,
+        samples: int = SAMPLES,
+        seed: int = SEED,
     ) -> dict[str, Any]:
         orders = (n,) if isinstance(n, int) else tuple(n)
+        if level != "corpus" and (vocabulary is not None or sample_size is not None):
+            raise ValueError("Expectation-adjusted and sampled Dist-n are of the corpus: leave out the level.")
         tokenizer = get_tokenizer(language)
+        result: dict[str, Any] = {}
         if chosen == "all":
             token_lists = [prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
         elif chosen == "best":
             if not any(references):
                 raise ValueError("Dist-n of the best suggestions needs references to choose the best by.")
-            token_lists = score_examples(predictions, references, language).chosen_tokens
+            scores = score_examples(predictions, references, language)
+            token_lists = scores.chosen_tokens
+            result["skipped"] = scores.skipped
         else:
             raise ValueError(f"The suggestions chosen for Dist-n must be 'all' or 'best', not {chosen!r}.")
         counts = {order: distinct_counts(token_lists, order) for order in orders}
-        return {
-            **{f"dist{order}": count.ratio(denominator) for order, count in counts.items()},
+        for order in orders:
+            result[f"dist{order}"] = distinct_n(token_lists, order, denominator, level)
+        if vocabulary is not None:
+            result["ead"] = expectation_adjusted_distinct(token_lists, vocabulary)
+        if sample_size is not None:
+            for order in orders:
+                sampled = sampled_distinct_n(token_lists, order, sample_size, samples, seed, denominator)
+                result[f"dist{order}_sampled"] = float(sampled.mean())
+        return result | {
             "counts": {
                 f"dist{order}": {"distinct": count.distinct, "ngrams": count.ngrams, "tokens": count.tokens}
                 for order, count in counts.items()
             },
+            "empty_suggestions": sum(tokens == [EMPTY] for tokens in token_lists),
             "signature": distinct_signature(
-                max(map(len, predictions), default=0), tokenizer, language, chosen, denominator
+                max(map(len, predictions), default=0),
+                tokenizer,
+                language,
+                chosen,
+                denominator,
+                level,
+                None if vocabulary is None else vocabulary_size(vocabulary),
+                None if sample_size is None else (sample_size, samples, seed),
             ),
         }

@@ -9,13 +9,14 @@ from mrs_metrics.page import make_page, serve
 
 
 def score(metric: Any, suggestions: list[str], reply: str, language: str) -> dict[str, Any]:
-    """Return the weighted ROUGE of the best suggestion first, then what it is made of."""
+    """Return the weighted ROUGE of the best suggestion first, then its ceiling and what it is made of."""
     if not reply:
         raise ValueError("Type the real reply, to compare the suggestions with.")
     result = metric.compute(predictions=[suggestions], references=[reply], language=language, per_example=True)
     best = suggestions[result["per_example"]["chosen"][0]]
-    figures = {name: result[name] for name in ("weighted", "rouge1", "rouge2", "rouge3")}
-    return {**figures, "best_suggestion": best, "signature": result["signature"]}
+    first = {name: result[name] for name in ("weighted", "ceiling")}
+    figures = {name: value for name, value in result.items() if isinstance(value, float) or name == "empty_suggestions"}
+    return {**first, **figures, "best_suggestion": best, "signature": result["signature"]}
 
 
 if __name__ == "__main__":

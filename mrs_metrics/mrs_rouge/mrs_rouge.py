@@ -12,14 +12,15 @@ import evaluate
 from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.rouge import aggregate, score_examples
 from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import check_suggestions
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets, signature, get_tokenizer)
+_BUNDLED = (ngram_sets, signature, check_suggestions, get_tokenizer)
 
 _DESCRIPTION = """\
 Weighted ROUGE of reply suggestions, ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), of each example's best suggestion, by the
-rules of the official evaluation script of MRS.
+rules of the official evaluation script of MRS or by those of its paper.
 """
 
 _INPUTS = """
@@ -27,15 +28,20 @@ Args:
     predictions: for each example the list of its suggestions, best first.
     references: for each example the real reply.
     language: BCP-47 code, selects the tokenizer; default `en`.
-    rules: `official`.
+    rules: `official` (default), as published MRS scores were computed, or `paper`: clipped counts, no length limit, no
+        split at dots.
     per_example: also return the scores of each example; default False.
 Returns:
     n: examples scored.
-    rouge1, rouge2, rouge3, weighted: means over these examples, 0 to 1.
+    rouge1, rouge2, rouge3, weighted: means over these examples (F1), 0 to 1.
+    ceiling: what the references score against themselves; no system can do better.
+    rouge1_precision, rouge1_recall, and so on: means, 0 to 1.
+    empty_suggestions: suggestions that have nothing to score.
     skipped: examples left out, by reason.
     signature: how the score was computed, to be printed with it.
-    per_example: on request, lists of one entry per scored example: `weighted`, `rouge1`, `rouge2`, `rouge3`, `chosen`
-        (index of the best suggestion, -1 for none) and `kept` (index of the example).
+    per_example: on request, lists of one entry per scored example: `weighted`, `rouge1`, `rouge2`, `rouge3`, their
+        precisions and recalls, `ceiling` (weighted), `chosen` (index of the best suggestion, -1 for none) and `kept`
+        (index of the example).
 Examples:
     >>> metric = evaluate.load("mrs_rouge")
     >>> metric.compute(predictions=[["No.", "Yes!"]], references=["Yes!"])["weighted"]
@@ -81,10 +87,15 @@ class MrsRouge(evaluate.Metric):
         scores = score_examples(predictions, references, language=language, rules=rules)
         result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if per_example:
-            orders = {f"rouge{order}": column.tolist() for order, column in enumerate(scores.rouge.T, start=1)}
+            tables = {"": scores.rouge, "_precision": scores.precision, "_recall": scores.recall}
             result["per_example"] = {
                 "weighted": scores.weighted.tolist(),
-                **orders,
+                **{
+                    f"rouge{order}{name}": column.tolist()
+                    for name, table in tables.items()
+                    for order, column in enumerate(table.T, start=1)
+                },
+                "ceiling": scores.weighted_ceiling.tolist(),
                 "chosen": scores.chosen.tolist(),
                 "kept": scores.kept.tolist(),
             }

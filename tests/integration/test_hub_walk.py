@@ -163,7 +163,7 @@ def test_from_pairs_to_the_same_score(walk: Walk) -> None:
     assert answers[0]["suggestions"] == answers[1]["suggestions"]
     assert walk.answer(VECTORS, "org/m") == walk.answer(VECTORS, run)
 
-    walk.run(*MRS, "metrics", "publish", "org")
+    walk.run(*MRS, "metrics", "publish", "org", "mrs_rouge", "dist_n")
     for name in ("mrs_rouge", "dist_n"):
         published(hub, "space", f"org/{name}")
     rows = read_predictions(run / "predictions.es.tsv")

@@ -22,7 +22,7 @@ import pytest
 
 from mrs_metrics.distinct import distinct_n, distinct_signature
 from mrs_metrics.rouge import aggregate, prepare_official, score_examples
-from mrs_metrics.spaces import space_files
+from mrs_metrics.spaces import metric_names, space_files
 from mrs_metrics.tokenize import get_tokenizer
 from tests.hub.fixtures import Client
 from tests.hub.server import LoopbackHub
@@ -43,6 +43,22 @@ found = {}
 for language, (predictions, references) in json.loads(sys.argv[1]).items():
     given = {"predictions": predictions, "references": references, "language": language}
     found[language] = [evaluate.load(f"org/{name}").compute(**given) for name in ("mrs_rouge", "dist_n")]
+answer = lambda texts: [("de", 0.9)] * len(texts)
+row = {"text": "sim", "weight": 1.0}
+others = {
+    "self_rouge": dict(predictions=[["Yes, of course", "Yes, of course"]]),
+    "reply_bleu": dict(predictions=[["See you tomorrow then"]], references=["See you tomorrow then"]),
+    "reply_perplexity": dict(predictions=[[0.0, 0.0]]),
+    "response_ranking": dict(predictions=[[0.2, 0.9]], references=[1]),
+    "weighted_f1": dict(predictions=[["Sim!"]], references=[[row]]),
+    "xglue_score": dict(predictions=[["DET"]], references=[["DET"]], task="POS"),
+    "wrong_language": dict(predictions=[["Bis morgen dann!"]], language="de", identify=answer),
+}
+main = dict(self_rouge="normalised", reply_bleu="bleu", reply_perplexity="perplexity", response_ranking="mrr",
+            weighted_f1="weighted_macro_f1", xglue_score="score", wrong_language="wrong")
+found["others"] = {name: evaluate.load(f"org/{name}").compute(**given)[main[name]] for name, given in others.items()}
+both = evaluate.combine([evaluate.load("org/mrs_rouge"), evaluate.load("org/self_rouge")])
+found["combined"] = sorted(both.compute(predictions=[["a", "b"]], references=["a"], language="en"))
 print(json.dumps([found, [module for module in sys.modules if module.split(".")[0].startswith("mrs_")]]))
 """
 
@@ -62,7 +78,7 @@ def publish(
 def test_published_metrics_give_the_local_scores(hub: LoopbackHub, hub_client: Client, tmp_path: Path) -> None:
     done = publish(hub, tmp_path, "org")
     assert done.returncode == 0, done.stderr
-    heads = {name: hub.repo("space", f"org/{name}").commits()[0] for name in ("dist_n", "mrs_rouge")}
+    heads = {name: hub.repo("space", f"org/{name}").commits()[0] for name in metric_names()}
     assert done.stdout.splitlines() == [
         f'published org/{name} at {head.sha[:12]}: evaluate.load("org/{name}")' for name, head in heads.items()
     ]
@@ -75,6 +91,11 @@ def test_published_metrics_give_the_local_scores(hub: LoopbackHub, hub_client: C
         assert not space.private
     scored, ours = json.loads(hub_client(LOAD, json.dumps(EXAMPLES), token=False).stdout.splitlines()[-1])
     assert ours == [], "the Spaces must do without this package"
+    assert scored.pop("others") == {
+        "self_rouge": 1.0, "reply_bleu": 100.0, "reply_perplexity": 1.0, "response_ranking": 1.0, "weighted_f1": 1.0,
+        "xglue_score": 1.0, "wrong_language": 0.0,
+    }  # fmt: skip
+    assert {"weighted", "self_rouge", "mrs_rouge_signature", "self_rouge_signature"} <= set(scored.pop("combined"))
     for language, (predictions, references) in EXAMPLES.items():
         scores = score_examples(predictions, references, language=language)
         tokenizer = get_tokenizer(language)

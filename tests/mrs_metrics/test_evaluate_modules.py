@@ -67,7 +67,7 @@ def test_mrs_rouge_computes_in_one_call_and_in_batches(tmp_path):
     assert (detail["kept"], detail["chosen"]) == ([0, 2, 3], [1, -1, 0])
     assert detail["weighted"] == pytest.approx([0.5, 0, 0.5])
     assert detail["rouge3"] == [0, 0, 0]
-    assert "must be one of ['official']" in refused
+    assert "must be one of ['official', 'paper']" in refused
 
 
 def test_dist_n_of_all_and_of_the_best(tmp_path):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+import yaml
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mrs_metrics.distinct import distinct_counts
 from mrs_metrics.rouge import RougeScores, aggregate, rouge_signature, score_examples
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 
-CASES = json.loads((Path(__file__).parent / "golden" / "rouge_cases.json").read_text(encoding="utf-8"))
+FOLDER = Path(__file__).parent / "golden"
+CASES = json.loads((FOLDER / "rouge_cases.json").read_text(encoding="utf-8"))
+GOLDEN = yaml.safe_load((FOLDER / "mrs_rouge.yaml").read_text(encoding="utf-8"))
+RULES = ("official", "paper")
 LANGUAGES = ("en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru")
 
 reply = st.lists(st.sampled_from(["a", "b", "c", "it's", ".", "..", "!", " ", "\n", ""]), max_size=8).map(" ".join)
@@ -33,7 +38,7 @@ def test_scores_equal_the_official_script(shared_data, language, request):
     found = aggregate(scores)
     for n in (1, 2):
         found[f"distinct{n}"] = distinct_counts(scores.chosen_tokens, n).distinct
-    assert found == pytest.approx(expected, abs=1e-6)
+    assert {key: found[key] for key in expected} == pytest.approx(expected, abs=1e-6)
     assert found["n"] == expected["n"]
     assert found["n"] + sum(scores.skipped.values()) == len(rows)
 
@@ -48,6 +53,52 @@ def test_worked_cases(case, request):
         assert scores.chosen.tolist() == [case["chosen"]]
     if "chosen_tokens" in case:
         assert scores.chosen_tokens == [case["chosen_tokens"]]
+
+
+@pytest.mark.parametrize(("rules", "case"), [(rules, case) for rules in RULES for case in GOLDEN[rules]])
+def test_precision_recall_and_f1_of_worked_cases(rules, case, request):
+    if case["language"] == "ja":
+        request.getfixturevalue("mecab")
+    scores = score_examples([case["suggestions"]], [case["reference"]], case["language"], rules)
+    found = [scores.rouge, scores.precision, scores.recall]
+    assert [column[0].tolist() for column in found] == [
+        pytest.approx(case[name], abs=1e-6) for name in ("f1", "precision", "recall")
+    ]
+    assert scores.weighted.tolist() == pytest.approx([case["weighted"]], abs=1e-6)
+    assert scores.chosen.tolist() == [case.get("chosen", 0)]
+    averages = aggregate(scores)
+    assert averages["weighted"] == pytest.approx(case["weighted"], abs=1e-6)
+    assert averages["rouge2_precision"] == pytest.approx(case["precision"][1], abs=1e-6)
+    assert averages["rouge3_recall"] == pytest.approx(case["recall"][2], abs=1e-6)
+
+
+@pytest.mark.parametrize("case", GOLDEN["ceilings"], ids=lambda case: case["file"])
+def test_the_ceiling_is_the_official_score_of_the_references_themselves(shared_data, case):
+    rows = (shared_data / case["file"]).read_text(encoding="utf-8").strip("\n").split("\n")
+    references = [row.strip().split("\t")[1] for row in rows]
+    found = aggregate(score_examples([["any"]] * len(references), references, case["language"]))
+    assert (found["n"], found["ceiling"]) == (case["n"], pytest.approx(case["ceiling"], abs=1e-12))
+
+
+def test_skipped_references_and_empty_suggestions_are_counted():
+    predictions = [["...", "yes", " "], ["x", ""], [], ["."]]
+    references = ["yes", "...", "no", " "]
+    official = score_examples(predictions, references)
+    assert (official.skipped["reference_empty"], official.empty_suggestions) == (2, 2)
+    paper = score_examples(predictions, references, rules="paper")
+    assert (paper.skipped["reference_empty"], paper.empty_suggestions) == (1, 2)
+    assert paper.chosen_tokens == [["yes"], ["x"], []]
+    assert aggregate(official)["empty_suggestions"] == 2
+
+
+def test_the_paper_s_rules_neither_skip_nor_cut_long_texts():
+    words = [f"w{i}" for i in range(150)]
+    text = " ".join(words)
+    scores = score_examples([[text], [text]], [text, " ".join(words[100:])], rules="paper")
+    assert scores.rouge[0].tolist() == [1, 1, 1]
+    assert scores.recall[1].tolist() == [1, 1, 1], "the last words count too"
+    assert scores.precision[1].tolist() == pytest.approx([50 / 150, 49 / 149, 48 / 148])
+    assert scores.signature.startswith("mrs_rouge|rules:paper|nbest:1|")
 
 
 def test_arrays_follow_the_kept_examples():
@@ -106,7 +157,7 @@ def test_all_skipped_has_no_average():
         ([None], ["a"], {}, "predictions of example 0 must be a list of texts"),
         ([["a"]], [None], {}, "reference of example 0 must be a text"),
         ([["a"]], "a", {}, "not one text"),
-        ([["a"]], ["a"], {"rules": "mine"}, r"must be one of \['official'\], not 'mine'"),
+        ([["a"]], ["a"], {"rules": "mine"}, r"must be one of \['official', 'paper'\], not 'mine'"),
         ([["a"]], ["a"], {"language": "?"}, "BCP-47"),
     ],
 )
@@ -117,35 +168,55 @@ def test_bad_arguments_are_refused_with_one_sentence(predictions, references, op
     assert "\n" not in str(caught.value)
 
 
-def _one(suggestions: list[str], reference: str, language: str = "en") -> RougeScores:
-    return score_examples([suggestions], [reference], language)
+def _one(suggestions: list[str], reference: str, language: str = "en", rules: str = "official") -> RougeScores:
+    return score_examples([suggestions], [reference], language, rules)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(any_text, max_size=4), any_text)
-def test_any_text_scores_between_0_and_1(suggestions, reference):
-    scores = _one(suggestions, reference)
+@given(st.lists(any_text, max_size=4), any_text, st.sampled_from(RULES))
+def test_any_text_scores_between_0_and_its_ceiling(suggestions, reference, rules):
+    scores = _one(suggestions, reference, rules=rules)
     assert len(scores.kept) + sum(scores.skipped.values()) == 1
-    assert np.all((scores.rouge >= 0) & (scores.rouge <= 1))
-    assert np.all((scores.weighted >= 0) & (scores.weighted <= 1))
+    for table in (scores.rouge, scores.precision, scores.recall, scores.ceiling):
+        assert np.all((table >= 0) & (table <= 1))
+    assert np.all((scores.weighted >= 0) & (scores.weighted <= scores.weighted_ceiling))
+    assert np.all(scores.weighted_ceiling <= 1)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(any_text, max_size=3), any_text)
-def test_any_text_can_be_scored_in_japanese(mecab, suggestions, reference):
-    assert np.all(_one(suggestions, reference, "ja").weighted <= 1)
+@given(st.lists(any_text, max_size=3), any_text, st.sampled_from(RULES))
+def test_any_text_can_be_scored_in_japanese(mecab, suggestions, reference, rules):
+    assert np.all(_one(suggestions, reference, "ja", rules).weighted <= 1)
 
 
-@given(st.lists(reply, min_size=1, max_size=3), reply, reply)
-def test_one_more_suggestion_never_lowers_the_score(suggestions, extra, reference):
-    fewer, more = _one(suggestions, reference), _one([*suggestions, extra], reference)
+@given(st.lists(any_text, min_size=1, max_size=6), st.sampled_from(RULES))
+def test_the_ceiling_is_the_score_of_the_references_themselves(references, rules):
+    scores = score_examples([[text] for text in references], references, rules=rules)
+    assert scores.ceiling.tolist() == scores.rouge.tolist()
+    assert scores.weighted_ceiling.tolist() == scores.weighted.tolist()
+
+
+@given(st.lists(reply, min_size=1, max_size=3), reply, reply, st.sampled_from(RULES))
+def test_one_more_suggestion_never_lowers_the_score(suggestions, extra, reference, rules):
+    fewer, more = _one(suggestions, reference, rules=rules), _one([*suggestions, extra], reference, rules=rules)
     assert np.all(more.weighted >= fewer.weighted)
 
 
-@given(st.lists(reply, min_size=1, max_size=4), reply, st.randoms())
-def test_the_order_of_suggestions_changes_no_score(suggestions, reference, random):
+@given(st.lists(reply, min_size=1, max_size=4), reply, st.randoms(), st.sampled_from(RULES))
+def test_the_order_of_suggestions_changes_no_score(suggestions, reference, random, rules):
     shuffled = random.sample(suggestions, len(suggestions))
-    assert _one(suggestions, reference).weighted.tolist() == _one(shuffled, reference).weighted.tolist()
+    expected = _one(suggestions, reference, rules=rules).weighted.tolist()
+    assert _one(shuffled, reference, rules=rules).weighted.tolist() == expected
+
+
+@given(st.lists(st.tuples(st.lists(reply, max_size=3), reply), max_size=6), st.randoms(), st.sampled_from(RULES))
+def test_the_order_of_examples_changes_no_score(rows, random, rules):
+    def scored(rows):
+        scores = score_examples([row[0] for row in rows], [row[1] for row in rows], rules=rules)
+        found = sorted(zip(scores.weighted.tolist(), scores.precision.tolist(), scores.ceiling.tolist(), strict=True))
+        return found, scores.skipped, scores.empty_suggestions
+
+    assert scored(random.sample(rows, len(rows))) == scored(rows)
 
 
 @given(reply, st.integers(1, 4), reply)
@@ -157,3 +228,51 @@ def test_of_equal_suggestions_the_first_is_chosen(suggestion, times, reference):
 @given(st.from_regex(r"[a-zäöß]{1,8}", fullmatch=True).filter(lambda word: len(get_tokenizer("de")(word)) == 1))
 def test_a_perfect_match_of_one_token_scores_a_sixth(word):
     assert _one([word], word.upper() if "ß" not in word else word, "de").weighted.tolist() == pytest.approx([1 / 6])
+
+
+different_words = st.lists(st.from_regex(r"\w{1,6}", fullmatch=True), min_size=1, max_size=100, unique_by=str.lower)
+
+
+@settings(deadline=None)
+@given(different_words, different_words, st.data())
+def test_both_rules_agree_without_repeats_dots_and_empty_texts(words, others, data):
+    """1 to 100 tokens: a part of the reference's words, in runs of their order, among others."""
+    start, length = data.draw(st.integers(0, len(words) - 1)), data.draw(st.integers(0, 100))
+    shared = words[start : start + length]
+    mixed = [*shared, *(word for word in others if word.lower() not in {w.lower() for w in shared})][:100]
+    texts = [" ".join(mixed), " ".join(words)]
+    for text in texts:
+        tokens = get_tokenizer("en")(text.lower())
+        assume(0 < len(tokens) == len(set(tokens)) <= 100)
+    official, paper = (_one(texts[:1], texts[1], rules=rules) for rules in RULES)
+    for one, other in zip(_columns(official), _columns(paper), strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+@settings(deadline=None)
+@given(st.lists(any_text, min_size=1, max_size=3), any_text)
+def test_the_paper_s_rules_are_clipped_counts_on_any_text(suggestions, reference):
+    """Against Lin's formula, written with counters."""
+    tokenizer = get_tokenizer("en")
+
+    def counts(text, order):
+        tokens = tokenizer(text.lower())
+        return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
+
+    def f1(text, order):
+        ours, theirs = counts(text, order), counts(reference, order)
+        matches, sizes = (ours & theirs).total(), ours.total() + theirs.total()
+        return 2 * matches / sizes if matches else 0.0
+
+    scores = _one(suggestions, reference, rules="paper")
+    if not tokenizer(reference.lower()):
+        assert scores.skipped == {"reference_too_long": 0, "reference_empty": 1}
+        return
+    best = max(sum(f1(text, order) * order / 6 for order in (1, 2, 3)) for text in suggestions)
+    assert scores.weighted.tolist() == pytest.approx([best])
+    chosen = suggestions[scores.chosen[0]]
+    assert scores.rouge[0].tolist() == pytest.approx([f1(chosen, order) for order in (1, 2, 3)])
+
+
+def _columns(scores: RougeScores) -> list[list[float]]:
+    return [table[0].tolist() for table in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]

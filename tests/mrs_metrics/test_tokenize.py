@@ -50,10 +50,51 @@ def test_treebank_equals_nltk_on_any_text(text):
         ("'tis'twas", ["'t", "is", "'t", "was"]),
         ("a,,b 1,000 a:b", ["a", ",", ",b", "1,000", "a", ":", "b"]),
         ("gimme--wanna", ["gim", "me", "--", "wan", "na"]),
+        # The last dot may stand before the last word; a quote opens at the start of the text, and after a space.
+        ("it is over. ) ' ", ["it", "is", "over", ".", ")", "'"]),
+        ("over. \n", ["over", "."]),
+        ("over. )\n)", ["over.", ")", ")"]),
+        ("''so it is''", ["''", "so", "it", "is", "''"]),
+        ("so ''it is", ["so", "``", "it", "is"]),
+        (' "so" ', ["``", "so", "''"]),
     ],
 )
 def test_treebank_worked_cases(text, tokens):
     assert treebank_tokens(text) == tokens
+
+
+_joined = st.lists(st.sampled_from([*_PIECES, " ", " ", ". ", " .", "."]), max_size=16).map("".join)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.one_of(_joined, st.text()))
+def test_remembered_words_are_what_the_rules_give(text):
+    expected = tokenize._by_rules(text)
+    assert treebank_tokens(text) == expected
+    assert treebank_tokens(text) == expected, "from memory"
+
+
+def test_the_memory_of_words_is_bounded(monkeypatch):
+    monkeypatch.setattr(tokenize, "_MAX_WORDS", 3)
+    words = tokenize._Words("x ", " x")
+    for number in range(10):
+        assert words[f"w{number}."] == (f"w{number}.",)
+        assert 0 < len(words) <= 3
+    long = "w" * (tokenize._MAX_WORD_LENGTH + 1)
+    words.clear()
+    assert (words[long], len(words)) == ((long,), 0)
+
+
+def test_no_caller_can_spoil_the_memory():
+    treebank_tokens("spoiled!").append("x")
+    assert treebank_tokens("spoiled!") == ["spoiled", "!"]
+
+
+def test_the_tokenizer_s_two_ways_agree():
+    tokenizer = get_tokenizer("en")
+    text = "I can't. It's over..."
+    assert tokenizer(text) == tokenizer.spaced(text).split() == treebank_tokens(text)
+    assert tokenizer.spaced(text) == " ".join(tokenizer(text))
 
 
 def test_japanese_keeps_the_white_space_that_mecab_writes(mecab):

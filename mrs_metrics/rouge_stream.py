@@ -1,0 +1,233 @@
+"""Weighted ROUGE of a stream: examples come one after the other, for one process or several, and only numbers stay.
+
+The scores are those of `mrs_metrics.rouge.score_examples`, to the last bit. They come in blocks of examples, in order:
+`aggregate_stream` sums them up in memory that does not grow with the stream, `merge` puts them together.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from multiprocessing.context import BaseContext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mrs_metrics.rouge import MAX_ORDER, RougeScorer, RougeScores, averages
+from mrs_metrics.tokenize import Tokenizer
+
+BLOCK = 500  # examples: some 10 ms of work, so that the processes end together
+_WAITING = 4  # blocks that each process may have waiting, at either end; bounds the memory
+
+
+class _Block(NamedTuple):
+    """Examples to be scored together, from the number `start` of the stream on; `nbest` is the stream's until here."""
+
+    suggestions: list[Sequence[str]]
+    references: list[str]
+    start: int
+    nbest: int
+
+
+def score_stream(
+    examples: Iterable[tuple[Sequence[str], str]],
+    language: str = "en",
+    rules: str = "official",
+    tokenizer: Tokenizer | None = None,
+    workers: int = 1,
+    tokens: bool = False,
+) -> Iterator[RougeScores]:
+    """Score examples as they come, and yield their scores block by block, in order.
+
+    Several processes pay from some 10,000 examples on. Where they cannot be forked (not on Linux, or beside other
+    threads), they are started anew: a script then needs its `if __name__ == "__main__"`.
+
+    Args:
+        examples: pairs of the suggestions, best first, and the reply that was really given; read no further ahead than
+            the processes need.
+        language: BCP-47 code; selects the tokenizer.
+        rules: `official` or `paper`, see `mrs_metrics.rouge`.
+        tokenizer: used in place of the language's own.
+        workers: processes that score; 1 is this one.
+        tokens: keep the chosen suggestions' tokens; without them the scores are numbers only.
+
+    Returns:
+        The scores, at least one block; `kept` counts from the start of the stream, and the last signature is the whole
+        stream's.
+
+    Raises:
+        ValueError: language, rules or workers are out of range, the tokenizer cannot be sent to another process, or
+            (while reading) an example is not a list of texts and a text.
+        ImportError: Japanese is asked for without its tokenizer installed.
+
+    >>> stream = score_stream([(["No.", "Yes!"], "yes!"), (["Bye!"], "...")])
+    >>> [(scores.weighted.round(4).tolist(), scores.kept.tolist()) for scores in stream]
+    [([0.5], [0])]
+    """
+    if workers < 1:
+        raise ValueError(f"The number of workers must be 1 or more, not {workers}.")
+    scorer = RougeScorer(language, rules, tokenizer)
+    blocks = _blocks(examples)
+    if workers == 1:
+        return (_placed(scorer.score(block.suggestions, block.references, tokens), block, scorer) for block in blocks)
+    context = _context()
+    if context.get_start_method() != "fork" and not _can_be_sent(tokenizer):
+        raise ValueError(
+            f"The tokenizer {tokenizer.name if tokenizer else ''} cannot be sent to other processes; use 1 worker."
+        )
+    return _score_in_processes(blocks, scorer, (language, rules, tokenizer), workers, tokens, context)
+
+
+def aggregate_stream(blocks: Iterable[RougeScores]) -> dict[str, Any]:
+    """Average the scores over the examples of all blocks; equal to `aggregate` of the merged ones but for rounding.
+
+    Returns:
+        The figures of `mrs_metrics.rouge.aggregate`, `skipped` and `signature`.
+
+    Raises:
+        ValueError: there is no block, or every example was skipped.
+
+    >>> figures = aggregate_stream(score_stream([(["Yes!"], "yes!"), (["Bye!"], "...")]))
+    >>> round(figures["weighted"], 4), figures["skipped"]
+    (0.5, {'reference_too_long': 0, 'reference_empty': 1})
+    """
+    sums = np.zeros((4, MAX_ORDER))
+    n = empty_suggestions = 0
+    skipped: dict[str, int] = {}
+    signature = ""
+    for scores in blocks:
+        sums += [table.sum(axis=0) for table in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
+        n += len(scores.kept)
+        skipped = _added(skipped, scores.skipped)
+        empty_suggestions += scores.empty_suggestions
+        signature = scores.signature
+    return {**averages(sums, n, skipped, empty_suggestions), "skipped": skipped, "signature": signature}
+
+
+def merge(blocks: Iterable[RougeScores]) -> RougeScores:
+    """Put the blocks of a stream together.
+
+    `merge(score_stream(zip(predictions, references), workers=2, tokens=True))` is `score_examples` on two processes.
+
+    Raises:
+        ValueError: there is no block.
+
+    >>> len(merge(score_stream((["yes"], "yes") for _ in range(1234))).weighted)
+    1234
+    """
+    parts = list(blocks)
+    if not parts:
+        raise ValueError("There are no scores to merge.")
+    skipped: dict[str, int] = {}
+    for part in parts:
+        skipped = _added(skipped, part.skipped)
+    return RougeScores(
+        rouge=np.concatenate([part.rouge for part in parts]),
+        weighted=np.concatenate([part.weighted for part in parts]),
+        chosen=np.concatenate([part.chosen for part in parts]),
+        kept=np.concatenate([part.kept for part in parts]),
+        skipped=skipped,
+        chosen_tokens=[tokens for part in parts for tokens in part.chosen_tokens],
+        signature=parts[-1].signature,
+        precision=np.concatenate([part.precision for part in parts]),
+        recall=np.concatenate([part.recall for part in parts]),
+        ceiling=np.concatenate([part.ceiling for part in parts]),
+        empty_suggestions=sum(part.empty_suggestions for part in parts),
+    )
+
+
+def _blocks(examples: Iterable[tuple[Sequence[str], str]]) -> Iterator[_Block]:
+    numbered = enumerate(examples)
+    start = nbest = 0
+    while True:
+        suggestions: list[Sequence[str]] = []
+        references: list[str] = []
+        for index, example in islice(numbered, BLOCK):
+            texts, reference = _checked(index, example)
+            suggestions.append(texts)
+            references.append(reference)
+            nbest = max(nbest, len(texts))
+        if references or not start:
+            yield _Block(suggestions, references, start, nbest)
+        if len(references) < BLOCK:
+            return
+        start += BLOCK
+
+
+def _checked(index: int, example: tuple[Sequence[str], str]) -> tuple[Sequence[str], str]:
+    try:
+        suggestions, reference = example
+        if isinstance(suggestions, str) or not all(isinstance(text, str) for text in (*suggestions, reference)):
+            raise TypeError
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Example {index} must be a list of suggestions and a reference, all of them texts, not {example!r:.80}."
+        ) from None
+    return suggestions, reference
+
+
+def _placed(scores: RougeScores, block: _Block, scorer: RougeScorer) -> RougeScores:
+    return replace(scores, kept=scores.kept + block.start, signature=scorer.signature(block.nbest))
+
+
+def _added(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+    return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in {**a, **b}}
+
+
+# --- Several processes ----------------------------------------------------------------------------------------------
+
+_scorer: RougeScorer | None = None  # of a process that scores
+
+
+def _start(language: str, rules: str, tokenizer: Tokenizer | None) -> None:
+    global _scorer
+    _scorer = RougeScorer(language, rules, tokenizer)
+
+
+def _score(block: _Block, tokens: bool) -> RougeScores:
+    assert _scorer is not None, "the process was started by _start"
+    return _scorer.score(block.suggestions, block.references, tokens)
+
+
+def _score_in_processes(
+    blocks: Iterator[_Block],
+    scorer: RougeScorer,
+    setting: tuple[str, str, Tokenizer | None],
+    workers: int,
+    tokens: bool,
+    context: BaseContext,
+) -> Iterator[RougeScores]:
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=setting)
+    waiting: deque[tuple[Future[RougeScores], _Block]] = deque()
+    try:
+        for block in blocks:
+            waiting.append((pool.submit(_score, block, tokens), block))
+            if len(waiting) > workers * _WAITING:
+                future, done = waiting.popleft()
+                yield _placed(future.result(), done, scorer)
+        while waiting:
+            future, done = waiting.popleft()
+            yield _placed(future.result(), done, scorer)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _context() -> BaseContext:
+    """A fork starts at once and inherits all that it needs, but is not safe beside threads, which may hold locks."""
+    safe = sys.platform == "linux" and threading.active_count() == 1
+    return multiprocessing.get_context("fork" if safe else "spawn")
+
+
+def _can_be_sent(tokenizer: Tokenizer | None) -> bool:
+    try:
+        pickle.dumps(tokenizer)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
