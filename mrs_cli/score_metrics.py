@@ -74,6 +74,25 @@ def score_rouge(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any]
     return record, scattered(scores.kept, scores.weighted, len(references))
 
 
+def _score_distinct(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+    from mrs_metrics.distinct import distinct_counts, distinct_signature
+    from mrs_metrics.rouge import prepare_official
+    from mrs_metrics.tokenize import get_tokenizer
+
+    suggestions, _ = _texts(path, options)
+    tokenizer = get_tokenizer(options.lang)
+    tokens = [prepare_official(text, tokenizer).tokens for texts in suggestions for text in texts]
+    counts = {n: distinct_counts(tokens, n) for n in (1, 2)}
+    record = {
+        "n": len(tokens),
+        **{f"dist{n}": count.ratio() for n, count in counts.items()},
+        **{f"dist{n}_ngrams": count.ratio("ngrams") for n, count in counts.items()},
+        "tokens": counts[1].tokens,
+        "signature": distinct_signature(max(map(len, suggestions)), tokenizer, options.lang),
+    }
+    return record, []
+
+
 def _score_bleu(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
     from mrs_metrics.bleu import aggregate, bleu_interval, score_suggestions
 
@@ -245,6 +264,17 @@ METRICS: dict[str, Metric] = {
             Column("dist2", "Dist-2"),
         ),
         score_rouge,
+    ),
+    "dist_n": Metric(
+        "dist1",
+        (
+            COUNT,
+            Column("tokens", "tokens", 0),
+            Column("dist1", "Dist-1"),
+            Column("dist2", "Dist-2"),
+            Column("dist2_ngrams", "Dist-2 per bigram"),
+        ),
+        _score_distinct,
     ),
     "reply_bleu": Metric(
         "bleu",

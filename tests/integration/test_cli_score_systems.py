@@ -72,6 +72,13 @@ def test_other_metrics_of_the_same_file(
     assert f"{record[key]:.2f}" in out_of(capsys, systems[0], "--lang", "en", "--metric", metric)
 
 
+def test_dist_n_of_all_suggestions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.tsv").write_text("hi\tyes\ti do\ti do not\n")
+    record = json.loads(out_of(capsys, str(tmp_path / "p.tsv"), "--lang", "en", "--metric", "dist_n", "--json"))
+    assert (record["dist1"], record["dist2"], record["dist2_ngrams"]) == (0.6, 0.4, 2 / 3)
+    assert record["signature"].startswith("dist_n|")
+
+
 def test_perplexity_of_losses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "losses.tsv").write_text("2.0794415416798357\t1\n1.3862943611198906\t2\n")  # log 8; log 2 + log 2
     record = json.loads(out_of(capsys, str(tmp_path / "losses.tsv"), "--metric", "reply_perplexity", "--json"))
