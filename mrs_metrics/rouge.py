@@ -51,7 +51,7 @@ WEIGHTS = (1 / 6, 1 / 3, 1 / 2)
 MAX_REFERENCE_TOKENS = 100
 MAX_HYPOTHESIS_TOKENS = 100
 EMPTY = "<empty>"
-# Texts kept with their n-grams while scoring. Replies repeat, so most are found again; some 60 MB at the very most.
+# Texts remembered as they were read, without n-grams. Replies repeat, so most are found again; some 10 MB of replies.
 _CACHED_TEXTS = 8192
 
 
