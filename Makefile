@@ -29,7 +29,7 @@ demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded samp
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang de "Danke für deine Hilfe gestern!"
 
 test: $(STAMP)  ## unit and integration tests
-	$(OFFLINE) $(BIN)/pytest -m "not faults"
+	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults" --numprocesses 2 --dist loadfile
 
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults

@@ -6,6 +6,7 @@ The scores are those of `mrs_metrics.rouge.score_examples`, to the last bit. The
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import pickle
 import sys
@@ -23,8 +24,9 @@ import numpy as np
 from mrs_metrics.rouge import MAX_ORDER, RougeScorer, RougeScores, averages
 from mrs_metrics.tokenize import Tokenizer
 
-BLOCK = 500  # examples: some 10 ms of work, so that the processes end together
-_WAITING = 4  # blocks that each process may have waiting, at either end; bounds the memory
+BLOCK = 250  # examples: some 10 ms of work, so that the processes end together
+_WAITING = 2  # blocks that wait at each of the other processes, so that none is ever idle
+_KEPT = 32  # blocks per process that may be scored before their turn; bounds the memory
 
 
 class _Block(NamedTuple):
@@ -55,7 +57,7 @@ def score_stream(
         language: BCP-47 code; selects the tokenizer.
         rules: `official` or `paper`, see `mrs_metrics.rouge`.
         tokenizer: used in place of the language's own.
-        workers: processes that score; 1 is this one.
+        workers: processes that score, this one among them.
         tokens: keep the chosen suggestions' tokens; without them the scores are numbers only.
 
     Returns:
@@ -188,6 +190,7 @@ _scorer: RougeScorer | None = None  # of a process that scores
 
 def _start(language: str, rules: str, tokenizer: Tokenizer | None) -> None:
     global _scorer
+    gc.freeze()  # what was inherited by a fork stays out of garbage collection, which would copy every page of it
     _scorer = RougeScorer(language, rules, tokenizer)
 
 
@@ -204,19 +207,34 @@ def _score_in_processes(
     tokens: bool,
     context: BaseContext,
 ) -> Iterator[RougeScores]:
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=setting)
-    waiting: deque[tuple[Future[RougeScores], _Block]] = deque()
+    """This process hands blocks to the others while they have room, and scores the next one itself where they have
+    none: a process that only hands out would take its share of a core from one that scores."""
+    pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_start, initargs=setting)
+    handed: deque[Future[RougeScores]] = deque()
+    found: deque[tuple[Future[RougeScores] | RougeScores, _Block]] = deque()
     try:
         for block in blocks:
-            waiting.append((pool.submit(_score, block, tokens), block))
-            if len(waiting) > workers * _WAITING:
-                future, done = waiting.popleft()
-                yield _placed(future.result(), done, scorer)
-        while waiting:
-            future, done = waiting.popleft()
-            yield _placed(future.result(), done, scorer)
+            while handed and handed[0].done():
+                handed.popleft()
+            if len(handed) < (workers - 1) * _WAITING:
+                handed.append(pool.submit(_score, block, tokens))
+                found.append((handed[-1], block))
+            else:
+                found.append((scorer.score(block.suggestions, block.references, tokens), block))
+            while found and (len(found) > workers * _KEPT or _is_ready(found[0][0])):
+                yield _taken(*found.popleft(), scorer)
+        while found:
+            yield _taken(*found.popleft(), scorer)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _is_ready(result: Future[RougeScores] | RougeScores) -> bool:
+    return not isinstance(result, Future) or result.done()
+
+
+def _taken(result: Future[RougeScores] | RougeScores, block: _Block, scorer: RougeScorer) -> RougeScores:
+    return _placed(result.result() if isinstance(result, Future) else result, block, scorer)
 
 
 def _context() -> BaseContext:
