@@ -22,11 +22,15 @@ demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded samp
 	$(BIN)/mrs data stats $(DEMO)/mrs
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(DEMO)/mrs \
 		--output_dir $(DEMO)/retriever --overwrite true
+	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/generation.py --data $(DEMO)/mrs \
+		--output_dir $(DEMO)/generator --overwrite true
+	$(OFFLINE) $(BIN)/mrs models compare $(DEMO)/retriever $(DEMO)/generator
 	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --lang es
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang es "¿Quedamos mañana?"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang en "Are you coming to dinner tonight?"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang ja "明日の会議は何時からですか？"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang de "Danke für deine Hilfe gestern!"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/generator --lang en "Are you coming to dinner tonight?"
 
 test: $(STAMP)  ## unit and integration tests
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults" --numprocesses 2 --dist loadfile

@@ -22,6 +22,7 @@ VERBS = {
     "judge": "blind sheets for people who compare two systems, and what they say",
     "suggest": "answer messages with a trained model",
     "models": "list and download baselines, render cards, publish models",
+    "convert": "make a checkpoint of another library one that transformers loads",
 }
 
 

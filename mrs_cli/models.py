@@ -1,4 +1,4 @@
-"""`mrs models`: list and download baselines, render a card, publish a trained model."""
+"""`mrs models`: list and download baselines, compare runs, render a card, publish a trained model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ def make_parser() -> argparse.ArgumentParser:
     card = verbs.add_parser("card", help="render README.md of a run from its run.json, after checking its predictions")
     card.add_argument("folder", type=Path, help="the folder that a training run wrote")
     card.set_defaults(run=_card)
+    compare = verbs.add_parser("compare", help="print the models of several runs and the baselines in one table")
+    compare.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="the folders that training runs wrote")
+    compare.set_defaults(run=_compare)
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="the folder that a training run wrote")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
+    publish.add_argument("--adapter", action="store_true", help="the adapters alone, for a base that is on the hub")
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
     return parser
@@ -60,20 +64,28 @@ def _card(options: argparse.Namespace) -> None:
     print(f"wrote {path}")
 
 
+def _compare(options: argparse.Namespace) -> None:
+    from mrs_training.run import read_record
+    from mrs_training.tables import print_comparison
+
+    folders = list(dict.fromkeys(options.folders))
+    print_comparison({str(folder): read_record(folder) for folder in folders})
+
+
 def _publish(options: argparse.Namespace) -> None:
     from mrs_core import hub
-    from mrs_training.run import publication
+    from mrs_training.run import adapter_publication, publication
 
     hub.require_repo_id(options.repo)
     card = _checked_card(options.folder, options.repo)
-    what = publication(options.folder, options.repo, card)
+    what = (adapter_publication if options.adapter else publication)(options.folder, options.repo, card)
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")
 
 
 def _checked_card(folder: Path, repo_id: str | None) -> str:
     """The card of a run, once its prediction files give the figures of its record."""
     from mrs_cli.score import score_file
-    from mrs_training.card import retrieval_card
+    from mrs_training.card import model_card
     from mrs_training.run import RunFolder, read_record
 
     record = read_record(folder)
@@ -90,6 +102,6 @@ def _checked_card(folder: Path, repo_id: str | None) -> str:
                 "they belong to different runs."
             )
     try:
-        return retrieval_card(record, repo_id)
+        return model_card(record, repo_id)
     except KeyError as error:
         raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mrs_core.arguments import parse_with_config
 
-TRAINERS = ("retrieval",)
+TRAINERS = ("retrieval", "generation")
 
 
 def main(argv: Sequence[str]) -> int:

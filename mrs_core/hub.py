@@ -34,7 +34,7 @@ class Publication:
         repo_id: `ORG/NAME`.
         folder: what the repository shall hold; None where `instead` has everything.
         left_out: patterns of names directly in the folder (files or folders) that stay at home.
-        instead: contents that take the place of files of the folder, or join them, by their path.
+        instead: contents or files that take the place of files of the folder, or join them, by their path.
         space_sdk: of a Space.
     """
 
@@ -42,7 +42,7 @@ class Publication:
     repo_id: str
     folder: Path | None
     left_out: tuple[str, ...] = ()
-    instead: Mapping[str, bytes] = field(default_factory=dict)
+    instead: Mapping[str, bytes | Path] = field(default_factory=dict)
     space_sdk: str | None = None
 
     def files(self) -> dict[str, Path | bytes]:

@@ -115,13 +115,19 @@ class PreparedData:
             raise InputError(f"{self.name}: holds no language of MRS.")
         return found
 
-    def identity(self, languages: Iterable[str]) -> dict[str, Any]:
-        """What `run.json` says of the data: id, revision or the hash of the contents used."""
+    def identity(self, languages: Iterable[str], others: Iterable[str] = ()) -> dict[str, Any]:
+        """What `run.json` says of the data: id, revision or the hash of the contents used.
+
+        Args:
+            languages: their pairs and response sets were used.
+            others: configs that were used besides, such as `mt-es`.
+        """
         if self.folder is None:
             title = self.name.rpartition("/")[2]
             reader = self.report().get("reader")
             return {"id": self.name, "title": title, "revision": self.revision or "unknown", "reader": reader}
-        configs = [config for code in languages for config in (code, responses_config(code))]
+        own = [config for code in languages for config in (code, responses_config(code))]
+        configs = dict.fromkeys([*own, *others])
         files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
         report = self.report()
         facts = {"title": report.get("name", self.name), "content_hash": content_hash(files)}

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from mrs_core.text import normalise_reply
-from mrs_models.response_index import ResponseIndex
 
 TIE_NOISE = 1e-9  # smaller than any difference between counts, and than those between cosines that matter
 CHUNK = 64  # messages compared with all training messages at a time: at most 100 MB of similarities
@@ -26,8 +25,8 @@ class RandomReplies:
 
     name = "Random"
 
-    def __init__(self, index: ResponseIndex, seed: int) -> None:
-        self._replies = index.replies
+    def __init__(self, replies: Sequence[str], seed: int) -> None:
+        self._replies = replies
         self._seed = seed
 
     def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
@@ -44,9 +43,9 @@ class MostFrequentReplies:
 
     name = "Most frequent"
 
-    def __init__(self, training_replies: Iterable[str], index: ResponseIndex, seed: int) -> None:
+    def __init__(self, training_replies: Iterable[str], replies: Sequence[str], seed: int) -> None:
         self._counts = Counter(normalise_reply(reply) for reply in training_replies)
-        self._ranked = sorted(index.replies, key=lambda reply: -self._counts[normalise_reply(reply)])
+        self._ranked = sorted(replies, key=lambda reply: -self._counts[normalise_reply(reply)])
         self._seed = seed
 
     def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
@@ -121,3 +120,6 @@ class TfidfReplies:
 
 def _tie_noise(seed: int, pools: np.ndarray) -> np.ndarray:
     return np.random.default_rng(seed).random(pools.shape) * TIE_NOISE
+
+
+BASELINES = (RandomReplies.name, MostFrequentReplies.name, TfidfReplies.name)

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from sentence_transformers.util import all_gather, all_gather_with_grad, dot_score, get_rank
 from sentence_transformers.util.distributed import is_dist_initialized
-from torch import Tensor
+from torch import Tensor, nn
 
 from mrs_core.errors import InputError
 
@@ -58,12 +58,13 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         if kind not in LOSSES:
             raise InputError(f"--loss: expected one of {', '.join(LOSSES)}, found {kind!r}.")
         super().__init__(
-            model,
+            nn.Sequential(nn.Identity()),  # type: ignore[arg-type]  # it refuses static embeddings, never cached here
             scale=1.0,
             similarity_fct=dot_score,
             mini_batch_size=mini_batch_size,
             gather_across_devices=gather_across_devices,
         )
+        self.model = model
         self.kind = kind
         self.mask_duplicates = mask_duplicates
 
@@ -71,10 +72,12 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         """The mean loss of a batch: `sentence_features` are the tokenized messages and replies.
 
         Where one mini-batch holds the whole batch, caching gradients would only embed everything twice (a quarter
-        of the step), so it is left out; under DDP it stays, since a routed model is not run there without it.
+        of the step), so it is left out; under DDP it stays, since a routed model is not run there without it. Static
+        embeddings have no activations worth saving, and their inputs cannot be cut.
         """
         features = list(sentence_features)
-        if is_dist_initialized() or len(features[0]["input_ids"]) > self.mini_batch_size:
+        static = "offsets" in features[0]
+        if not static and (is_dist_initialized() or len(features[0]["input_ids"]) > self.mini_batch_size):
             return self.forward_cached(features, labels)
         return self.calculate_loss([[self.model(feature)["sentence_embedding"]] for feature in features], labels)
 

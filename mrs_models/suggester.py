@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 BATCH = 64
+GENERATOR = "generator.json"  # marks the folder of a generator
+ADAPTER = "adapter.json"  # marks that of an adapter, whose base model lies elsewhere
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,8 @@ class Suggestion:
     score: float
 
 
-class Suggester:
-    """Answers messages from the response set of their language.
-
-    Args:
-        encode: messages -> (n, dimension) vectors.
-        indexes: language -> its response index.
+class Suggester(ABC):
+    """Answers messages; `load` gives the one of a model's family.
 
     Example:
         >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
@@ -43,50 +42,85 @@ class Suggester:
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
-    def __init__(self, encode: Encode, indexes: Mapping[str, ResponseIndex]) -> None:
-        self._encode = encode
-        self.indexes = indexes
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Suggester:
-        """Load a trained retriever: a folder with the model and its `response_index/`, a baseline, or `ORG/NAME`.
+    @staticmethod
+    def load(folder: str | Path) -> Suggester:
+        """Load a trained model: the folder of a run, a baseline, or `ORG/NAME`.
 
         Raises:
             InputError: no such model, or its files are damaged or do not fit each other.
         """
         path = resolve_model(str(folder))
-        if not (path / "modules.json").is_file():
-            raise InputError(f"{folder}: no trained retriever (no modules.json); pass the folder that a run wrote.")
+        if (path / GENERATOR).is_file():
+            from mrs_models.generation_suggester import GenerationSuggester
+
+            return GenerationSuggester.load_from(path)
+        return RetrievalSuggester.load_from(path, str(folder))
+
+    @property
+    @abstractmethod
+    def languages(self) -> list[str]:
+        """The languages that can be answered."""
+
+    def require_language(self, language: str) -> None:
+        """Raise InputError if the model does not answer in the language."""
+        if language not in self.languages:
+            raise InputError(f"--lang {language}: the model answers {' '.join(self.languages)}; pass one of these.")
+
+    @abstractmethod
+    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+        """Up to k suggestions a message, best first, no two that say the same.
+
+        Raises:
+            InputError: the model does not answer in the language.
+        """
+
+
+class RetrievalSuggester(Suggester):
+    """Answers from the response set of the message's language.
+
+    Args:
+        encode: messages -> (n, dimension) vectors.
+        indexes: language -> its response index.
+    """
+
+    def __init__(self, encode: Encode, indexes: Mapping[str, ResponseIndex]) -> None:
+        self._encode = encode
+        self.indexes = indexes
+
+    @classmethod
+    def load_from(cls, path: Path, name: str) -> RetrievalSuggester:
+        """Load the folder of a retriever with its `response_index/`; `name` is what the user called it.
+
+        Raises:
+            InputError: its files are missing, damaged or do not fit each other.
+        """
+        if not (path / "modules.json").is_file() and not (path / ADAPTER).is_file():
+            raise InputError(
+                f"{name}: no trained model (no modules.json or {GENERATOR}); pass the folder that a run wrote."
+            )
         indexes = ResponseIndexes(path)
+        if not indexes and (path / ADAPTER).is_file():  # the adapter's folder within that of its run
+            indexes = ResponseIndexes(path.parent)
         if not indexes:
-            raise InputError(f"{folder}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
+            raise InputError(f"{name}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
         try:
             encode = _message_encoder(path)
             width = encode(["?"]).shape[1]  # a damaged model fails here, not at the first message
+        except InputError:
+            raise
         except Exception as error:  # each library refuses its files in its own way
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise InputError(
-                f"{folder}: cannot load the message encoder ({reason}); download the model again."
+                f"{name}: cannot load the message encoder ({reason}); download the model again."
             ) from error
         indexes.width = width
         return cls(encode, indexes)
 
     @property
     def languages(self) -> list[str]:
-        """The languages that can be answered."""
         return list(self.indexes)
 
-    def require_language(self, language: str) -> None:
-        """Raise InputError if the model has no response set for the language."""
-        if language not in self.indexes:
-            raise InputError(f"--lang {language}: the model answers {' '.join(self.languages)}; pass one of these.")
-
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
-        """Up to k suggestions a message, best first, no two that say the same.
-
-        Raises:
-            InputError: the model has no response set for the language.
-        """
         self.require_language(language)
         if not messages:
             return []
@@ -102,6 +136,10 @@ def _message_encoder(folder: Path) -> Encode:
     encoder = MessageEncoder.load(folder)
     if encoder is not None:
         return encoder.encode
+    if (folder / ADAPTER).is_file():
+        from mrs_models.adapters import load_adapter
+
+        return partial(encode_messages, cast("SentenceTransformer", load_adapter(folder)))
     from mrs_models.dual_encoder import load_dual_encoder
 
     return partial(encode_messages, load_dual_encoder(folder))

@@ -14,6 +14,8 @@ from mrs_models.suggester import encode_messages, encode_replies
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from mrs_models.generator import Generator
+
 CHUNK = 256  # messages scored at a time: bounds the memory of (messages, pool, dimension)
 
 
@@ -32,9 +34,8 @@ class System(Protocol):
 class Retriever:
     """The trained dual encoder with the response index of one language."""
 
-    name = "Model"
-
-    def __init__(self, model: SentenceTransformer, index: ResponseIndex) -> None:
+    def __init__(self, model: SentenceTransformer, index: ResponseIndex, name: str = "Model") -> None:
+        self.name = name
         self._model = model
         self._index = index
 
@@ -50,3 +51,16 @@ class Retriever:
             for begin, rows in ((begin, pools[begin : begin + CHUNK]) for begin in range(0, len(pools), CHUNK))
         ]
         return torch.cat(chunks).numpy()
+
+
+class Writer:
+    """A generator in one language; it ranks nothing."""
+
+    def __init__(self, generator: Generator, language: str, name: str = "Model") -> None:
+        self.name, self._generator, self._language = name, generator, language
+
+    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
+        return [[text for text, _ in row] for row in self._generator.suggest(messages, self._language, k)]
+
+    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+        raise NotImplementedError("A generator's figure of fit is its perplexity.")

@@ -72,7 +72,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
     )
     backend.train_from_iterator(texts, trainer)
     if backend.get_vocab_size() <= len(special):
-        raise InputError("model `tiny`: no training text to make a tokenizer from; check --data and --language.")
+        raise InputError("model `tiny`: no training text to make a tokenizer from; check --data and --languages.")
     cls, sep = (backend.token_to_id(special[name]) for name in ("cls_token", "sep_token"))
     backend.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", cls), ("[SEP]", sep)]

@@ -1,7 +1,8 @@
-"""The model card of a retriever, from its `run.json` and nothing else."""
+"""The model card of a trained model, from its `run.json` and nothing else."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from huggingface_hub import EvalResult
@@ -9,7 +10,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_core.languages import LANGUAGES
-from mrs_training.retrieval_evaluation import POOLED, grouped_signatures
+from mrs_training.comparison import MODEL, POOLED, grouped_signatures
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
@@ -24,10 +25,10 @@ MESSAGES = {
     "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
 }
 SETTINGS = (
-    "loss", "mask_duplicates", "pooling", "message_tokens", "reply_tokens", "freeze_embeddings", "freeze_layers",
-    "alpha",
-    "per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
-    "weight_decay", "fp16", "bf16", "seed",
+    "setting", "loss", "mask_duplicates", "encoders", "pooling", "message_tokens", "reply_tokens", "freeze_embeddings",
+    "freeze_layers", "alpha", "beams", "label_smoothing_factor", "batches", "length_window", "peft", "lora_rank",
+    "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate",
+    "lr_scheduler_type", "warmup_steps", "weight_decay", "fp16", "bf16", "seed",
 )  # fmt: skip
 SAMPLE_LIMITS = (
     "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
@@ -40,72 +41,131 @@ MRS_LIMITS = (
     "model is for benchmarks of cross-lingual generalization. Before it answers people, biases and inappropriate "
     "content in the response set need work of their own."
 )
+# Figures that a systems table shows where the model has them: title, key, digits (None: with its interval).
+COLUMNS = (
+    ("ROUGE", "weighted", None),
+    ("MRR", "mrr", None),
+    ("P@1", "p@1", 3),
+    ("macro-MRR", "macro_mrr", 3),
+    ("MRR, reply in set", "mrr_in_set", 3),
+    ("perplexity", "perplexity", 2),
+    ("Dist-1", "dist1", 3),
+    ("Dist-2", "dist2", 3),
+    ("wrong language", "wrong_language", 3),
+    ("BLEU", "bleu", 1),
+)
 CURVES = "![Training loss and validation figures](curves.png)"
 STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
 OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
 
 
-def retrieval_card(record: dict[str, Any], repo_id: str | None = None) -> str:
-    """README.md of a trained retriever.
+@dataclass(frozen=True)
+class _Family:
+    """What differs between the cards of the families."""
+
+    what: str
+    front: dict[str, Any]
+    task: str
+
+
+FAMILIES = {
+    "retrieval": _Family(
+        "Reply retriever",
+        {"library_name": "sentence-transformers", "pipeline_tag": "text-ranking"},
+        "text-ranking",
+    ),
+    "generation": _Family(
+        "Reply generator",
+        {"library_name": "transformers", "pipeline_tag": "text-generation"},
+        "text-generation",
+    ),
+}
+
+
+def model_card(record: dict[str, Any], repo_id: str | None = None) -> str:
+    """README.md of a trained model.
 
     Args:
         record: the content of `run.json`.
         repo_id: where the model will be found; None before it is published.
     """
     figures, arguments, data = record["metrics"], record["arguments"], record["data"]
+    family = FAMILIES[record["trainer"]]
     languages = list(figures["signatures"])
     language = "en" if "en" in languages else languages[0]
     message, reply = MESSAGES[language]
-    pooled = figures["systems"]["Model"][POOLED]
+    pooled = figures["systems"][MODEL][POOLED]
     values = {
-        "title": (repo_id or _name(data, languages)).rpartition("/")[2],
+        "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
         "languages": ", ".join(f"{LANGUAGES[code].name} (`{code}`)" for code in languages),
-        "base_model": _base_model(arguments),
+        "base_model": _base_model(record),
+        "trained_on": _trained_on(record["plan"]),
         "data": _data(data),
         "examples": f"{pooled['n']:,} examples" + (f" of {len(languages)} languages pooled" if languages[1:] else ""),
-        "pool": str(figures["pool_size"]),
+        "pool": str(figures.get("pool_size")),
         "systems_table": _systems(figures),
         "leads_table": _leads(figures),
         "languages_table": _by_language(figures, languages),
+        "paper_table": _paper(figures.get("paper", [])),
         "signatures": "\n".join(f"- `{signature}`" for signature in grouped_signatures(figures)),
         "where": repo_id or "PATH",
         "language": language,
         "message": message,
         "reply": reply,
         "settings_table": markdown_table(
-            ["setting", "value"], [[f"`{key}`", str(arguments[key])] for key in SETTINGS if key in arguments]
+            ["setting", "value"],
+            [[f"`{key}`", str(arguments[key])] for key in SETTINGS if arguments.get(key) is not None],
         ),
-        "rows_table": markdown_table(
-            ["rows", "train", "validation", "test", "responses"],
-            [[code, *(f"{count:,}" for count in counts.values())] for code, counts in data["rows"].items()],
-        ),
+        "rows_table": _rows(data["rows"]),
         "steps": f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s; the "
-        f"checkpoint of step {record['best_step']} was kept, the best by weighted ROUGE on validation.",
+        f"checkpoint of step {record['best_step']} was kept, the best by {_metric(arguments)} on validation "
+        f"({' '.join(record['plan']['validation'])}).",
         "curves": STORED.format(record["stored_as"]) if "stored_as" in record else CURVES,
         "limits": _limits(data),
         "environment": _environment(record),
     }
-    return render_card("retrieval.md", _front_matter(record, languages, values["title"]), values)
+    return render_card(f"{record['trainer']}.md", _front_matter(record, family, languages, values["title"]), values)
 
 
-def _front_matter(record: dict[str, Any], languages: list[str], title: str) -> dict[str, Any]:
+def _metric(arguments: dict[str, Any]) -> str:
+    return str(arguments["metric_for_best_model"]).replace("_", " ")
+
+
+def _trained_on(plan: dict[str, Any]) -> str:
+    setting = f"{plan['setting']} setting (section 3.2)" if plan["setting"] else "no setting of the paper"
+    mixed = f", drawn by size to the power of {plan['sampling_alpha']:g}" if len(plan["train"]) > 1 else ""
+    return f"`{' '.join(plan['train'])}`{mixed}; {setting}"
+
+
+def _rows(rows: dict[str, dict[str, int]]) -> str:
+    columns = ("train", "validation", "test", "responses")
+    return markdown_table(
+        ["rows", *columns],
+        [
+            [config, *(f"{counts[column]:,}" if column in counts else "" for column in columns)]
+            for config, counts in rows.items()
+        ],
+    )
+
+
+def _front_matter(record: dict[str, Any], family: _Family, languages: list[str], title: str) -> dict[str, Any]:
     arguments, data = record["arguments"], record["data"]
     base = arguments["model_name_or_path"]
     front: dict[str, Any] = {"language": languages}
     if base == "tiny" and data.get("reader") == "sample":
         front["license"] = "apache-2.0"
-    front |= {"library_name": "sentence-transformers", "pipeline_tag": "text-ranking"}
-    front["tags"] = ["sentence-transformers", "reply-suggestion", "mrs", "retrieval"]
+    front |= family.front
+    front["tags"] = [family.front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
     if base != "tiny" and base.count("/") <= 1 and not base.startswith((".", "/", "~")):
         front["base_model"] = base
     if "revision" in data:
         front["datasets"] = [data["id"]]
     front["metrics"] = ["rouge"]
-    front["model-index"] = eval_results_to_model_index(title, _eval_results(record, languages))
+    front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
     return front
 
 
-def _eval_results(record: dict[str, Any], languages: list[str]) -> list[EvalResult]:
+def _eval_results(record: dict[str, Any], family: _Family, languages: list[str]) -> list[EvalResult]:
     figures, data = record["metrics"], record["data"]
     shown = (
         ("mrs_rouge", "weighted ROUGE", "weighted", "mrs_rouge"),
@@ -113,7 +173,7 @@ def _eval_results(record: dict[str, Any], languages: list[str]) -> list[EvalResu
     )
     return [
         EvalResult(
-            task_type="text-ranking",
+            task_type=family.task,
             task_name="Reply suggestion",
             dataset_type=data["id"] if "revision" in data else "mrs",
             dataset_name=data["title"],
@@ -122,33 +182,60 @@ def _eval_results(record: dict[str, Any], languages: list[str]) -> list[EvalResu
             dataset_revision=data.get("revision", data.get("content_hash")),
             metric_type=kind,
             metric_name=name,
-            metric_value=round(figures["systems"]["Model"][code][key], 6),
+            metric_value=round(figures["systems"][MODEL][code][key], 6),
             metric_args={"signature": figures["signatures"][code][signature]},
         )
         for code in languages
         for kind, name, key, signature in shown
+        if key in figures["systems"][MODEL][code]
     ]
 
 
 def _systems(figures: dict[str, Any]) -> str:
+    own = figures["systems"][MODEL][POOLED]
+    shown = [column for column in COLUMNS if own.get(column[1]) is not None]
     rows = [
-        [
-            f"**{name}**" if name == "Model" else name,
-            _with_interval(scopes[POOLED], "weighted"),
-            _with_interval(scopes[POOLED], "mrr"),
-            *(f"{scopes[POOLED][key]:.3f}" for key in ("p@1", "dist1", "dist2")),
-        ]
+        [f"**{name}**" if name == MODEL else name, *(_cell(scopes[POOLED], *column[1:]) for column in shown)]
         for name, scopes in figures["systems"].items()
     ]
-    return markdown_table(["system", "ROUGE", "MRR", "P@1", "Dist-1", "Dist-2"], rows)
+    return markdown_table(["system", *(title for title, _, _ in shown)], rows)
+
+
+def _cell(row: dict[str, Any], key: str, digits: int | None) -> str:
+    if row.get(key) is None:
+        return ""
+    return _with_interval(row, key) if digits is None else f"{row[key]:.{digits}f}"
+
+
+def _paper(rows: list[dict[str, Any]]) -> str:
+    """What the paper prints for the setting, or nothing."""
+    if not rows:
+        return ""
+    table = markdown_table(
+        ["the paper's", "model", "language", "ROUGE", "Dist-1", "Dist-2"],
+        [
+            [
+                f"Table {row['table']}",
+                row["model"],
+                row["language"],
+                *(f"{row[key]:.4f}" for key in ("rouge", "dist1", "dist2")),
+            ]
+            for row in rows
+        ],
+    )
+    return (
+        "Figures of the paper for this setting, on the whole MRS test sets; they compare with the ones above only "
+        f"where model and data are the same:\n\n{table}"
+    )
 
 
 def _leads(figures: dict[str, Any]) -> str:
+    keys = [key for key in ("weighted", "mrr") if "mrr" in figures["systems"][MODEL][POOLED] or key == "weighted"]
     rows = [
-        [f"over {name}", *("{:+.4f} to {:+.4f}".format(*scopes[POOLED][key]) for key in ("weighted", "mrr"))]
+        [f"over {name}", *("{:+.4f} to {:+.4f}".format(*scopes[POOLED][key]) for key in keys)]
         for name, scopes in figures["differences"].items()
     ]
-    return markdown_table(["", "ROUGE", "MRR"], rows)
+    return markdown_table(["", *(("ROUGE", "MRR")[: len(keys)])], rows)
 
 
 def _by_language(figures: dict[str, Any], languages: list[str]) -> str:
@@ -157,12 +244,13 @@ def _by_language(figures: dict[str, Any], languages: list[str]) -> str:
         [
             code,
             f"{systems['Model'][code]['n']:,}",
-            _with_interval(systems["Model"][code], "weighted"),
-            *(f"{scopes[code]['weighted']:.4f}" for name, scopes in systems.items() if name != "Model"),
+            f"{systems[MODEL][code]['ceiling']:.4f}",
+            _with_interval(systems[MODEL][code], "weighted"),
+            *(f"{scopes[code]['weighted']:.4f}" for name, scopes in systems.items() if name != MODEL),
         ]
         for code in languages
     ]
-    return markdown_table(["language", "examples", *systems], rows)
+    return markdown_table(["language", "examples", "ceiling", *systems], rows)
 
 
 def _with_interval(row: dict[str, Any], key: str) -> str:
@@ -170,14 +258,16 @@ def _with_interval(row: dict[str, Any], key: str) -> str:
     return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
 
 
-def _name(data: dict[str, Any], languages: list[str]) -> str:
-    return f"Reply retriever, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
+def _name(family: _Family, data: dict[str, Any], languages: list[str]) -> str:
+    return f"{family.what}, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
 
 
-def _base_model(arguments: dict[str, Any]) -> str:
+def _base_model(record: dict[str, Any]) -> str:
+    arguments = record["arguments"]
     name = arguments["model_name_or_path"]
     if name == "tiny":
-        return "scratch (a small BERT with a tokenizer of its own)"
+        kind = "BERT" if record["trainer"] == "retrieval" else "BART"
+        return f"scratch (a small {kind} with a tokenizer of its own)"
     revision = arguments.get("model_revision")
     return f"`{name}`" + (f" at revision `{revision}`" if revision else "")
 

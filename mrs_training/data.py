@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +12,14 @@ import numpy as np
 from datasets import Dataset
 
 from mrs_core.errors import InputError
-from mrs_core.languages import require_language
 from mrs_core.text import normalise_reply
 from mrs_datasets.prepared import PreparedData, bars_for_long_work
 from mrs_datasets.schema import SPLITS, responses_config
+from mrs_training.options import SharedArguments
+from mrs_training.settings import Plan, make_plan
 
-ALL_LANGUAGES = "all"
 LONG_WORK = 1_000_000  # rows from which a progress bar helps
+MOST_RESPONSES = 50_000  # as many as the paper keeps of the most frequent replies (section 2.1)
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,10 @@ class ResponseSet:
 
 @dataclass(frozen=True)
 class LanguageData:
-    """The three splits (columns message, reply) and the response set of one language."""
+    """The three splits (columns message, reply) and the response set of one language.
+
+    `train` is what the baselines know; a model may have been trained on other languages.
+    """
 
     language: str
     train: Dataset
@@ -39,23 +45,63 @@ class LanguageData:
     responses: ResponseSet
 
 
-def chosen_languages(data: PreparedData, languages: list[str]) -> list[str]:
-    """The languages of a run; `all` stands for those that the data have.
+@dataclass(frozen=True)
+class RunData:
+    """What a run trains on (config name -> pairs, `es` or `mt-es`), and the languages it is evaluated on."""
+
+    plan: Plan
+    sources: dict[str, Dataset]
+    validation: list[LanguageData]
+    test: list[LanguageData]
+
+    def texts(self) -> Iterator[str]:
+        """Messages and replies of the training sources."""
+        for pairs in self.sources.values():
+            for column in ("message", "reply"):
+                yield from pairs[column][:]
+
+    def rows(self) -> dict[str, dict[str, int]]:
+        """Rows used, by config, for the record of the run."""
+        rows: dict[str, dict[str, int]] = {}
+        for config, pairs in self.sources.items():
+            rows.setdefault(config, {})["train"] = len(pairs)
+        for part in self.validation:
+            rows.setdefault(part.language, {})["validation"] = len(part.validation)
+        for part in self.test:
+            rows.setdefault(part.language, {}).update(test=len(part.test), responses=len(part.responses.replies))
+        return rows
+
+
+def load_run_data(source: PreparedData, options: SharedArguments, seed: int, need_responses: bool = True) -> RunData:
+    """Load what the plan of the options asks for; each split is cut to a seeded sample where the options say so.
+
+    Args:
+        need_responses: refuse a language without a response set, as a retriever must; else the most frequent
+            training replies stand for it in the baselines.
 
     Raises:
-        InputError: a language that MRS or the data do not have.
+        InputError: the data lack a language, a split or a response set, or the options ask for the impossible.
     """
-    have = data.languages()
-    if languages == [ALL_LANGUAGES]:
-        return have
-    for code in languages:
-        require_language(code, "--language")
-        if code not in have:
-            raise InputError(f"--language {code}: {data.name} has {' '.join(have)}.")
-    return list(dict.fromkeys(languages))
+    plan = make_plan(
+        source.configs(), options.setting, options.languages, options.train, options.validation, options.sampling_alpha
+    )
+    limits = {
+        "train": options.max_train_examples,
+        "validation": options.max_validation_examples,
+        "test": options.max_test_examples,
+    }
+    sources = {
+        origin.config: sample_rows(source.load(origin.config, "train"), limits["train"], seed)
+        for origin in plan.sources
+    }
+    codes = dict.fromkeys([*plan.validation, *plan.test])
+    parts = {code: load_language(source, code, limits, seed, need_responses) for code in codes}
+    return RunData(plan, sources, [parts[code] for code in plan.validation], [parts[code] for code in plan.test])
 
 
-def load_language(data: PreparedData, language: str, limits: dict[str, int | None], seed: int) -> LanguageData:
+def load_language(
+    data: PreparedData, language: str, limits: dict[str, int | None], seed: int, need_responses: bool = True
+) -> LanguageData:
     """Load one language; each split is cut to a seeded sample of `limits[split]` rows where that is smaller.
 
     Raises:
@@ -63,35 +109,30 @@ def load_language(data: PreparedData, language: str, limits: dict[str, int | Non
     """
     splits = {split: sample_rows(data.load(language, split), limits.get(split), seed) for split in SPLITS}
     try:
-        responses = data.load(responses_config(language), "train")
+        rows = data.load(responses_config(language), "train")
+        responses = ResponseSet(rows["reply"][:], rows["cluster"][:], rows["log_prob"][:])
     except InputError as error:
-        raise InputError(f"{error} A retriever needs a response set: prepare from a source that has one.") from None
-    return LanguageData(
-        language,
-        splits["train"],
-        splits["validation"],
-        splits["test"],
-        ResponseSet(responses["reply"][:], responses["cluster"][:], responses["log_prob"][:]),
-    )
+        if need_responses:
+            raise InputError(f"{error} A retriever needs a response set: prepare from a source that has one.") from None
+        responses = _most_frequent(splits["train"])
+    return LanguageData(language, splits["train"], splits["validation"], splits["test"], responses)
+
+
+def _most_frequent(pairs: Dataset) -> ResponseSet:
+    forms: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for reply in pairs["reply"][:]:
+        form = normalise_reply(reply)
+        forms.setdefault(form, reply)
+        counts[form] += 1
+    kept = [form for form, _ in counts.most_common(MOST_RESPONSES)]
+    return ResponseSet([forms[form] for form in kept], kept, [None] * len(kept))
 
 
 def with_reply_ids(pairs: Dataset) -> Dataset:
     """Add the `label` column: equal for replies with the same normalised form, on every rank and machine."""
     with bars_for_long_work(len(pairs) > LONG_WORK):
         return pairs.map(_reply_ids, batched=True, desc="reply ids")
-
-
-def rows_used(languages: list[LanguageData]) -> dict[str, dict[str, int]]:
-    """Rows per language and split, for the record of the run."""
-    return {
-        part.language: {
-            "train": len(part.train),
-            "validation": len(part.validation),
-            "test": len(part.test),
-            "responses": len(part.responses.replies),
-        }
-        for part in languages
-    }
 
 
 def _reply_ids(batch: dict[str, list[Any]]) -> dict[str, list[int]]:

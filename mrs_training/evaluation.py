@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.language_id import LanguageIdentifier
 from mrs_core.text import normalise_reply
 from mrs_metrics.distinct import distinct_n
-from mrs_metrics.ranking import random_pools, ranks, reciprocal_ranks
+from mrs_metrics.language_match import score_languages
+from mrs_metrics.ranking import random_pools, ranking_signature, ranks, reciprocal_ranks
 from mrs_metrics.rouge import score_examples
-from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
 from mrs_models.suggester import SUGGESTIONS
 from mrs_models.systems import System
@@ -21,27 +25,76 @@ POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Hend
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """Where one system ranks the real replies of one language.
+
+    Attributes:
+        reciprocal: (n,) in a pool of `pool_size`; precision at 1 is the share of ones.
+        reply: (n,) number of each example's reply, equal for equal forms, for the macro-MRR.
+        in_set: (n,) whether the reply is in the response set (section 3.3).
+        pool_size: replies in a pool; fewer than `POOL_SIZE` only where references and response set have no more.
+    """
+
+    reciprocal: np.ndarray
+    reply: np.ndarray
+    in_set: np.ndarray
+    pool_size: int
+
+
+@dataclass(frozen=True)
 class SystemResult:
     """Per-example scores of one system in one language.
 
     Attributes:
-        rouge: (kept, 3) F1 of ROUGE-1/2/3 of the best suggestion; `weighted` (kept,) their weighted sum.
-        reciprocal_rank: (n,) in a pool of `POOL_SIZE`; precision at 1 is the share of ones.
+        rouge: (kept, 3) F1 of ROUGE-1/2/3 of the best suggestion; `weighted` (kept,) their weighted sum, `ceiling`
+            (kept,) that of the reference against itself.
         chosen_tokens: tokens of the best suggestion of each kept example, for Dist.
         suggestions: (n) up to three replies each.
-        pool_size: replies in a pool; fewer than `POOL_SIZE` only where references and response set have no more.
+        ranking: None where the system or the run ranks nothing.
+        languages: suggestions in another language than the message's, and those whose language could be told; None
+            where nobody asked.
+        bleu: corpus BLEU of the best suggestions, 0 to 100; None where nobody asked, or a tokenizer is missing.
+        seconds: for all suggestions; `messages`, how many different messages were answered.
     """
 
     system: str
     language: str
     rouge: np.ndarray
     weighted: np.ndarray
-    reciprocal_rank: np.ndarray
+    ceiling: np.ndarray
     chosen_tokens: list[list[str]]
     suggestions: list[list[str]]
-    pool_size: int
+    ranking: Ranking | None
+    languages: tuple[int, int] | None
+    bleu: float | None
+    seconds: float
+    messages: int
     skipped: dict[str, int]
     signatures: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured beyond ROUGE and Dist.
+
+    Attributes:
+        ranking: rank the reference in a random pool.
+        identifier: tells languages, for the share of suggestions in a wrong one.
+        bleu: corpus BLEU (section 3.3), where the language's tokenizer is installed; sacreBLEU itself must be.
+    """
+
+    ranking: bool = True
+    identifier: LanguageIdentifier | None = None
+    bleu: bool = False
+
+    @classmethod
+    def available(cls, ranking: bool) -> Measures:
+        """All that this machine can measure: a language model and sacreBLEU may be missing."""
+        try:
+            identifier = LanguageIdentifier.open()
+        except (InputError, MissingExtraError):
+            identifier = None
+        return cls(ranking, identifier, importlib.util.find_spec("sacrebleu") is not None)
 
 
 def evaluate_system(
@@ -51,6 +104,7 @@ def evaluate_system(
     references: Sequence[str],
     response_set: Sequence[str],
     seed: int,
+    measures: Measures = Measures(),
 ) -> SystemResult:
     """Score the three suggestions of a system, and its ranking of the reference in a random pool.
 
@@ -59,12 +113,50 @@ def evaluate_system(
         response_set: fills the pools where there are fewer than `POOL_SIZE` different references. Pools are drawn from
             the references, so that the others are as new to the system as the one to find; each normalised form once.
         seed: of the pools; equal seeds give every system the same pools.
+        measures: what else is measured.
     """
     numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
+    started = time.perf_counter()
     answers = system.suggest(list(numbers), SUGGESTIONS)
+    seconds = time.perf_counter() - started
     suggestions = [answers[numbers[message]] for message in messages]
     scores = score_examples(suggestions, references, language=language)
+    signatures = {"mrs_rouge": scores.signature}
+    ranking = None
+    if measures.ranking:
+        ranking = _rank(system, messages, references, response_set, seed)
+        signatures["response_ranking"] = ranking_signature(ranking.pool_size, "references", seed, language=language)
+    languages = bleu = None
+    if measures.identifier:
+        name = measures.identifier.path.name
+        verdicts = score_languages(answers, language, measures.identifier.identify, identifier=name)
+        decided = len(verdicts.wrong) - int((verdicts.undecided | verdicts.too_short).sum())
+        languages = int(verdicts.wrong.sum()), decided
+        signatures["wrong_language"] = verdicts.signature
+    if measures.bleu:
+        bleu, signature = _bleu(suggestions, references, language)
+        signatures |= {"reply_bleu": signature} if signature else {}
+    return SystemResult(
+        system.name,
+        language,
+        scores.rouge,
+        scores.weighted,
+        scores.weighted_ceiling,
+        scores.chosen_tokens,
+        suggestions,
+        ranking,
+        languages,
+        bleu,
+        seconds,
+        len(numbers),
+        scores.skipped,
+        signatures,
+    )
 
+
+def _rank(
+    system: System, messages: Sequence[str], references: Sequence[str], response_set: Sequence[str], seed: int
+) -> Ranking:
     candidates: dict[str, str] = {}
     for reply in references:
         candidates.setdefault(normalise_reply(reply), reply)
@@ -73,31 +165,35 @@ def evaluate_system(
             break
         candidates.setdefault(normalise_reply(response_set[number]), response_set[number])
     position = {form: number for number, form in enumerate(candidates)}
-    targets = [position[normalise_reply(reference)] for reference in references]
+    targets = np.array([position[normalise_reply(reference)] for reference in references])
     pools = random_pools(targets, len(candidates), size=POOL_SIZE, seed=seed)
-    reciprocal = reciprocal_ranks(ranks(system.score_pools(messages, list(candidates.values()), pools)))
-    pool_signature = signature(
-        "response_ranking", pool=pools.shape[1], of="references", seed=seed, ties="pessimistic", lang=language
-    )
-    return SystemResult(
-        system.name,
-        language,
-        scores.rouge,
-        scores.weighted,
-        reciprocal,
-        scores.chosen_tokens,
-        suggestions,
-        pools.shape[1],
-        scores.skipped,
-        {"mrs_rouge": scores.signature, "response_ranking": pool_signature},
-    )
+    found = reciprocal_ranks(ranks(system.score_pools(messages, list(candidates.values()), pools)))
+    known = {normalise_reply(reply) for reply in response_set}
+    in_set = np.array([normalise_reply(reference) in known for reference in references])
+    return Ranking(found, targets, in_set, pools.shape[1])
+
+
+def _bleu(suggestions: list[list[str]], references: Sequence[str], language: str) -> tuple[float | None, str]:
+    """Corpus BLEU; None where the tokenizer of the language is not installed: a run must not end with that."""
+    from mrs_metrics.bleu import aggregate, score_suggestions
+
+    try:
+        scores = score_suggestions(suggestions, references, language, chosen="best_rouge")
+    except ImportError:
+        return None, ""
+    return aggregate(scores)["bleu"], scores.signature
 
 
 def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) -> dict[str, Any]:
-    """Figures of one system over one language, or pooled over the examples of several."""
+    """Figures of one system over one language, or pooled over the examples of several.
+
+    Returns:
+        ROUGE, its ceiling and Dist; where they were measured `mrr`, `p@1`, `macro_mrr`, `mrr_in_set` (over the examples
+        whose reply is in the response set, with `in_set`, their share), `wrong_language` (a share of the suggestions
+        whose language can be told), `bleu` (of one language alone, 0 to 100).
+    """
     weighted = np.concatenate([result.weighted for result in results])
     rouge = np.concatenate([result.rouge for result in results])
-    reciprocal = np.concatenate([result.reciprocal_rank for result in results])
     tokens = [tokens for result in results for tokens in result.chosen_tokens]
     skipped: dict[str, int] = {}
     for result in results:
@@ -108,24 +204,59 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
         **{f"rouge{n + 1}": float(rouge[:, n].mean()) for n in range(3)},
         "weighted": float(weighted.mean()),
         **({"weighted_interval": list(bootstrap_interval(weighted, seed=seed))} if intervals else {}),
-        "mrr": float(reciprocal.mean()),
-        **({"mrr_interval": list(bootstrap_interval(reciprocal, seed=seed))} if intervals else {}),
-        "p@1": float((reciprocal == 1).mean()),
+        "ceiling": float(np.concatenate([result.ceiling for result in results]).mean()),
+        **_ranking_figures(results, seed, intervals),
         "dist1": distinct_n(tokens, 1),
         "dist2": distinct_n(tokens, 2),
+        **_other_figures(results),
         "skipped": skipped,
     }
 
 
+def _ranking_figures(results: Sequence[SystemResult], seed: int, intervals: bool) -> dict[str, Any]:
+    found = [result.ranking for result in results if result.ranking is not None]
+    if len(found) < len(results):
+        return {}
+    reciprocal = np.concatenate([ranking.reciprocal for ranking in found])
+    in_set = np.concatenate([ranking.in_set for ranking in found])
+    offsets = np.cumsum([0, *(ranking.reply.max() + 1 for ranking in found[:-1])])
+    reply = np.concatenate([ranking.reply + offset for ranking, offset in zip(found, offsets, strict=True)])
+    _, groups = np.unique(reply, return_inverse=True)
+    return {
+        "mrr": float(reciprocal.mean()),
+        **({"mrr_interval": list(bootstrap_interval(reciprocal, seed=seed))} if intervals else {}),
+        "p@1": float((reciprocal == 1).mean()),
+        "macro_mrr": float((np.bincount(groups, reciprocal) / np.bincount(groups)).mean()),
+        "mrr_in_set": float(reciprocal[in_set].mean()) if in_set.any() else None,
+        "in_set": float(in_set.mean()),
+    }
+
+
+def _other_figures(results: Sequence[SystemResult]) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
+    told = [result.languages for result in results if result.languages is not None]
+    if len(told) == len(results):
+        wrong, decided = sum(wrong for wrong, _ in told), sum(decided for _, decided in told)
+        figures["wrong_language"] = wrong / decided if decided else None
+    if len(results) == 1 and results[0].bleu is not None:  # the tokenizers of several languages do not mix
+        figures["bleu"] = results[0].bleu
+    return figures
+
+
+def milliseconds(results: Sequence[SystemResult]) -> float:
+    """Mean time to answer a message, in the batches of the evaluation; it differs from run to run."""
+    return 1000 * sum(result.seconds for result in results) / max(sum(result.messages for result in results), 1)
+
+
 def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], seed: int) -> dict[str, list[float]]:
     """95 % intervals of the paired differences, model minus other, over the same examples."""
-    return {
-        key: list(
-            paired_bootstrap_interval(
-                np.concatenate([getattr(result, name) for result in model]),
-                np.concatenate([getattr(result, name) for result in other]),
-                seed=seed,
-            )
+    pairs = {"weighted": ([result.weighted for result in model], [result.weighted for result in other])}
+    if all(result.ranking is not None for result in (*model, *other)):
+        pairs["mrr"] = (
+            [result.ranking.reciprocal for result in model if result.ranking],
+            [result.ranking.reciprocal for result in other if result.ranking],
         )
-        for key, name in (("weighted", "weighted"), ("mrr", "reciprocal_rank"))
+    return {
+        key: list(paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed))
+        for key, (mine, theirs) in pairs.items()
     }

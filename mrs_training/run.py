@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,18 +17,25 @@ from mrs_core.files import umask, write_whole
 from mrs_core.hub import Publication
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_core.provenance import commit, hardware, versions
-from mrs_models.dual_encoder import encoders, load_dual_encoder
-from mrs_models.response_index import ResponseIndex, ResponseIndexes
-from mrs_training.card import retrieval_card
+from mrs_models.adapters import base_of
+from mrs_models.response_index import ResponseIndexes
+from mrs_training.card import model_card
 from mrs_training.curves import draw_curves
 from mrs_training.data import LanguageData
+from mrs_training.settings import Plan
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
     from transformers import TrainerState
 
 STAYS = ("checkpoint-*", "predictions*.tsv", "eval")
 RECORD = "run.json"  # written last: a folder that has it holds a finished run
+# What either family's model is made of, so that no file of an old model is read as one of the new.
+MODEL_FILES = [
+    "*.safetensors", "*config*.json", "modules.json", "generator.json", "tokenizer*", "special_tokens_map.json",
+    "vocab*", "merges.txt", "*.model", "query_*", "document_*", "[0-9]_*", "training_args.bin",
+]  # fmt: skip
+ADAPTER = "adapter"  # the folder of the adapters alone, where a run trained some
 LAST = ("last", "true", "True")
 
 
@@ -63,7 +70,8 @@ class RunFolder:
         """
         stale = [RECORD]  # until this run ends, it is no finished one
         if self._overwrite and not self._resume:
-            stale += ["README.md", "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, "checkpoint-*"]
+            stale += ["README.md", "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, ADAPTER, "checkpoint-*"]
+            stale += MODEL_FILES
         for path in [path for pattern in stale for path in self.folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -74,17 +82,12 @@ class RunFolder:
 
     def finish(
         self,
-        model: SentenceTransformer,
-        indexes: dict[str, ResponseIndex],
         record: dict[str, Any],
         parts: list[LanguageData],
         suggestions: dict[str, list[list[str]]],
         log_history: list[dict[str, Any]],
     ) -> None:
-        """Write model, response indexes, predictions, curves, card, and last the record."""
-        model.save_pretrained(str(self.folder), create_model_card=False, safe_serialization=True)
-        for language, index in indexes.items():
-            index.save(self.folder / ResponseIndexes.FOLDER / language)
+        """Write predictions, curves, card, and last the record; the model is there already."""
         languages = [part.language for part in parts]
         for part in parts:
             rows = zip(part.test["message"][:], part.test["reply"][:], suggestions[part.language], strict=True)
@@ -99,7 +102,7 @@ class RunFolder:
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write the card, and last `run.json`."""
-    write_whole(folder / "README.md", retrieval_card(record))
+    write_whole(folder / "README.md", model_card(record))
     write_whole(folder / RECORD, _json(record))
 
 
@@ -134,6 +137,24 @@ def publication(folder: Path, repo_id: str, card: str) -> Publication:
     return Publication("model", repo_id, folder, STAYS, instead={"README.md": card.encode()})
 
 
+def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
+    """What is published of a run's adapters alone: they, the response indexes or generator's settings, and the card.
+
+    Raises:
+        InputError: the run trained no adapters, or their base is no model of the hub, where others could find it.
+    """
+    own = folder / ADAPTER
+    base, _ = base_of(own)
+    if Path(base).exists() or base.count("/") != 1:
+        raise InputError(
+            f"{own}: the base {base} is a folder of this machine; publish it, and train with its name on the hub."
+        )
+    files = [path for path in (folder / ResponseIndexes.FOLDER).rglob("*") if path.is_file()]
+    files += [path for path in (folder / RECORD, folder / "curves.png") if path.is_file()]
+    others: dict[str, bytes | Path] = {path.relative_to(folder).as_posix(): path for path in files}
+    return Publication("model", repo_id, own, instead={**others, "README.md": card.encode()})
+
+
 def _readable(folder: Path) -> None:
     """Weights are written for their owner alone; give them the rights that any new file has."""
     mode = 0o666 & ~umask()
@@ -160,16 +181,13 @@ def last_checkpoint(folder: Path, resume: str | None) -> str | None:
     return str(checkpoints[-1])
 
 
-def assert_best_weights(model: SentenceTransformer, checkpoint: str | None) -> None:
+def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor] | None, checkpoint: str | None) -> None:
     """The trainer only logs an error when it cannot load the best checkpoint, and then keeps the last weights."""
-    if checkpoint is None:
+    if best is None:
         raise RuntimeError("The trainer kept no best checkpoint; eval_strategy and save_strategy must be equal.")
-    best = load_dual_encoder(checkpoint)
-    for mine, theirs in zip(encoders(model), encoders(best), strict=True):
-        expected = theirs.state_dict()
-        for name, tensor in mine.state_dict().items():
-            if not torch.equal(tensor.cpu(), expected[name].cpu()):
-                raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")
+    for name, tensor in kept.items():
+        if name not in best or not torch.equal(tensor.cpu(), best[name].cpu()):
+            raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")
 
 
 def _without_places(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -190,8 +208,10 @@ def run_record(
     options: Sequence[Any],
     seed: int,
     data: dict[str, Any],
+    plan: Plan,
     state: TrainerState,
     figures: dict[str, Any],
+    milliseconds: dict[str, float],
     seconds: float,
 ) -> dict[str, Any]:
     """Everything that is needed to repeat a run and to write its card."""
@@ -204,10 +224,18 @@ def run_record(
         "versions": versions(),
         "hardware": hardware(),
         "data": data,
+        "plan": {
+            "setting": plan.setting,
+            "train": [source.config for source in plan.sources],
+            "sampling_alpha": plan.sampling_alpha,
+            "validation": list(plan.validation),
+            "test": list(plan.test),
+        },
         "steps": state.global_step,
         "epochs": state.epoch,
         "best_step": int(best.rpartition("-")[2]) if best else None,
         "best_metric": state.best_metric,
         "seconds": round(seconds, 1),
+        "milliseconds": milliseconds,
         "metrics": figures,
     }

@@ -1,7 +1,7 @@
 """Train the paper's dual encoder (Zhang et al. 2021, section 4.1) on message-reply pairs.
 
     accelerate launch trainers/retrieval.py                                     # a small model on the embedded sample
-    accelerate launch trainers/retrieval.py --config trainers/configs/retrieval/mbert_es.yaml --data ORG/mrs
+    accelerate launch trainers/retrieval.py --config trainers/configs/retrieval/mbert/monolingual_es.yaml --data DIR
 
 The defaults train a small model from scratch in minutes on two CPU cores; the paper's settings are in the YAML files.
 """
@@ -12,57 +12,67 @@ import logging
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
+from datasets import concatenate_datasets
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.sentence_transformer.training_args import MultiDatasetBatchSamplers
-from transformers.utils.logging import disable_progress_bar
 
-from mrs_core import hub
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import InputError, run_with_sentence
-from mrs_datasets.prepared import open_prepared
-from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_encoder, freeze
+from mrs_models.dual_encoder import (
+    MESSAGE_TOKENS,
+    REPLY_TOKENS,
+    build_dual_encoder,
+    encoders,
+    freeze,
+    load_dual_encoder,
+)
 from mrs_models.losses import ReplyLoss
-from mrs_models.tiny import VOCABULARY, build_tiny
-from mrs_training.card import retrieval_card
-from mrs_training.data import ALL_LANGUAGES, LanguageData, chosen_languages, load_language, rows_used, with_reply_ids
-from mrs_training.progress import show_loss_bar
-from mrs_training.retrieval_evaluation import BEST_METRIC, METRICS, ReplyEvaluator, build_index, compare_on_test
-from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, publication, run_record
-from mrs_training.tables import print_results
+from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_models.systems import Retriever
+from mrs_models.tiny import build_tiny
+from mrs_training.adapter_checkpoints import AdapterCheckpoints
+from mrs_training.comparison import MODEL, MakeSystem
+from mrs_training.data import RunData, with_reply_ids
+from mrs_training.launch import Recipe, train
+from mrs_training.options import TINY, SharedArguments, require_least
+from mrs_training.retrieval_evaluation import BEST_METRIC, METRICS, ReplyEvaluator, build_index, sweep_alpha
+from mrs_training.sampling import SampledPairs, byte_lengths, make_sampler
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from transformers import HfArgumentParser
+    from torch import Tensor
+    from transformers import HfArgumentParser, Trainer
 
-TINY = "tiny"
 STEPS = 1500  # of a run whose length nobody gave: minutes on two cores, ten passes over the embedded sample
+SWEEP = "sweep"
+WITHOUT_BONUS = "Model, no bonus"
 
 
 @dataclass
-class RetrievalArguments:
+class RetrievalArguments(SharedArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
-    data: str = field(default="sample", metadata={"help": "a prepared folder, a hub id, or `sample`"})
-    data_revision: str | None = field(default=None, metadata={"help": "revision of a hub data set"})
-    language: list[str] = field(
-        default_factory=lambda: [ALL_LANGUAGES],
-        metadata={"help": "languages to train and test on, or `all` that the data have; one language per batch"},
+    length_window: int = field(
+        default=0,
+        metadata={
+            "help": "steps whose pairs are sorted by length together; 0: not sorted (tiny): negatives of like length "
+            "teach less"
+        },
     )
-    model_name_or_path: str = field(
-        default=TINY, metadata={"help": "a hub id, a local folder, or `tiny` (built and trained from scratch)"}
+    encoders: str = field(
+        default="two", metadata={"help": "two (the paper's), one for both sides, or static (embeddings, very fast)"}
     )
-    model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
-    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
+    dimension: int = field(default=256, metadata={"help": "of static embeddings"})
     pooling: str | None = field(
         default=None,
-        metadata={"help": "pooler, mean, cls or max; default pooler as in the official code, mean for `tiny`"},
+        metadata={
+            "help": "pooler, mean, cls or max; default: a sentence-transformers checkpoint's own, else pooler as in "
+            "the official code, mean for `tiny`"
+        },
     )
     message_tokens: int = field(
         default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut (official train.sh)"}
@@ -76,17 +86,14 @@ class RetrievalArguments:
     gather_across_devices: bool = field(
         default=True, metadata={"help": "replies of all devices are negatives, so that the loss is that of one device"}
     )
-    freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper: yes)"})
     freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
-    alpha: float = field(
-        default=0.0, metadata={"help": "weight of the log-probability bonus in suggestions (paper, section 4.1: none)"}
+    alpha: str = field(
+        default="0",
+        metadata={
+            "help": "weight of the log-probability bonus in suggestions (paper, section 4.1: none), or `sweep`: the "
+            "best one on validation"
+        },
     )
-    max_train_examples: int | None = field(default=None, metadata={"help": "a seeded sample of each language"})
-    max_validation_examples: int | None = field(default=10_000, metadata={"help": "of each language; a seeded sample"})
-    max_test_examples: int | None = field(
-        default=100_000, metadata={"help": "of each language; a seeded sample (TF-IDF takes 10 ms an example)"}
-    )
-    overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
 
 
 @dataclass
@@ -110,18 +117,98 @@ class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
     save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
     load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
     metric_for_best_model: str | None = field(default=BEST_METRIC, metadata={"help": "on validation"})
-    multi_dataset_batch_sampler: str = field(
-        default=MultiDatasetBatchSamplers.PROPORTIONAL.value,
-        metadata={"help": "one language per batch; languages in proportion to their size, or round_robin"},
-    )
     report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
-class RetrievalTrainer(SentenceTransformerTrainer):
-    """The library's trainer without its cards, which would hold training texts; ours come from `run.json`."""
+class RetrievalTrainer(SampledPairs, AdapterCheckpoints, SentenceTransformerTrainer):
+    """The library's trainer with our batches, and without its cards, which would hold training texts."""
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Leave the card's callback out."""
+        """Leave the card's callback out: ours come from `run.json`."""
+
+
+class Retrieval(Recipe[RetrievalArguments]):
+    """The dual encoder in a run."""
+
+    trainer, metrics, ranks, steps = "retrieval", METRICS, True, STEPS
+
+    def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
+        require_least(options, "mini_batch_size", 1)
+        require_least(options, "freeze_layers", 0)
+        require_least(options, "dimension", 1)
+        _alpha(options.alpha)
+        if options.encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+            raise InputError("--encoders static: trains in one process (it takes seconds); launch one.")
+        logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)  # two lengths are meant
+        tiny = options.model_name_or_path == TINY
+        return replace(
+            options,
+            pooling=options.pooling or ("mean" if tiny else None),
+            mask_duplicates=options.loss == "eq4" if options.mask_duplicates is None else options.mask_duplicates,
+        )
+
+    def make_model(self, options: RetrievalArguments, training: Any, data: RunData) -> SentenceTransformer:
+        if options.model_name_or_path == TINY:
+            with tempfile.TemporaryDirectory() as folder:
+                build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary)
+                model = _built(options, folder, training.seed)
+        else:
+            model = _built(options, options.model_name_or_path, training.seed)
+        if options.freeze_embeddings or options.freeze_layers:
+            freeze(model, options.freeze_embeddings, options.freeze_layers)
+        return model
+
+    def make_trainer(
+        self, model: SentenceTransformer, options: RetrievalArguments, training: Any, data: RunData
+    ) -> Trainer:
+        training.router_mapping = {"message": "query", "reply": "document"}
+        with training.main_process_first(local=False):
+            pairs = concatenate_datasets([with_reply_ids(source) for source in data.sources.values()])
+        gather = options.gather_across_devices and training.world_size > 1
+        trainer = RetrievalTrainer(
+            model=model,
+            args=training,
+            train_dataset=pairs,
+            loss=ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather),
+            evaluator=ReplyEvaluator(data.validation, _alpha(options.alpha) or 0.0, training.seed),
+        )
+        sizes = [len(source) for source in data.sources.values()]
+        trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, byte_lengths(pairs))
+        return trainer
+
+    def weights(self, model: SentenceTransformer) -> dict[str, Tensor]:
+        return {
+            f"{n}.{name}": value for n, part in enumerate(encoders(model)) for name, value in part.state_dict().items()
+        }
+
+    def stored_weights(self, checkpoint: Path) -> dict[str, Tensor]:
+        return self.weights(load_dual_encoder(checkpoint))
+
+    def systems(self, model: SentenceTransformer, options: RetrievalArguments, data: RunData) -> list[MakeSystem]:
+        alpha = _alpha(options.alpha)
+        self.sweep: dict[float, float] = {}
+        if alpha is None:
+            self.sweep = _swept(model, data, 0)
+            alpha = max(self.sweep, key=lambda value: (self.sweep[value], -value))
+        indexes = {part.language: build_index(model, part, alpha) for part in data.test}
+        self.indexes: dict[str, ResponseIndex] = indexes
+        systems: list[MakeSystem] = [lambda part: Retriever(model, indexes[part.language], MODEL)]
+        if alpha:
+            plain = {code: replace(index, alpha=0.0) for code, index in indexes.items()}
+            systems.append(lambda part: Retriever(model, plain[part.language], WITHOUT_BONUS))
+        return systems
+
+    def more_figures(
+        self, model: SentenceTransformer, options: RetrievalArguments, data: RunData, figures: dict[str, Any]
+    ) -> None:
+        figures["alpha"] = next(iter(self.indexes.values())).alpha
+        if self.sweep:
+            figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in self.sweep.items()}
+
+    def save(self, model: SentenceTransformer, options: RetrievalArguments, folder: Path) -> None:
+        model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
+        for language, index in self.indexes.items():
+            index.save(folder / ResponseIndexes.FOLDER / language)
 
 
 def make_parser() -> HfArgumentParser:
@@ -129,150 +216,38 @@ def make_parser() -> HfArgumentParser:
     return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), "retrieval", __doc__ or "")
 
 
-def train(options: RetrievalArguments, training: RetrievalTrainingArguments) -> None:
-    """Train, keep the best checkpoint, compare with the baselines on test, and write the folder of the run."""
-    run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
-    checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
-    started = time.time()
-    options = resolved(options)
-    _require_sound(options, training)
-    repo_id = _publishing(training)
-    training.dataloader_pin_memory &= torch.cuda.is_available()
-    if training.num_train_epochs <= 0 and training.max_steps <= 0:
-        training.max_steps = STEPS
-    logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)  # two lengths are meant
-    disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
-    source = open_prepared(options.data, options.data_revision)
-    limits = {
-        "train": options.max_train_examples,
-        "validation": options.max_validation_examples,
-        "test": options.max_test_examples,
-    }
-    languages = chosen_languages(source, options.language)
-    with training.main_process_first(local=False):  # one rank fills the cache, the others read it
-        parts = [load_language(source, code, limits, training.seed) for code in languages]
-    data = {**source.identity(languages), "rows": rows_used(parts)}
-    model = make_model(options, training, parts)
-    trainer = make_trainer(model, options, training, parts)
-    with training.main_process_first(local=False):
-        run.begin()
-    trainer.train(resume_from_checkpoint=checkpoint)
-    if training.load_best_model_at_end:
-        assert_best_weights(model, trainer.state.best_model_checkpoint)
-    if not trainer.is_world_process_zero():
-        return
-    model.eval()
-    indexes = {part.language: build_index(model, part, options.alpha) for part in parts}
-    figures, suggestions = compare_on_test(model, parts, indexes, training.seed)
-    record = run_record(
-        trainer="retrieval",
-        options=(options, training),
-        seed=training.seed,
-        data=data,
-        state=trainer.state,
-        figures=figures,
-        seconds=time.time() - started,
+def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransformer:
+    return build_dual_encoder(
+        name,
+        options.pooling,
+        options.message_tokens,
+        options.reply_tokens,
+        options.model_revision,
+        options.encoders,
+        options.dimension,
+        seed,
     )
-    run.finish(model, indexes, record, parts, suggestions, trainer.state.log_history)
-    print_results(figures)
-    print(f"wrote {run.folder}: model, response_index/, run.json, curves.png, {run.predictions_name(languages)}")
-    if repo_id:
-        _publish(run.folder, repo_id, record, training)
 
 
-def _require_sound(options: RetrievalArguments, training: RetrievalTrainingArguments) -> None:
-    """Refuse what the libraries would stumble over later, before anything is replaced."""
-    if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
-        raise InputError("several processes were launched, but each believes it is alone; on CPUs pass --use_cpu true.")
-    for name, value, least in (
-        ("per_device_train_batch_size", training.per_device_train_batch_size, 1),
-        ("mini_batch_size", options.mini_batch_size, 1),
-        ("freeze_layers", options.freeze_layers, 0),
-        ("vocabulary", options.vocabulary, 100),
-    ):
-        if value < least:
-            raise InputError(f"--{name}: expected {least} or more, found {value}.")
-    if training.metric_for_best_model not in METRICS:
-        found = training.metric_for_best_model
-        raise InputError(f"--metric_for_best_model: expected one of {', '.join(METRICS)}, found {found!r}.")
-
-
-def _publishing(training: RetrievalTrainingArguments) -> str | None:
-    """The repository to publish to, checked before hours of training; the library's own push stays off."""
-    if not training.push_to_hub:
+def _alpha(text: str) -> float | None:
+    """The weight of the bonus; None stands for the best one."""
+    if text == SWEEP:
         return None
-    training.push_to_hub = False
-    if not training.hub_model_id:
-        raise InputError("--push_to_hub needs --hub_model_id ORG/NAME.")
-    hub.require_repo_id(training.hub_model_id)
-    if training.process_index == 0:
-        hub.require_token(training.hub_model_id, training.hub_token)
-    return training.hub_model_id
-
-
-def _publish(folder: Path, repo_id: str, record: dict[str, Any], training: RetrievalTrainingArguments) -> None:
-    what = publication(folder, repo_id, retrieval_card(record, repo_id))
     try:
-        commit = hub.publish(what, "Train a retriever", training.hub_private_repo, training.hub_token)
-    except InputError as error:
-        raise InputError(
-            f"{error} The run is whole: `mrs models publish {folder} --repo {repo_id}` publishes it."
-        ) from None
-    print(f"published {repo_id} at {commit[:12]}")
+        return float(text)
+    except ValueError:
+        raise InputError(f"--alpha {text}: expected a number, or `{SWEEP}` for the best one on validation.") from None
 
 
-def resolved(options: RetrievalArguments) -> RetrievalArguments:
-    """The options with the defaults that depend on others filled in."""
-    return replace(
-        options,
-        pooling=options.pooling or ("mean" if options.model_name_or_path == TINY else "pooler"),
-        mask_duplicates=options.loss == "eq4" if options.mask_duplicates is None else options.mask_duplicates,
-    )
-
-
-def make_model(
-    options: RetrievalArguments, training: RetrievalTrainingArguments, parts: list[LanguageData]
-) -> SentenceTransformer:
-    """The dual encoder, from a checkpoint or `tiny`, with what is to be frozen frozen."""
-    lengths = (options.message_tokens, options.reply_tokens)
-    if options.model_name_or_path == TINY:
-        with tempfile.TemporaryDirectory() as folder:
-            texts = (text for part in parts for column in ("message", "reply") for text in part.train[column][:])
-            build_tiny(texts, Path(folder), training.seed, options.vocabulary)
-            model = build_dual_encoder(folder, str(options.pooling), *lengths)
-    else:
-        model = build_dual_encoder(options.model_name_or_path, str(options.pooling), *lengths, options.model_revision)
-    if options.freeze_embeddings or options.freeze_layers:
-        freeze(model, options.freeze_embeddings, options.freeze_layers)
-    return model.to(training.device)
-
-
-def make_trainer(
-    model: SentenceTransformer,
-    options: RetrievalArguments,
-    training: RetrievalTrainingArguments,
-    parts: list[LanguageData],
-) -> SentenceTransformerTrainer:
-    """The library's trainer with our loss, one data set per language, and our evaluator."""
-    training.router_mapping = {"message": "query", "reply": "document"}
-    with training.main_process_first(local=False):
-        labelled = {part.language: with_reply_ids(part.train) for part in parts}
-    gather = options.gather_across_devices and training.world_size > 1
-    loss = ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather)
-    trainer = RetrievalTrainer(
-        model=model,
-        args=training,
-        train_dataset=labelled,
-        loss=loss,
-        evaluator=ReplyEvaluator(parts, options.alpha, training.seed),
-    )
-    show_loss_bar(trainer)
-    return trainer
+def _swept(model: SentenceTransformer, data: RunData, seed: int) -> dict[float, float]:
+    """Mean over the validation languages of weighted ROUGE for each weight."""
+    found = [sweep_alpha(model, build_index(model, part), part, seed) for part in data.validation]
+    return {alpha: sum(figures[alpha] for figures in found) / len(found) for alpha in found[0]}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, train; return the exit code."""
-    return run_with_sentence("retrieval", lambda: train(*parse_with_config(make_parser(), argv)))
+    return run_with_sentence("retrieval", lambda: train(Retrieval(), *parse_with_config(make_parser(), argv)))
 
 
 if __name__ == "__main__":

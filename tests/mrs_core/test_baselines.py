@@ -201,9 +201,9 @@ def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -
 
 def test_its_card_shows_nothing_that_is_not_there(folder: Path) -> None:
     """A picture that was left behind, for one."""
-    from mrs_training.card import retrieval_card
+    from mrs_training.card import model_card
 
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "curves.png" not in card
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    assert card == retrieval_card(record), "run `mrs models card` on it"
+    assert card == model_card(record), "run `mrs models card` on it"

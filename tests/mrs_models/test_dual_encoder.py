@@ -1,15 +1,18 @@
-"""The dual encoder: two encoders, the plain dot product, lengths, pooling, freezing, saving."""
+"""The dual encoder: its shapes, the plain dot product, lengths, pooling, freezing, saving."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding, Transformer
 
 from mrs_core.errors import InputError
-from mrs_models.dual_encoder import build_dual_encoder, encoders, freeze, load_dual_encoder
+from mrs_models.dual_encoder import build_dual_encoder, build_settings, encoders, freeze, load_dual_encoder
+from mrs_models.message_encoder import MessageEncoder
 from mrs_models.suggester import encode_messages, encode_replies
 
 TEXTS = ["how are you?", "元気ですか", "a b c d", "Спасибо"]
@@ -32,6 +35,49 @@ def distilled(tmp_path_factory: pytest.TempPathFactory, checkpoint: Path) -> Pat
     ).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def sentence_model(tmp_path_factory: pytest.TempPathFactory, checkpoint: Path) -> Path:
+    """A sentence-transformers checkpoint with a projection, a normalisation, prompts and a length of its own."""
+    folder = tmp_path_factory.mktemp("sentence_model")
+    transformer = Transformer(str(checkpoint), max_seq_length=9, processing_kwargs={"text": {"max_length": 9}})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        dense = Dense(16, 8)
+    modules = [transformer, Pooling(16, "mean"), dense, Normalize()]
+    model = SentenceTransformer(modules=modules, device="cpu", prompts={"query": "z z z "})
+    model.save_pretrained(str(folder), create_model_card=False)
+    return folder
+
+
+SHAPES: dict[str, dict[str, object]] = {
+    "two": {"encoders": "two", "pooling": "mean"},
+    "one": {"encoders": "one", "pooling": "mean"},
+    "one by pooler": {"encoders": "one", "pooling": "pooler"},
+    "static": {"encoders": "static", "dimension": 12},
+}
+
+
+def build_shape(folder: Path, shape: str, **arguments: object) -> SentenceTransformer:
+    return build_dual_encoder(str(folder), **{**SHAPES[shape], **arguments})  # type: ignore[arg-type]
+
+
+def shake(model: SentenceTransformer, seed: int = 3) -> None:
+    """Other weights, as after training."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
+
+
+def assert_cut_at(model: SentenceTransformer, message: int, reply: int) -> None:
+    """Texts of single letters are cut after so many pieces."""
+    for encode, room in ((encode_messages, message), (encode_replies, reply)):
+        inside = encode(model, [letters(room), letters(room, "c")])
+        assert not torch.allclose(inside[0], inside[1], atol=1e-4)
+        beyond = encode(model, [letters(room), letters(room) + " c", letters(room) + " d" * 300])
+        torch.testing.assert_close(beyond, beyond[:1].expand(3, -1), rtol=1e-5, atol=1e-5)
 
 
 def test_the_two_encoders_share_no_weights(checkpoint: Path) -> None:
@@ -198,3 +244,189 @@ def test_unknown_pooling_is_refused(checkpoint: Path) -> None:
 def test_max_pooling_differs(checkpoint: Path) -> None:
     models: list[SentenceTransformer] = [build_dual_encoder(str(checkpoint), p) for p in ("max", "mean")]
     assert not torch.allclose(*(encode_messages(model, TEXTS) for model in models), atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_survives_saving_and_loading(checkpoint: Path, tmp_path: Path, shape: str) -> None:
+    model = build_shape(checkpoint, shape, message_tokens=12, reply_tokens=7)
+    shake(model)
+    model.save_pretrained(str(tmp_path), create_model_card=False)
+    loaded = load_dual_encoder(tmp_path)
+    for encode in (encode_messages, encode_replies):
+        torch.testing.assert_close(encode(loaded, TEXTS), encode(model, TEXTS), rtol=0, atol=1e-6)
+    assert build_settings(loaded) == build_settings(model)
+    assert len(encoders(loaded)) == len(encoders(model))
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".bin", ".pt", ".pkl")]
+    assert (MessageEncoder.load(tmp_path) is None) == (shape == "static")  # which it cannot run
+    special = 0 if shape == "static" else 2
+    assert_cut_at(loaded, 12 - special, 7 - special)
+    assert_cut_at(model, 12 - special, 7 - special)
+    shake(model, 4)  # the way in which a trainer goes back to a checkpoint
+    model.load_state_dict(loaded.state_dict())
+    torch.testing.assert_close(encode_replies(model, TEXTS), encode_replies(loaded, TEXTS), rtol=0, atol=1e-6)
+
+
+def test_one_encoder_is_one(checkpoint: Path, tmp_path: Path) -> None:
+    model = build_shape(checkpoint, "one")
+    shake(model)
+    model.save_pretrained(str(tmp_path), create_model_card=False)
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 1
+    single = sum(p.numel() for p in build_shape(checkpoint, "two").parameters()) // 2
+    for shared in (model, load_dual_encoder(tmp_path)):
+        (encoder,) = encoders(shared)
+        assert sum(p.numel() for p in shared.parameters()) == single == sum(p.numel() for p in encoder.parameters())
+        before = encode_replies(shared, TEXTS)
+        torch.testing.assert_close(encode_messages(shared, TEXTS), before)
+        shake(shared)
+        after = encode_replies(shared, TEXTS)
+        torch.testing.assert_close(encode_messages(shared, TEXTS), after)
+        assert not torch.allclose(before, after, atol=1e-3)
+    layer = sum(p.numel() for p in encoder.encoder.layer[0].parameters())  # type: ignore[index, union-attr]
+    assert freeze(model, False, 1) == layer  # once, not once a route
+
+
+def test_one_encoder_reads_replies_longer_than_messages(checkpoint: Path, tmp_path: Path) -> None:
+    model = build_shape(checkpoint, "one", message_tokens=6, reply_tokens=20)
+    model.save_pretrained(str(tmp_path), create_model_card=False)
+    assert_cut_at(load_dual_encoder(tmp_path), 4, 18)
+
+
+@pytest.mark.parametrize("pooling", ["pooler", "mean"])
+def test_one_encoder_answers_through_the_fast_message_encoder(checkpoint: Path, tmp_path: Path, pooling: str) -> None:
+    model = build_dual_encoder(str(checkpoint), pooling, message_tokens=12, reply_tokens=30, encoders="one")
+    model.save_pretrained(str(tmp_path), create_model_card=False)
+    fast = MessageEncoder.load(tmp_path)
+    assert fast is not None
+    texts = [*TEXTS, letters(50)]
+    torch.testing.assert_close(fast.encode(texts), encode_messages(model, texts), rtol=1e-4, atol=1e-5)
+
+
+def test_static_vectors_are_means_of_a_table_a_route(checkpoint: Path) -> None:
+    model = build_shape(checkpoint, "static")
+    query, document = encoders(model)
+    assert isinstance(query, StaticEmbedding)
+    assert isinstance(document, StaticEmbedding)
+    assert query.embedding.weight.data_ptr() != document.embedding.weight.data_ptr()
+    assert torch.equal(encode_messages(model, TEXTS), encode_replies(model, TEXTS))  # they start alike
+    assert encode_messages(model, TEXTS).shape == (len(TEXTS), 12)
+    single = encode_messages(model, ["a", "b"])
+    torch.testing.assert_close(encode_messages(model, ["a b a"])[0], (2 * single[0] + single[1]) / 3)
+    assert torch.equal(encode_messages(model, [""]), torch.zeros(1, 12))
+    before = encode_replies(model, TEXTS)
+    with torch.no_grad():
+        query.embedding.weight.add_(1)
+    assert torch.equal(encode_replies(model, TEXTS), before)
+    lengths = encode_messages(build_shape(checkpoint, "static", dimension=400), list("abcdefgh")).norm(dim=1)
+    assert (lengths - 1).abs().max() < 0.2  # near 1 for any dimension, so that unscaled scores start small
+
+
+def test_static_vectors_come_from_the_seed(checkpoint: Path) -> None:
+    torch.manual_seed(5)
+    first = build_shape(checkpoint, "static", seed=1)
+    torch.manual_seed(6)
+    state = torch.get_rng_state()
+    again, other = build_shape(checkpoint, "static", seed=1), build_shape(checkpoint, "static", seed=2)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(encode_messages(first, TEXTS), encode_messages(again, TEXTS))
+    assert not torch.allclose(encode_messages(first, TEXTS), encode_messages(other, TEXTS), atol=1e-2)
+
+
+def test_freezing_static_vectors_is_refused(checkpoint: Path) -> None:
+    with pytest.raises(InputError, match=r"--encoders static: .* pass --freeze_layers 0") as caught:
+        freeze(build_shape(checkpoint, "static"), True, 0)
+    assert one_sentence(caught.value)
+
+
+@pytest.mark.parametrize("shape", ["two", "one"])
+def test_a_sentence_transformers_model_keeps_its_modules(sentence_model: Path, tmp_path: Path, shape: str) -> None:
+    model = build_shape(sentence_model, shape, pooling=None)
+    original = SentenceTransformer(str(sentence_model), device="cpu")
+    expected = original.encode(TEXTS, convert_to_tensor=True)
+    for encode in (encode_messages, encode_replies):  # without the model's prompts
+        torch.testing.assert_close(encode(model, TEXTS), expected, rtol=1e-5, atol=1e-5)
+    assert expected.shape == (len(TEXTS), 8)
+    torch.testing.assert_close(expected.norm(dim=1), torch.ones(len(TEXTS)))
+    shake(model)
+    model.save_pretrained(str(tmp_path), create_model_card=False)
+    loaded = load_dual_encoder(tmp_path)
+    for encode in (encode_messages, encode_replies):
+        torch.testing.assert_close(encode(loaded, TEXTS), encode(model, TEXTS), rtol=0, atol=1e-6)
+    assert_cut_at(loaded, 68, 28)  # our limits, not the model's own
+    assert build_settings(loaded)["pooling"] is None
+    assert MessageEncoder.load(tmp_path) is None  # it knows no projection
+
+
+def test_weights_that_a_checkpoint_lacks_are_the_same_each_time(checkpoint: Path, tmp_path: Path) -> None:
+    from transformers import BertModel
+
+    shutil.copytree(checkpoint, tmp_path, dirs_exist_ok=True)
+    BertModel.from_pretrained(checkpoint, add_pooling_layer=False).save_pretrained(tmp_path)  # as XLM-R is published
+    first, again = build_dual_encoder(str(tmp_path)), build_dual_encoder(str(tmp_path))
+    assert torch.equal(encode_messages(first, TEXTS), encode_messages(again, TEXTS))
+    assert torch.equal(encode_messages(first, TEXTS), encode_replies(first, TEXTS))  # both routes start alike
+    assert not torch.equal(
+        encode_messages(first, TEXTS), encode_messages(build_dual_encoder(str(tmp_path), seed=1), TEXTS)
+    )
+
+
+def test_a_sentence_transformers_model_with_another_pooling_is_its_transformer(
+    sentence_model: Path, checkpoint: Path
+) -> None:
+    for pooling in ("pooler", "mean"):
+        model, plain = (build_dual_encoder(str(folder), pooling) for folder in (sentence_model, checkpoint))
+        torch.testing.assert_close(encode_messages(model, TEXTS), encode_messages(plain, TEXTS))
+
+
+def test_no_pooling_named_is_the_pooler_of_a_transformers_model(checkpoint: Path) -> None:
+    model, named = build_dual_encoder(str(checkpoint), None), build_dual_encoder(str(checkpoint), "pooler")
+    assert torch.equal(encode_messages(model, TEXTS), encode_messages(named, TEXTS))
+
+
+def test_a_sentence_transformers_model_without_a_transformer_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    build_shape(checkpoint, "two").save_pretrained(str(tmp_path), create_model_card=False)
+    with pytest.raises(InputError, match=r"begins with a Transformer, found Router; ") as caught:
+        build_dual_encoder(str(tmp_path))
+    assert one_sentence(caught.value)
+
+
+@pytest.mark.parametrize("name", ["modules.json", "2_Dense/config.json", "2_Dense/model.safetensors"])
+def test_a_damaged_sentence_transformers_model_is_refused(sentence_model: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(sentence_model, tmp_path, dirs_exist_ok=True)
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-20])
+    with pytest.raises(InputError, match="cannot load the encoder") as caught:
+        build_dual_encoder(str(tmp_path), None)
+    assert "\n" not in str(caught.value)
+
+
+def test_code_of_a_model_is_never_run(sentence_model: Path, tmp_path: Path) -> None:
+    shutil.copytree(sentence_model, tmp_path, dirs_exist_ok=True)
+    listed = (tmp_path / "modules.json").read_text()
+    kind = f"{Normalize.__module__}.Normalize"
+    assert kind in listed
+    (tmp_path / "modules.json").write_text(listed.replace(kind, "own.Normalize"))
+    (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Normalize: pass\n")
+    with pytest.raises(InputError, match="cannot load the encoder"):
+        build_dual_encoder(str(tmp_path), None)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"encoders": "three"}, r"^--encoders: expected one of two, one, static, found 'three'\.$"),
+        ({"encoders": "static", "dimension": 0}, r"^--dimension: expected 1 or more, found 0\.$"),
+        (
+            {"encoders": "static", "message_tokens": 0},
+            r"^--message_tokens, --reply_tokens: expected 1 or more, found 0\.$",
+        ),
+        ({"encoders": "one", "reply_tokens": 129}, r"reads 1 to 128 tokens, not 129\.$"),
+    ],
+)
+def test_impossible_arguments_are_refused(checkpoint: Path, arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        build_dual_encoder(str(checkpoint), **arguments)  # type: ignore[arg-type]
+
+
+def test_static_vectors_need_a_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--model_name_or_path .*: cannot load the tokenizer"):
+        build_dual_encoder(str(tmp_path), encoders="static")

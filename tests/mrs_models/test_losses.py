@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+import torch.distributed as dist
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
@@ -164,3 +167,160 @@ def test_the_loss_pushes_the_own_reply_up(model: SentenceTransformer) -> None:
 def test_one_pair_alone_has_nothing_to_learn(model: SentenceTransformer) -> None:
     loss = ReplyLoss(model, "eq4", False).calculate_loss([[torch.ones(1, 3)], [torch.ones(1, 3)]])
     assert loss.item() == pytest.approx(0.0, abs=1e-6)
+
+
+# Random batches, in float64, against the printed formula: first the vectors, then the weights behind them.
+
+
+@st.composite
+def batches(draw: st.DrawFn, least: int = 2) -> tuple[Tensor, Tensor, list[int]]:
+    """Message and reply vectors (n, dimension) and the replies' ids, among which equal ones are frequent."""
+    n, dimension = draw(st.integers(least, 9)), draw(st.integers(1, 5))
+    labels = draw(st.lists(st.integers(0, n // 2), min_size=n, max_size=n))
+    messages, replies = vectors(draw(st.integers(0, 2**31)), n, dimension)
+    size = draw(st.sampled_from([0.1, 1.0, 2.5]))
+    return (messages.detach() * size).requires_grad_(), (replies.detach() * size).requires_grad_(), labels
+
+
+def chunks(vector: Tensor, size: int) -> list[Tensor]:
+    """Mini-batches as GradCache holds them: leaves of their own."""
+    return [part.clone().requires_grad_() for part in vector.detach().split(size)]
+
+
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+@pytest.mark.parametrize("masked", [True, False], ids=["masked", "unmasked"])
+@settings(max_examples=40)
+@given(batch=batches(), mini_batch_size=st.integers(1, 10))
+def test_random_batches_have_loss_and_gradients_of_the_printed_formula(
+    model: SentenceTransformer, kind: str, masked: bool, batch: tuple[Tensor, Tensor, list[int]], mini_batch_size: int
+) -> None:
+    messages, replies, labels = batch
+    expected = printed_formula(kind, messages, replies, labels if masked else None)
+    expected.backward()
+    loss = ReplyLoss(model, kind, masked, mini_batch_size)
+    for with_backward in (False, True):  # as one graph, and chunk by chunk, as the cached path does it
+        parts = [chunks(messages, mini_batch_size), chunks(replies, mini_batch_size)]
+        got = loss.calculate_loss(parts, torch.tensor(labels), with_backward=with_backward)
+        assert got.requires_grad != with_backward
+        if not with_backward:
+            got.backward()
+        assert got.item() == pytest.approx(expected.item(), rel=1e-10, abs=1e-12)
+        for mine, naive in zip(parts, (messages, replies), strict=True):
+            gradient = torch.cat([part.grad for part in mine])
+            torch.testing.assert_close(gradient, naive.grad, rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def double_model(model: SentenceTransformer) -> SentenceTransformer:
+    """The encoders in float64 and without dropout, so that two ways to one gradient agree to rounding."""
+    return copy.deepcopy(model).double().eval()
+
+
+def tokenized(model: SentenceTransformer, begin: int, end: int) -> list[dict[str, Tensor]]:
+    return [model.preprocess(MESSAGES[begin:end], task="query"), model.preprocess(REPLIES[begin:end], task="document")]
+
+
+def weight_gradients(model: SentenceTransformer, loss: Tensor) -> dict[str, Tensor]:
+    """Back-propagate `loss`; the gradients that reach the weights, which are cleared."""
+    loss.backward()
+    gradients = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+    model.zero_grad(set_to_none=True)
+    return gradients
+
+
+def naive_gradients(
+    model: SentenceTransformer, kind: str, labels: list[int] | None, n: int
+) -> tuple[float, dict[str, Tensor]]:
+    """The reference: each text encoded on its own, then the printed formula."""
+    columns = [tokenized(model, row, row + 1) for row in range(n)]
+    messages, replies = (torch.cat([model(pair[side])["sentence_embedding"] for pair in columns]) for side in (0, 1))
+    loss = printed_formula(kind, messages, replies, labels)
+    return loss.item(), weight_gradients(model, loss)
+
+
+def assert_same_gradients(mine: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert mine.keys() == expected.keys()
+    assert {name.split(".")[2] for name in expected} == {"query", "document"}, "both encoders learn"
+    for name, gradient in expected.items():
+        torch.testing.assert_close(mine[name], gradient, rtol=1e-7, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+@settings(max_examples=6)
+@given(data=st.data())
+def test_cached_weights_get_the_gradients_of_the_printed_formula(
+    double_model: SentenceTransformer, kind: str, data: st.DataObject
+) -> None:
+    n = data.draw(st.integers(2, len(MESSAGES)), "pairs")
+    labels = data.draw(st.lists(st.integers(0, n // 2), min_size=n, max_size=n), "labels")
+    masked = data.draw(st.booleans(), "masked")
+    mini_batch_size = data.draw(st.integers(1, n - 1), "mini-batch")  # always two mini-batches or more
+    expected, gradients = naive_gradients(double_model, kind, labels if masked else None, n)
+    loss = ReplyLoss(double_model, kind, masked, mini_batch_size)
+    got = loss(tokenized(double_model, 0, n), torch.tensor(labels))
+    assert got.item() == pytest.approx(expected, rel=1e-10)
+    assert_same_gradients(weight_gradients(double_model, got), gradients)
+
+
+RANKS = 2
+GATHERED = [(kind, masked, size) for kind in sorted(LOSSES) for masked in (True, False) for size in (1, 3, 8)]
+
+
+def one_rank(rank: int, checkpoint: str, folder: str) -> None:
+    """What a rank computes over its half of the pairs: of vectors alone, and through the encoders."""
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=RANKS, timeout=timedelta(seconds=60)
+    )
+    model = build_dual_encoder(checkpoint).double().eval()
+    half = len(MESSAGES) // RANKS
+    begin, end = rank * half, (rank + 1) * half
+    results = []
+    for kind, masked, size in GATHERED:
+        loss = ReplyLoss(model, kind, masked, size, gather_across_devices=True)
+        parts = [chunks(whole[begin:end], size) for whole in vectors(3, len(MESSAGES))]
+        of_vectors = loss.calculate_loss(parts, SAME[begin:end])
+        of_vectors.backward()
+        of_texts = loss(tokenized(model, begin, end), SAME[begin:end])
+        results.append(
+            {
+                "of_vectors": of_vectors.item(),
+                "of_texts": of_texts.item(),
+                "vectors": [torch.cat([part.grad for part in side]) for side in parts],
+                "weights": weight_gradients(model, of_texts),
+            }
+        )
+    torch.save(results, f"{folder}/rank{rank}.pt")
+    dist.destroy_process_group()
+
+
+def test_two_ranks_that_gather_have_loss_and_gradients_of_the_whole_batch(
+    checkpoint: Path,
+    double_model: SentenceTransformer,
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The mean of the ranks' losses and gradients, which is what data-parallel training uses, is the whole batch's.
+
+    `SAME` has equal replies within a rank and across the two.
+    """
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    monkeypatch.syspath_prepend(repository)  # the started processes import this file by its name
+    torch.multiprocessing.spawn(one_rank, (str(checkpoint), str(tmp_path)), nprocs=RANKS)
+    ranks = [torch.load(tmp_path / f"rank{rank}.pt", weights_only=True) for rank in range(RANKS)]
+    for number, (kind, masked, _) in enumerate(GATHERED):
+        results = [rank[number] for rank in ranks]
+        labels = SAME.tolist() if masked else None
+        whole = vectors(3, len(MESSAGES))
+        loss = printed_formula(kind, *whole, labels)
+        loss.backward()
+        assert sum(result["of_vectors"] for result in results) / RANKS == pytest.approx(loss.item(), rel=1e-10)
+        for side in (0, 1):
+            gathered = torch.cat([result["vectors"][side] for result in results]) / RANKS
+            torch.testing.assert_close(gathered, whole[side].grad, rtol=1e-9, atol=1e-12)
+        expected, gradients = naive_gradients(double_model, kind, labels, len(MESSAGES))
+        assert sum(result["of_texts"] for result in results) / RANKS == pytest.approx(expected, rel=1e-10)
+        assert max(gradient.abs().max().item() for gradient in gradients.values()) > 0.01, "there is much to compare"
+        weights = {name: sum(result["weights"][name] for result in results) / RANKS for name in results[0]["weights"]}
+        assert_same_gradients(weights, gradients)

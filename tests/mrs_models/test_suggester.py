@@ -95,7 +95,7 @@ def test_a_language_that_is_not_there_is_refused(suggester: Suggester, messages:
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path, checkpoint):
-        with pytest.raises(InputError, match=r"no trained retriever|no such folder"):
+        with pytest.raises(InputError, match=r"no trained model|no such folder"):
             Suggester.load(path)
 
 

@@ -1,4 +1,4 @@
-"""A small prepared folder in two languages, made by the real reader."""
+"""A small prepared folder in two languages, with translated pairs of one, made by the real reader."""
 
 from __future__ import annotations
 
@@ -16,5 +16,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     for language in ("en", "ja"):
         lines = [f"{language} message {n}\t{language} reply {n % 7}\n" for n in range(80)]
         (source / f"{language}.tsv").write_text("".join(lines), encoding="utf-8")
+    lines = [f"translated message {n}\ttranslated reply {n % 5}\n" for n in range(30)]
+    (source / "mt-ja.tsv").write_text("".join(lines), encoding="utf-8")
     prepare_mrs(str(source), folder / "data")
     return open_prepared(str(folder / "data"))

@@ -22,11 +22,13 @@ from mrs_cli import models, score
 from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_core.predictions import Prediction, write_predictions
-from mrs_training.card import MESSAGES, retrieval_card
+from mrs_training.card import MESSAGES, model_card
 from mrs_training.run import publication, run_record
+from mrs_training.settings import Plan, Source
 from tests.hub.store import card_errors
 
 Record = dict[str, Any]
+PLAN = Plan(None, (Source("es"),), 1.0, ("es",), ("es",))
 
 
 @pytest.fixture
@@ -51,23 +53,23 @@ def front(card: str) -> Record:
 
 def test_the_same_record_gives_the_same_bytes(record: Record) -> None:
     again = json.loads(json.dumps(record))
-    assert retrieval_card(record) == retrieval_card(again)
-    assert retrieval_card(record, "org/m") == retrieval_card(again, "org/m")
+    assert model_card(record) == model_card(again)
+    assert model_card(record, "org/m") == model_card(again, "org/m")
 
 
 def test_every_placeholder_is_filled(record: Record) -> None:
-    card = retrieval_card(record)
+    card = model_card(record)
     body = card.split("---\n", 2)[2]
     assert "$" not in body
     assert "None" not in body
     assert "nan" not in body.lower().split()
-    assert "](curves.png)" in retrieval_card({key: value for key, value in record.items() if key != "stored_as"})
+    assert "](curves.png)" in model_card({key: value for key, value in record.items() if key != "stored_as"})
     assert "](curves.png)" not in body  # the record is that of the small copy that ships
 
 
 def test_the_metadata_are_what_the_hub_takes(record: Record) -> None:
     for repo_id in (None, "org/m"):
-        text = retrieval_card(record, repo_id)
+        text = model_card(record, repo_id)
         assert card_errors(text, "model") == ([], [])
         card = ModelCard(text)
         results = card.data.eval_results
@@ -86,16 +88,16 @@ def test_the_metadata_are_what_the_hub_takes(record: Record) -> None:
 
 
 def test_what_a_repository_is_called_in_its_card(record: Record) -> None:
-    card = retrieval_card(record, "org/m")
+    card = model_card(record, "org/m")
     assert "\n# m\n" in card
     assert card.count('"org/m"') == 2
     assert "PATH" not in card
-    assert retrieval_card(record).count('"PATH"') == 2
+    assert model_card(record).count('"PATH"') == 2
 
 
 @pytest.mark.parametrize("base", ["bert-base-multilingual-cased", "org/base"])
 def test_a_base_model_of_the_hub_is_named(record: Record, base: str) -> None:
-    card = retrieval_card(changed(record, "arguments", model_name_or_path=base, model_revision="abc123"))
+    card = model_card(changed(record, "arguments", model_name_or_path=base, model_revision="abc123"))
     assert front(card)["base_model"] == base
     assert f"`{base}` at revision `abc123`" in card
     assert "license" not in front(card), "whose licence the base model has is not ours to say"
@@ -103,24 +105,24 @@ def test_a_base_model_of_the_hub_is_named(record: Record, base: str) -> None:
 
 @pytest.mark.parametrize("base", ["tiny", "./base", ".../base", "../x/base"])
 def test_a_local_base_model_is_no_name_on_the_hub(record: Record, base: str) -> None:
-    assert "base_model" not in front(retrieval_card(changed(record, "arguments", model_name_or_path=base)))
+    assert "base_model" not in front(model_card(changed(record, "arguments", model_name_or_path=base)))
 
 
 def test_a_data_set_of_the_hub_is_named_with_its_revision(record: Record) -> None:
     data = {"id": "org/mrs", "title": "mrs", "revision": "0" * 40, "reader": "official", "rows": record["data"]["rows"]}
-    card = retrieval_card({**record, "data": data})
+    card = model_card({**record, "data": data})
     assert front(card)["datasets"] == ["org/mrs"]
     assert f"https://huggingface.co/datasets/org/mrs) at revision `{'0' * 40}`" in card
     assert {r.dataset_revision for r in ModelCard(card).data.eval_results} == {"0" * 40}
     assert {r.dataset_type for r in ModelCard(card).data.eval_results} == {"org/mrs"}
     assert "Reddit" in card
-    assert "datasets" not in front(retrieval_card(record))
+    assert "datasets" not in front(model_card(record))
 
 
 def test_limits_are_those_of_the_data(record: Record) -> None:
-    assert "embedded sample" in retrieval_card(record)
-    assert "Reddit" in retrieval_card(changed(record, "data", title="MRS", reader="official"))
-    other = retrieval_card(changed(record, "data", title="Message-reply pairs", reader="pairs"))
+    assert "embedded sample" in model_card(record)
+    assert "Reddit" in model_card(changed(record, "data", title="MRS", reader="official"))
+    other = model_card(changed(record, "data", title="Message-reply pairs", reader="pairs"))
     assert "Reddit" not in other
     assert "embedded sample" not in other
     assert "license" not in front(other)
@@ -131,7 +133,7 @@ def test_every_language_of_mrs_has_an_example(record: Record) -> None:
 
 
 def test_one_language(record: Record) -> None:
-    card = retrieval_card(one_language(record))
+    card = model_card(one_language(record))
     assert front(card)["language"] == ["es"]
     assert "languages pooled" not in card
     assert '"es")' in card
@@ -161,7 +163,8 @@ def arguments(**changes: str) -> Record:
     options = Options(**{"data": "org/mrs", "output_dir": "build/run", "model_name_or_path": "tiny", **changes})
     state = TrainerState(best_model_checkpoint="x/checkpoint-2")
     return run_record(
-        trainer="retrieval", options=[options], seed=1, data={}, state=state, figures={}, seconds=1
+        trainer="retrieval", options=[options], seed=1, data={}, plan=PLAN, state=state, figures={}, milliseconds={},
+        seconds=1,
     )["arguments"]  # fmt: skip
 
 
@@ -183,7 +186,7 @@ def test_a_local_base_model_is_recorded_as_local(
     (tmp_path / "build" / "base").mkdir(parents=True)
     for base in ("build/base", str(tmp_path / "build" / "base")):
         found = arguments(model_name_or_path=base)["model_name_or_path"]
-        card = retrieval_card(changed(record, "arguments", model_name_or_path=found))
+        card = model_card(changed(record, "arguments", model_name_or_path=found))
         assert "base_model" not in front(card)
         assert "base" in card
         assert str(tmp_path) not in card
@@ -193,8 +196,8 @@ def test_a_local_base_model_is_recorded_as_local(
 def test_a_record_in_memory_and_one_that_was_read_give_the_same_card(record: Record) -> None:
     found = arguments()
     assert found == json.loads(json.dumps(found))
-    live = retrieval_card(changed(record, "arguments", **found))
-    assert live == retrieval_card(changed(record, "arguments", **json.loads(json.dumps(found))))
+    live = model_card(changed(record, "arguments", **found))
+    assert live == model_card(changed(record, "arguments", **json.loads(json.dumps(found))))
     assert "SchedulerType" not in live
 
 
@@ -227,7 +230,7 @@ def run(record: Record, tmp_path: Path) -> Path:
         weighted=score.score_file(folder / "predictions.tsv", "es")["weighted"]
     )
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    (folder / "README.md").write_text(retrieval_card(record), encoding="utf-8")
+    (folder / "README.md").write_text(model_card(record), encoding="utf-8")
     return folder
 
 

@@ -1,25 +1,33 @@
-"""The data of one run: languages, seeded samples, reply ids."""
+"""The data of one run: what the plan asks for, seeded samples, response sets, reply ids."""
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from datasets import Dataset
 
 from mrs_core.errors import InputError
+from mrs_core.text import normalise_reply
 from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_training.data import chosen_languages, load_language, rows_used, with_reply_ids
+from mrs_training.data import LanguageData, load_language, load_run_data, with_reply_ids
+from mrs_training.options import SharedArguments
+
+
+def sizes_of(part: LanguageData) -> dict[str, int]:
+    return {split: len(getattr(part, split)) for split in ("train", "validation", "test")}
 
 
 def test_whole_splits_without_limits(prepared: PreparedData) -> None:
     part = load_language(prepared, "en", {}, 0)
-    sizes = rows_used([part])["en"]
-    assert sizes["train"] + sizes["validation"] + sizes["test"] == 80
+    sizes = sizes_of(part)
+    assert sum(sizes.values()) == 80
     assert min(sizes.values()) > 0
-    assert sizes["responses"] == len(part.responses.replies) == len(set(part.train["reply"]))
+    assert sorted(part.responses.replies) == sorted(set(part.train["reply"]))
     assert part.responses.clusters == [reply.replace(" ", "") for reply in part.responses.replies]
     assert all(value is not None and value < 0 for value in part.responses.log_probs)
     assert all(row["message"].startswith("en message") for row in part.test)
@@ -29,7 +37,7 @@ def test_limits_are_seeded_samples_in_the_order_of_the_file(prepared: PreparedDa
     whole = load_language(prepared, "en", {}, 0)
     limits = {"train": 20, "validation": 3, "test": 10_000}
     one, again, other = (load_language(prepared, "en", limits, seed) for seed in (1, 1, 2))
-    assert rows_used([one])["en"] == {**rows_used([whole])["en"], "train": 20, "validation": 3}
+    assert sizes_of(one) == {**sizes_of(whole), "train": 20, "validation": 3}
     assert list(one.train) == list(again.train)
     assert list(one.train) != list(other.train)
     order = [row["message"] for row in whole.train]
@@ -39,23 +47,103 @@ def test_limits_are_seeded_samples_in_the_order_of_the_file(prepared: PreparedDa
     assert one.responses.replies == whole.responses.replies
 
 
-def test_chosen_languages(prepared: PreparedData) -> None:
-    assert chosen_languages(prepared, ["all"]) == ["en", "ja"]
-    assert chosen_languages(prepared, ["ja"]) == ["ja"]
-    assert chosen_languages(prepared, ["ja", "en", "ja"]) == ["ja", "en"]
-    with pytest.raises(InputError, match=r"--language es: data has en ja\."):
-        chosen_languages(prepared, ["es"])
-    with pytest.raises(InputError, match=r"--language: unknown language 'xx'"):
-        chosen_languages(prepared, ["xx"])
+def test_a_run_without_a_setting_has_its_languages_three_times(prepared: PreparedData) -> None:
+    data = load_run_data(prepared, SharedArguments(), 0)
+    assert list(data.sources) == ["en", "ja"]
+    assert [part.language for part in data.validation] == [part.language for part in data.test] == ["en", "ja"]
+    parts = {code: load_language(prepared, code, {}, 0) for code in ("en", "ja")}
+    assert data.rows() == {code: {**sizes_of(part), "responses": 7} for code, part in parts.items()}
+    assert all(list(data.sources[code]) == list(part.train) for code, part in parts.items())
+    assert [list(part.test) for part in data.test] == [list(part.test) for part in parts.values()]
 
 
-def test_a_missing_response_set_is_refused(tmp_path: Path) -> None:
+def test_translated_pairs_train_and_real_ones_test(prepared: PreparedData) -> None:
+    data = load_run_data(prepared, SharedArguments(setting="mt"), 0)
+    own = load_language(prepared, "ja", {}, 0)
+    assert data.plan.setting == "mt"
+    assert list(data.sources) == ["mt-ja"]
+    assert all(row["reply"].startswith("translated") for row in data.sources["mt-ja"])
+    (part,) = data.test
+    assert data.validation == data.test
+    assert list(part.train) == list(own.train), "the baselines know the language's own pairs"
+    assert all(row["reply"].startswith("ja") for row in part.test)
+    del (sizes := sizes_of(own))["train"]
+    assert data.rows() == {"mt-ja": {"train": 30}, "ja": {**sizes, "responses": 7}}
+
+
+def test_english_alone_trains_and_validates_zero_shot(prepared: PreparedData) -> None:
+    data = load_run_data(prepared, SharedArguments(setting="zero_shot", languages=["ja"]), 0)
+    assert list(data.sources) == ["en"]
+    assert [part.language for part in data.validation] == ["en"]
+    assert [part.language for part in data.test] == ["ja"]
+    rows = data.rows()
+    assert rows.keys() == {"en", "ja"}
+    assert rows["en"].keys() == {"train", "validation"}
+    assert rows["ja"].keys() == {"test", "responses"}
+
+
+def test_limits_hold_for_each_source_and_language(prepared: PreparedData) -> None:
+    options = SharedArguments(
+        train=["en", "mt-ja"], languages=["ja"], max_train_examples=20, max_validation_examples=2, max_test_examples=3
+    )
+    data, again, other = (load_run_data(prepared, options, seed) for seed in (1, 1, 2))
+    assert data.rows() == {
+        "en": {"train": 20},
+        "mt-ja": {"train": 20},
+        "ja": {"validation": 2, "test": 3, "responses": 7},
+    }
+    for config in ("en", "mt-ja"):
+        assert list(data.sources[config]) == list(again.sources[config])
+        assert list(data.sources[config]) != list(other.sources[config])
+
+
+def test_the_texts_are_those_of_the_sources_alone(prepared: PreparedData) -> None:
+    """The tokenizer of a small model is trained on them."""
+    data = load_run_data(prepared, SharedArguments(setting="mt"), 0)
+    expected = [f"translated message {n}" for n in range(30)] + [f"translated reply {n % 5}" for n in range(30)]
+    assert list(data.texts()) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"languages": ["es"]}, "--languages: es needs the config 'es', but the data have en ja mt-ja"),
+        ({"languages": ["xx"]}, "--languages: unknown language 'xx'"),
+        ({"train": ["mt-es"]}, "--train mt-es"),
+        ({"setting": "multilingual"}, "--setting multilingual: training needs es de pt fr"),
+    ],
+)
+def test_what_the_data_lack_is_named(prepared: PreparedData, options: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        load_run_data(prepared, SharedArguments(**options), 0)
+
+
+@pytest.fixture
+def without_responses(tmp_path: Path) -> PreparedData:
+    """One language with replies in several spellings, whose response set is gone."""
     (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "en.tsv").write_text("".join(f"message {n}\treply {n}\n" for n in range(60)))
+    replies = ["Thanks!", "thanks", "No", "THANKS.", "no", "Maybe"]
+    lines = "".join(f"message {n}\t{replies[n % 6]}\n" for n in range(60))
+    (tmp_path / "source" / "en.tsv").write_text(lines)
     prepare_mrs(str(tmp_path / "source"), tmp_path / "data")
     shutil.rmtree(tmp_path / "data" / "data" / "en-responses")
+    return open_prepared(str(tmp_path / "data"))
+
+
+def test_a_missing_response_set_is_refused(without_responses: PreparedData) -> None:
+    with pytest.raises(InputError, match="en-responses.* A retriever needs a response set"):
+        load_language(without_responses, "en", {}, 0)
     with pytest.raises(InputError, match="en-responses"):
-        load_language(open_prepared(str(tmp_path / "data")), "en", {}, 0)
+        load_run_data(without_responses, SharedArguments(), 0)
+
+
+def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_responses: PreparedData) -> None:
+    (part,) = load_run_data(without_responses, SharedArguments(), 0, need_responses=False).test
+    counts = Counter(normalise_reply(reply) for reply in part.train["reply"])
+    assert part.responses.clusters == ["thanks", "no", "maybe"] == [form for form, _ in counts.most_common()]
+    assert [normalise_reply(reply) for reply in part.responses.replies] == part.responses.clusters
+    assert set(part.responses.replies) <= set(part.train["reply"]), "each is spelled as somebody wrote it"
+    assert part.responses.log_probs == [None, None, None]
 
 
 def test_data_prepared_again_in_the_same_place_are_read_again(tmp_path: Path) -> None:

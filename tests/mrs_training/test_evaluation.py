@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mrs_training.evaluation import SystemResult, difference, evaluate_system, summary
+from mrs_core.errors import InputError, MissingExtraError
+from mrs_training import evaluation
+from mrs_training.evaluation import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
 
 # What each candidate scores in every pool; the higher the better.
 SCORES = {"yes": 3.0, "no way": 2.0, "so what": 2.0, "never": 1.0, "later": 0.0}
@@ -52,7 +57,9 @@ def test_scores_by_hand(result: SystemResult) -> None:
     assert result.rouge == pytest.approx(np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]]), abs=1e-6)
     # Five candidates (YES of the response set is the reference "Yes."), so every pool holds all of them. "no way"
     # shares its score with "so what", and comes last among equals.
-    assert result.reciprocal_rank == pytest.approx([1, 1 / 3, 1 / 4, 1 / 5])
+    assert result.ranking is not None
+    assert result.ranking.reciprocal == pytest.approx([1, 1 / 3, 1 / 4, 1 / 5])
+    assert result.ranking.pool_size == 5
     assert result.suggestions == [ANSWERS[message] for message in MESSAGES]
     assert result.chosen_tokens == [["yes"], ["no", "way"], ["later"], ["later", "later"]]
     assert "pool:5" in result.signatures["response_ranking"]
@@ -87,11 +94,146 @@ def test_a_pooled_summary_is_over_examples_not_over_languages(result: SystemResu
     assert figures["mrr"] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 5 + 1) / 5)
 
 
+def test_the_ceiling_is_that_of_the_references(result: SystemResult) -> None:
+    # Against itself, one token gives 1/6 and two give 1/6 + 1/3; three and more give 1.
+    assert result.ceiling == pytest.approx([1 / 6, 1 / 2, 1 / 6, 1 / 6], abs=1e-6)
+    assert summary([result], 0)["ceiling"] == pytest.approx(1 / 4, abs=1e-6)
+    longer = evaluate_system(Stub({"hi": ["yes"]}), "en", ["hi"], ["so what now"], [], 1, Measures(ranking=False))
+    assert summary([longer], 0)["ceiling"] == pytest.approx(1, abs=1e-6)
+    assert summary([result, longer], 0)["ceiling"] == pytest.approx((1 / 6 + 1 / 2 + 1 / 6 + 1 / 6 + 1) / 5, abs=1e-6)
+
+
+# --- ranking
+
+
+def test_macro_mrr_is_the_mean_over_different_replies() -> None:
+    answers = {"hi": ["yes"], "bye": ["no"], "why": ["x"]}
+    references = ["yes", "YES!", "no way"]  # ranked 1, 1, and behind "so what" 3
+    found = summary([evaluate_system(Stub(answers), "en", list(answers), references, ["so what"], seed=1)], 0)
+    assert found["mrr"] == pytest.approx((1 + 1 + 1 / 3) / 3)
+    assert found["macro_mrr"] == pytest.approx((1 + 1 / 3) / 2)
+
+
+def test_equal_replies_of_two_languages_are_different_ones(result: SystemResult) -> None:
+    single = evaluate_system(Stub({"hi": ["yes"]}), "es", ["hi"], ["yes"], RESPONSES, seed=1)
+    assert summary([result, single], 0)["macro_mrr"] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 5 + 1) / 5)
+    assert summary([single, result], 0)["macro_mrr"] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 5 + 1) / 5)
+
+
+def test_ranking_of_the_replies_that_the_response_set_has(result: SystemResult) -> None:
+    figures = summary([result], seed=0)
+    assert figures["in_set"] == 1 / 2  # "Yes." as "YES", and "never"
+    assert figures["mrr_in_set"] == pytest.approx((1 + 1 / 4) / 2)
+    other = evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, ["so what"], seed=1)
+    assert (summary([other], 0)["in_set"], summary([other], 0)["mrr_in_set"]) == (0, None)
+
+
+def test_a_run_that_ranks_nothing_asks_for_no_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Stub, "score_pools")
+    result = evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, Measures(ranking=False))
+    assert result.ranking is None
+    assert list(result.signatures) == ["mrs_rouge"]
+    figures = summary([result], 0)
+    assert not {key for key in figures if "mrr" in key or key in ("p@1", "in_set")}
+    assert difference([result], [result], 0) == {"weighted": [0, 0]}
+
+
+def test_no_intervals_where_nobody_reads_them(result: SystemResult) -> None:
+    short, long = (summary([result], 0, intervals=which) for which in (False, True))
+    assert {key: value for key, value in long.items() if not key.endswith("_interval")} == short
+
+
+# --- languages and BLEU
+
+
+class Identifier:
+    """Knows three sentences, and is not sure of the last one."""
+
+    path = Path("somewhere/lid.ftz")
+    answers = {"see you later": ("en", 0.9), "bis morgen": ("de", 0.99), "hasta luego": ("es", 0.6)}
+
+    def identify(self, texts: Sequence[str]) -> list[tuple[str, float]]:
+        return [self.answers[text] for text in texts]
+
+
+TRAVELLERS = {
+    "hi": ["see you later", "bis morgen", "yes"],  # the last one is too short to tell
+    "bye": ["hasta luego", "see you later", "bis morgen"],
+}
+
+
+def test_suggestions_in_a_wrong_language() -> None:
+    measures = Measures(False, Identifier())  # type: ignore[arg-type]
+    result = evaluate_system(Stub(TRAVELLERS), "en", ["hi", "bye", "hi"], ["a", "b", "c"], [], 1, measures)
+    assert result.languages == (2, 4)  # each message counts once, however often it comes
+    assert summary([result], 0)["wrong_language"] == 1 / 2
+    assert "lang:en" in result.signatures["wrong_language"]
+    assert "identifier:lid.ftz" in result.signatures["wrong_language"]
+    german = evaluate_system(Stub(TRAVELLERS), "de", ["hi"], ["a"], [], 1, measures)
+    assert summary([german], 0)["wrong_language"] == 1 / 2
+    assert summary([result, german], 0)["wrong_language"] == (2 + 1) / (4 + 2)
+    nobody = evaluate_system(Stub({"hi": ["yes"]}), "en", ["hi"], ["a"], [], 1, measures)
+    assert summary([nobody], 0)["wrong_language"] is None
+    unasked = replace(result, languages=None)
+    assert "wrong_language" not in summary([result, unasked], 0)
+
+
+def test_bleu_of_one_language_alone() -> None:
+    pytest.importorskip("sacrebleu")
+    texts = ["see you later then", "what do you mean by that?"]
+    stub = Stub({text: ["never", text] for text in texts})
+    perfect = evaluate_system(stub, "en", texts, texts, [], 1, Measures(False, bleu=True))
+    assert summary([perfect], 0)["bleu"] == pytest.approx(100)
+    assert "bleu" not in summary([perfect, perfect], 0), "the tokenizers of languages differ"
+    assert "lang:en" in perfect.signatures["reply_bleu"]
+    assert evaluate_system(stub, "en", texts, texts, [], 1, Measures(False)).bleu is None
+
+
+def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found missing after hours of training."""
+    bleu = pytest.importorskip("mrs_metrics.bleu")
+
+    def refuse(*_: object) -> None:
+        raise ImportError("What the tokenizer 'ja-mecab' of BLEU needs is not installed")
+
+    monkeypatch.setattr(bleu, "_metric", refuse)
+    result = evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, Measures(False, bleu=True))
+    assert result.bleu is None
+    assert list(result.signatures) == ["mrs_rouge"]
+    assert "bleu" not in summary([result], 0)
+
+
+def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    identifier = Identifier()
+    monkeypatch.setattr(evaluation.LanguageIdentifier, "open", lambda: identifier)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    assert Measures.available(True) == Measures(True, identifier, True)  # type: ignore[arg-type]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for error in (InputError("no model"), MissingExtraError("fasttext", "langid", "it")):
+
+        def refuse(error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(evaluation.LanguageIdentifier, "open", refuse)
+        assert Measures.available(False) == Measures(False, None, False)
+
+
+def test_time_is_that_of_an_answered_message(result: SystemResult) -> None:
+    assert result.messages == 3
+    assert result.seconds > 0
+    one, other = replace(result, seconds=0.6), replace(result, seconds=0.3, messages=6)
+    assert milliseconds([one, other]) == pytest.approx(100)
+
+
+# --- comparisons
+
+
 def test_skipped_references_are_counted_and_still_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCORES, "", -1.0)  # the candidate "..." without its dots
     answers = {"hi": ["yes"], "bye": ["no way"]}
     result = evaluate_system(Stub(answers), "en", ["hi", "bye"], ["yes", "..."], ["never"], seed=0)
-    assert (len(result.weighted), len(result.reciprocal_rank)) == (1, 2)
+    assert result.ranking is not None
+    assert (len(result.weighted), len(result.ceiling), len(result.ranking.reciprocal)) == (1, 1, 2)
     assert sum(result.skipped.values()) == 1
     assert summary([result, result], 0)["skipped"] == {reason: 2 * n for reason, n in result.skipped.items()}
 

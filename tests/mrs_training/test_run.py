@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 import torch
+from mrs_trainers.retrieval import Retrieval
 from transformers import BertConfig, BertModel, TrainerState
 
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, encoders
 from mrs_models.tiny import train_tokenizer
 from mrs_training.curves import draw_curves
-from mrs_training.run import RunFolder, assert_best_weights, last_checkpoint, run_record
+from mrs_training.run import RunFolder, last_checkpoint, require_best_weights, run_record
+from mrs_training.settings import Plan, Source
 
 
 def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
@@ -62,8 +64,10 @@ def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_th
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "response_index" / "en").mkdir(parents=True)
     (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
+    (tmp_path / "adapter").mkdir()
     (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
     RunFolder(tmp_path, True, None).begin()
+    assert not (tmp_path / "adapter").exists()
     assert not (tmp_path / "response_index").exists()
     assert not (tmp_path / "predictions.en.tsv").exists()
 
@@ -106,16 +110,24 @@ def test_other_weights_than_the_best_checkpoints_are_an_error(tmp_path: Path, si
     tokenizer.save_pretrained(tmp_path / "base")
     model = build_dual_encoder(str(tmp_path / "base"), "mean")
     model.save_pretrained(str(tmp_path / "checkpoint-3"))
-    assert_best_weights(model, str(tmp_path / "checkpoint-3"))
+    recipe, best = Retrieval(), tmp_path / "checkpoint-3"
+    require_best_weights(recipe.weights(model), recipe.stored_weights(best), str(best))
     with torch.no_grad():
         encoders(model)[side].embeddings.word_embeddings.weight[3, 2] += 1e-4
-    with pytest.raises(RuntimeError, match=r"not those of the best checkpoint .*checkpoint-3 \(.*word_embeddings"):
-        assert_best_weights(model, str(tmp_path / "checkpoint-3"))
+    with pytest.raises(RuntimeError, match=rf"not those of the best checkpoint .*checkpoint-3 \({side}\..*word_emb"):
+        require_best_weights(recipe.weights(model), recipe.stored_weights(best), str(best))
+
+
+def test_weights_that_the_best_checkpoint_lacks_are_an_error() -> None:
+    kept = {"a": torch.ones(2), "b": torch.ones(2)}
+    require_best_weights(kept, {**kept, "more": torch.ones(1)}, "x")
+    with pytest.raises(RuntimeError, match=r"\(b\)"):
+        require_best_weights(kept, {"a": torch.ones(2)}, "x")
 
 
 def test_no_best_checkpoint_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no best checkpoint"):
-        assert_best_weights(None, None)  # type: ignore[arg-type]
+        require_best_weights({"a": torch.ones(1)}, None, None)
 
 
 @pytest.mark.parametrize(
@@ -150,24 +162,32 @@ class Options:
     """What a trainer's arguments hold, secrets too."""
 
     message_tokens: int = 70
-    language: tuple[str, ...] = ("es",)
+    languages: tuple[str, ...] = ("es",)
     output: Path = Path("build/x")
     hub_token: str = "hf_secret"
     push_to_hub_token: str | None = "hf_secret"
+
+
+PLAN = Plan("mt", (Source("es", True), Source("en")), 0.3, ("es",), ("es", "en"))
 
 
 def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
     state = TrainerState(best_model_checkpoint=str(tmp_path / "checkpoint-40"), best_metric=0.25)
     state.global_step, state.epoch = 60, 1.5
     record = run_record(
-        trainer="retrieval", options=(Options(),), seed=7, data={"id": "x"}, state=state, figures={"a": 1}, seconds=1.26
-    )
+        trainer="retrieval", options=(Options(),), seed=7, data={"id": "x"}, plan=PLAN, state=state, figures={"a": 1},
+        milliseconds={"Model": 0.5}, seconds=1.26,
+    )  # fmt: skip
     text = json.dumps(record)
     assert "hf_secret" not in text
     assert record["best_step"] == 40
     assert (record["steps"], record["epochs"], record["best_metric"]) == (60, 1.5, 0.25)
     assert record["seconds"] == 1.3
     assert (record["seed"], record["data"], record["metrics"]) == (7, {"id": "x"}, {"a": 1})
+    assert record["milliseconds"] == {"Model": 0.5}
+    assert record["plan"] == {
+        "setting": "mt", "train": ["mt-es", "en"], "sampling_alpha": 0.3, "validation": ["es"], "test": ["es", "en"],
+    }  # fmt: skip
     assert {"python", "torch", "transformers", "sentence-transformers"} <= record["versions"].keys()
     assert record["hardware"]["cores"] >= 1
     assert "commit" in record
@@ -176,8 +196,9 @@ def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
 def test_the_record_keeps_lengths_in_tokens() -> None:
     """`message_tokens` is no secret: without it the run cannot be repeated."""
     record = run_record(
-        trainer="retrieval", options=(Options(),), seed=7, data={}, state=TrainerState(), figures={}, seconds=1
-    )
+        trainer="retrieval", options=(Options(),), seed=7, data={}, plan=PLAN, state=TrainerState(), figures={},
+        milliseconds={}, seconds=1,
+    )  # fmt: skip
     assert record["best_step"] is None
     assert record["arguments"]["message_tokens"] == 70
     assert "hub_token" not in record["arguments"]

@@ -14,7 +14,7 @@ from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_models.suggester import Suggester
-from mrs_training.card import retrieval_card
+from mrs_training.card import model_card
 from mrs_training.shrink import shrink
 
 
@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record["metrics"]["signatures"] = {code: record["metrics"]["signatures"][code] for code in ("en", "es")}
     record["data"]["rows"] = {code: record["data"]["rows"][code] for code in ("en", "es")}
     (folder / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(retrieval_card(record), encoding="utf-8")
+    (folder / "README.md").write_text(model_card(record), encoding="utf-8")
     for code, texts in {"en": ["Are you there?", "Thanks!"], "es": ["¿Vienes?", "Gracias", "Hola"]}.items():
         write_predictions(folder / f"predictions.{code}.tsv", [Prediction(text, "x", ("y",)) for text in texts])
     (folder / "checkpoint-3").mkdir()

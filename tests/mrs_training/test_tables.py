@@ -1,41 +1,129 @@
-"""What a run prints: every system, its lead, and one row a language."""
+"""What a run prints: every system, its lead, one row a language, the paper's figures; and several runs in one table."""
 
 from __future__ import annotations
 
+import copy
+import re
+import sys
 from typing import Any
 
 import pytest
 
-from mrs_training.tables import print_results
+from mrs_core.errors import InputError
+from mrs_training.tables import print_comparison, print_results
+
+NAMES = ["Model", "Random", "Most frequent", "TF-IDF"]
+PAPER = {"table": 3, "family": "retrieval", "model": "mbert", "setting": "mt", "language": "es", "rouge": 0.0187}
 
 
-def figures(languages: list[str]) -> dict[str, Any]:
-    row = {
-        "n": 1234, "weighted": 0.1234, "weighted_interval": [0.1, 0.2], "mrr": 0.5, "mrr_interval": [0.4, 0.6],
-        "p@1": 0.25, "dist1": 0.3, "dist2": 0.4,
+def run_of(languages: list[str], ranks: bool = True) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "n": 1234, "weighted": 0.1234, "weighted_interval": [0.1, 0.2], "ceiling": 0.9876, "dist1": 0.3, "dist2": 0.4,
     }  # fmt: skip
+    lead = {"weighted": [-0.01, 0.02]}
+    if ranks:
+        row |= {"mrr": 0.5, "mrr_interval": [0.4, 0.6], "p@1": 0.25}
+        lead["mrr"] = [0.1, 0.2]
     scopes = ["pooled", *languages]
-    names = ["Model", "Random", "Most frequent", "TF-IDF"]
-    lead = {"weighted": [-0.01, 0.02], "mrr": [0.1, 0.2]}
-    return {
-        "systems": {name: dict.fromkeys(scopes, row) for name in names},
-        "differences": {name: dict.fromkeys(scopes, lead) for name in names[1:]},
-        "pool_size": 100,
+    figures = {
+        "systems": {name: {scope: dict(row) for scope in scopes} for name in NAMES},
+        "differences": {name: dict.fromkeys(scopes, lead) for name in NAMES[1:]},
         "signatures": {code: {"mrs_rouge": f"mrs_rouge|lang:{code}"} for code in languages},
+        "paper": [],
     }
+    if ranks:
+        figures["pool_size"] = 77
+    else:
+        figures["systems"]["Model"]["pooled"]["perplexity"] = 98.76
+    return {
+        "trainer": "retrieval" if ranks else "generation",
+        "metrics": figures,
+        "milliseconds": dict(zip(NAMES, (1.5, 0.01, 0.02, 2.25), strict=True)),
+        "data": {"content_hash": "abc"},
+    }
+
+
+def rows_of(printed: str, name: str) -> list[str]:
+    return [line for line in printed.splitlines() if line.startswith(f"│ {name} ")]
 
 
 @pytest.mark.parametrize("languages", [["es"], ["es", "ja"]])
 def test_the_four_rows(languages: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    print_results(figures(languages))
+    print_results(run_of(languages))
     printed = capsys.readouterr().out
-    for name in ("Model", "Random", "Most frequent", "TF-IDF"):
-        assert sum(line.startswith(f"│ {name} ") for line in printed.splitlines()) == 1
-    assert "1,234 examples" in printed
-    row = next(line for line in printed.splitlines() if line.startswith("│ TF-IDF"))
-    for figure in (".1234", ".500", "-.010", "+.020", "+.100", ".250", ".300", ".400"):
+    for name in NAMES:
+        assert len(rows_of(printed, name)) == 1
+    assert "1,234 examples; ceiling .9876" in printed
+    (row,) = rows_of(printed, "TF-IDF")
+    for figure in (".1234", ".500", "-.010", "+.020", "+.100", ".250", ".300", ".400", "2.25"):
         assert figure in row
+    assert "1-of-77 pools" in printed
     assert "mrs_rouge|lang:es" in printed
     assert ("2 languages pooled" in printed) == (len(languages) == 2)
-    assert any(line.startswith("│ ja ") for line in printed.splitlines()) == (len(languages) == 2)
-    assert max(len(line) for line in printed.splitlines()) <= 120
+    assert bool(rows_of(printed, "ja")) == (len(languages) == 2)
+    assert max(len(line) for line in printed.splitlines()) <= 130
+    assert "paper" not in printed
+
+
+def test_a_narrow_terminal_gets_two_tables(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_results(run_of(["es"]))
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)  # without bold and dim
+    for name in NAMES:
+        first, second = rows_of(printed, name)
+        assert ".1234" in first
+        assert ".500" in second
+        assert ".500" not in first
+    assert all(len(line) <= 100 for line in printed.splitlines() if line.startswith("│"))
+
+
+def test_a_run_that_ranks_nothing_has_no_such_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results(run_of(["es", "ja"], ranks=False))
+    printed = capsys.readouterr().out
+    assert "MRR" not in printed
+    assert "pools" not in printed
+    assert "98.8" in rows_of(printed, "Model")[0]
+    assert "perplexity" in printed
+
+
+def test_the_papers_figures_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_of(["es"])
+    run["metrics"]["paper"] = [{**PAPER, "dist1": 0.0424, "dist2": 0.0886}]
+    print_results(run)
+    printed = capsys.readouterr().out
+    assert "The paper's figures" in printed
+    (row,) = [line for line in printed.splitlines() if "mbert" in line]
+    for cell in ("3", "es", ".0187", ".0424", ".0886"):
+        assert cell in row
+
+
+# --- several runs
+
+
+def test_models_of_two_runs_stand_above_one_set_of_baselines(capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = run_of(["es"]), run_of(["es"], ranks=False)
+    other["metrics"]["systems"]["Model"]["pooled"]["weighted"] = 0.4321
+    other["milliseconds"]["Model"] = 45.6
+    print_comparison({"build/a": one, "build/b": other})
+    printed = capsys.readouterr().out
+    (retrieval,), (generation,) = rows_of(printed, "retrieval (a)"), rows_of(printed, "generation (b)")
+    assert all(figure in retrieval for figure in (".1234", ".500", "1.50"))
+    assert all(figure in generation for figure in (".4321", "98.8", "45.60"))
+    for name in NAMES[1:]:
+        assert len(rows_of(printed, name)) == 1
+    assert "1,234 examples" in printed
+
+
+@pytest.mark.parametrize("what", ["data", "languages", "examples"])
+def test_runs_of_different_tests_are_not_set_side_by_side(what: str) -> None:
+    one = run_of(["es"])
+    other = copy.deepcopy(one) if what != "languages" else run_of(["ja"])
+    if what == "data":
+        other["data"]["content_hash"] = "def"
+    if what == "examples":
+        other["metrics"]["systems"]["Model"]["pooled"]["n"] = 99
+    with pytest.raises(InputError, match=f"b: its figures do not compare with those of a: the .*{what}"):
+        print_comparison({"a": one, "b": other})

@@ -1,0 +1,444 @@
+"""Beam decoding of encoder-decoder models: the n best replies to each message, plain or in diverse groups.
+
+A reply is what follows the prompt up to an end token. As in fairseq, the official code's toolkit, only complete
+replies are hypotheses: after `max_tokens` tokens nothing but an end token can follow, at its own probability, and
+the padding token is never chosen. So the score of a reply y is log P(y, end | message) / (|y| + 1)^length_penalty.
+
+Diverse beam search (Vijayakumar et al. 2018, section 4) is done as plain searches one after the other: a group needs
+the tokens of the groups before it and nothing of those after it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mrs_core.errors import InputError
+from mrs_core.text import normalise_reply
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+# Beyond these, sums come near the -1e9 that generate gives to beams that are none, and float32 loses log-probabilities.
+LARGEST_DIVERSITY = 10_000.0
+LARGEST_LENGTH_PENALTY = 3.0
+_SCRIPTS_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+Processor = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How suggestions are decoded; every default names its source.
+
+    Args:
+        beams: hypotheses that are kept at each step (official script: 5).
+        groups: groups of `beams / groups` beams each, decoded one after the other (Vijayakumar et al. 2018); 1 is
+            plain beam search.
+        diversity_penalty: Hamming diversity: subtracted from a token's log-probability once for each beam of an
+            earlier group that chose it at this step for the same message. It needs groups; with 0 all groups are equal.
+        no_repeat_ngram: no n-gram of this many tokens comes twice in a reply; 0 allows all (fairseq).
+        min_tokens: of the reply, end token not counted; 0 allows the empty reply (ours; `suggestions` drops it).
+        max_tokens: of the reply, end token not counted (ours, above the 30 that the retriever reads).
+        length_penalty: exponent of the length, end token counted, that a log-probability is divided by (fairseq: 1).
+        blocked: words or phrases never written; see `blocked_token_ids`.
+        batch_size: messages decoded together; changes speed and memory, not results.
+
+    Raises:
+        InputError: an impossible value; the sentence names the option.
+    """
+
+    beams: int = 5
+    groups: int = 1
+    diversity_penalty: float = 0.0
+    no_repeat_ngram: int = 0
+    min_tokens: int = 0
+    max_tokens: int = 40
+    length_penalty: float = 1.0
+    blocked: tuple[str, ...] = ()
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        for name in ("beams", "groups", "max_tokens", "batch_size", "no_repeat_ngram", "min_tokens"):
+            value, least = getattr(self, name), int(name not in ("no_repeat_ngram", "min_tokens"))
+            if not isinstance(value, int) or value < least:
+                raise InputError(f"--{name}: expected a whole number from {least}, found {value!r}.")
+        for name, smallest, largest in (
+            ("diversity_penalty", 0.0, LARGEST_DIVERSITY),
+            ("length_penalty", -LARGEST_LENGTH_PENALTY, LARGEST_LENGTH_PENALTY),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not smallest <= value <= largest:  # not a number is neither
+                raise InputError(f"--{name}: expected a number from {smallest:g} to {largest:g}, found {value!r}.")
+        if self.beams % self.groups:
+            raise InputError(f"--groups {self.groups}: must divide --beams, which is {self.beams}; change one of them.")
+        if self.diversity_penalty and self.groups == 1:
+            raise InputError(f"--diversity_penalty {self.diversity_penalty:g}: needs --groups of 2 or more, found 1.")
+        if self.min_tokens > self.max_tokens:
+            raise InputError(f"--min_tokens {self.min_tokens}: exceeds --max_tokens {self.max_tokens}; lower it.")
+        if isinstance(self.blocked, str) or not all(isinstance(word, str) and word.strip() for word in self.blocked):
+            raise InputError(f"--blocked: expected a list of words or phrases, none empty, found {self.blocked!r}.")
+        object.__setattr__(self, "blocked", tuple(self.blocked))
+
+
+class Hypothesis(NamedTuple):
+    """A decoded reply: its tokens without prompt, end and padding, and its length-normalised log-probability.
+
+    With groups the score holds the diversity penalties, too: it is what the search maximised.
+    """
+
+    tokens: list[int]
+    score: float
+
+
+def decode(
+    model: Any,
+    inputs: Sequence[Sequence[int]],
+    prompts: Sequence[Sequence[int]],
+    settings: Decoding,
+    n: int = 3,
+    bad_words: Sequence[Sequence[int]] = (),
+) -> list[list[Hypothesis]]:
+    """The n best hypotheses of each input, best first, in the order of the inputs.
+
+    Fewer than n come back only where the settings leave fewer replies. With groups, the best of each group come
+    first, so that the top `groups` differ, then the rest; both by score. Two groups can find the same reply.
+
+    The search is `model.generate`, which goes on while the best open beam could beat the worst finished reply at the
+    present length. Nothing of the checkpoint's generation config counts but its end tokens.
+
+    Args:
+        model: an encoder-decoder model of transformers in evaluation mode.
+        inputs: token ids of the encoder's text, special tokens included. Texts of like length share a batch.
+        prompts: for each input the decoder's first tokens (start token, language tag), all of one length.
+        bad_words: token sequences that never occur in a reply: `blocked_token_ids(tokenizer, settings.blocked)`,
+            since no tokenizer is known here.
+
+    Raises:
+        InputError: n exceeds the beams, the model names no end token, or a text or reply is longer than it can be.
+        ValueError: inputs and prompts do not fit each other.
+    """
+    ends, pad = _end_and_pad(model)
+    _check(model, inputs, prompts, settings, n)
+    phrases = [list(word) for word in bad_words if word]
+    rules = _Rules(settings, n, len(prompts[0]) if prompts else 0, ends, pad, phrases)
+    order = sorted(range(len(inputs)), key=lambda number: -len(inputs[number]))
+    results: list[list[Hypothesis]] = [[] for _ in inputs]
+    with torch.inference_mode(), _no_defaults(model):
+        for begin in range(0, len(order), settings.batch_size):
+            numbers = order[begin : begin + settings.batch_size]
+            found = _decode_batch(model, [inputs[i] for i in numbers], [prompts[i] for i in numbers], rules)
+            for number, hypotheses in zip(numbers, found, strict=True):
+                results[number] = hypotheses
+    return results
+
+
+def blocked_token_ids(tokenizer: PreTrainedTokenizerBase, blocked: Sequence[str]) -> list[list[int]]:
+    """The token sequences that write the given words or phrases, for `decode`.
+
+    A word is blocked as given, in lower case and capitalised, at the start of a text and after a space; a word in a
+    script without spaces also within a text. A word that the vocabulary cannot write is left out.
+
+    What is blocked is the tokenizer's own way to write the word. Blocking single tokens this way also hits longer
+    words that begin with them, and a model can still spell the word in other pieces: where a word must not appear
+    under any circumstances, look at the text, too.
+    """
+    found: dict[tuple[int, ...], None] = {}
+    for word in (word.strip() for word in blocked):
+        lower = word.lower()
+        for form in dict.fromkeys((word, lower, lower[:1].upper() + lower[1:])):
+            ways = [_ids(tokenizer, form), _ids(tokenizer, f" {form}")]
+            if _SCRIPTS_WITHOUT_SPACES.search(form):  # a piece without the mark of a word's start
+                before, within = _ids(tokenizer, "("), _ids(tokenizer, f"({form}")
+                ways += [within[len(before) :]] if within[: len(before)] == before else []
+            found |= dict.fromkeys(tuple(way) for way in ways)
+    unknown = tokenizer.unk_token_id
+    return [list(ids) for ids in found if ids and unknown not in ids]
+
+
+def suggestions(hypotheses_texts: Sequence[tuple[str, float]], k: int) -> list[tuple[str, float]]:
+    """The first k of (text, score), given best first: no two that say the same (`normalise_reply`), none empty.
+
+    >>> suggestions([("Thanks!", -0.1), ("thanks", -0.2), (" ", -0.3), ("Sure.", -0.4)], 3)
+    [('Thanks!', -0.1), ('Sure.', -0.4)]
+    """
+    kept: dict[str, tuple[str, float]] = {}
+    for text, score in hypotheses_texts:
+        form = normalise_reply(text)
+        if form:
+            kept.setdefault(form, (text, score))
+    return list(kept.values())[: max(k, 0)]
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+class _Rules(NamedTuple):
+    """What all batches share; `prompt` is the prompts' length."""
+
+    settings: Decoding
+    n: int
+    prompt: int
+    ends: list[int]
+    pad: int
+    bad_words: list[list[int]]
+
+    @property
+    def width(self) -> int:
+        """Beams of a group."""
+        return self.settings.beams // self.settings.groups
+
+
+def _end_and_pad(model: Any) -> tuple[list[int], int]:
+    ends = model.generation_config.eos_token_id
+    if ends is None:
+        ends = model.config.eos_token_id
+    if ends is None:
+        raise InputError(
+            "the model names no end token: set eos_token_id in its config.json to the id of the one that ends a reply."
+        )
+    ends = [ends] if isinstance(ends, int) else list(ends)
+    pad = model.config.pad_token_id
+    return ends, ends[0] if pad is None else pad
+
+
+def _check(
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], settings: Decoding, n: int
+) -> None:
+    if not 1 <= n <= settings.beams:
+        raise InputError(
+            f"--beams {settings.beams}: gives 1 to {settings.beams} replies a message, and {n} are asked for."
+        )
+    if len(inputs) != len(prompts) or len({len(prompt) for prompt in prompts}) > 1 or not all(prompts):
+        raise ValueError(f"{len(inputs)} inputs need as many prompts, all of one length and none empty.")
+    if not all(inputs):
+        raise ValueError(f"Input {[len(ids) for ids in inputs].index(0)} has no tokens, not even special ones.")
+    positions = getattr(model.config, "max_position_embeddings", None)  # none where positions are relative
+    if positions is None or not inputs:
+        return
+    longest = max(map(len, inputs))
+    if longest > positions:
+        raise InputError(f"a message has {longest} tokens, and the model reads at most {positions}: cut the messages.")
+    if len(prompts[0]) + settings.max_tokens > positions:
+        raise InputError(
+            f"--max_tokens {settings.max_tokens}: the model writes at most {positions - len(prompts[0])}; lower it."
+        )
+
+
+@contextmanager
+def _no_defaults(model: Any) -> Iterator[None]:
+    """Hide the checkpoint's generation config: generate fills from it what a given config leaves open."""
+    from transformers import GenerationConfig
+
+    own = model.generation_config
+    model.generation_config = GenerationConfig()
+    try:
+        yield
+    finally:
+        model.generation_config = own
+
+
+def _decode_batch(
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], rules: _Rules
+) -> list[list[Hypothesis]]:
+    longest = max(map(len, inputs))
+    padded = [[*tokens, *[rules.pad] * (longest - len(tokens))] for tokens in inputs]
+    marks = [[1] * len(tokens) + [0] * (longest - len(tokens)) for tokens in inputs]
+    ids, mask = (torch.tensor(rows, device=model.device) for rows in (padded, marks))
+    hidden = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # once for all groups
+    start = torch.tensor([list(prompt) for prompt in prompts], device=model.device)
+    groups: list[list[list[Hypothesis]]] = []
+    earlier: list[Tensor] = []
+    for _ in range(rules.settings.groups):
+        hypotheses, chosen = _decode_group(model, hidden, mask, start, earlier, rules)
+        groups.append(hypotheses)
+        earlier.append(chosen)
+    return [_merge(of_message, rules.n) for of_message in zip(*groups, strict=True)]
+
+
+def _merge(groups: Sequence[list[Hypothesis]], n: int) -> list[Hypothesis]:
+    best = [hypothesis for group in groups for hypothesis in group[:1]]
+    rest = [hypothesis for group in groups for hypothesis in group[1:]]
+    return [*_by_score(best), *_by_score(rest)][:n]
+
+
+def _by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
+
+
+def _decode_group(
+    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, earlier: Sequence[Tensor], rules: _Rules
+) -> tuple[list[list[Hypothesis]], Tensor]:
+    """One search: each message's hypotheses, best first, and the (messages, steps, width) tokens that it chose.
+
+    A token is -1 where it does not count. `generate` goes on with a finished message for as long as its batch lasts;
+    so that a message's company does not matter, its choices count up to the end of its longest hypothesis.
+    """
+    from transformers import GenerationConfig
+    from transformers.modeling_outputs import BaseModelOutput
+
+    width, settings = rules.width, rules.settings
+    record = _Record(rules.prompt, width, max(2, 1 + len(rules.ends)) * width)
+    config = GenerationConfig(
+        num_beams=width,
+        num_return_sequences=width if settings.groups > 1 else min(rules.n, width),
+        max_new_tokens=settings.max_tokens + 1,
+        early_stopping=False,
+        do_sample=False,
+        use_cache=True,
+        return_dict_in_generate=True,
+        eos_token_id=rules.ends,
+        pad_token_id=rules.pad,
+        # One for each message: a prompt that begins with anything else would get a start token in front.
+        decoder_start_token_id=start[:, 0].tolist(),
+        **({"length_penalty": settings.length_penalty} if width > 1 else {}),
+    )
+    output = model.generate(
+        encoder_outputs=BaseModelOutput(last_hidden_state=hidden),
+        attention_mask=mask,
+        decoder_input_ids=start,
+        generation_config=config,
+        logits_processor=_processors(rules, earlier, record, model.device),
+    )
+    hypotheses = _read(output.sequences, getattr(output, "beam_indices", None), record, rules, len(start))
+    lengths = [max((len(hypothesis.tokens) for hypothesis in found), default=0) for found in hypotheses]
+    return hypotheses, record.counted(torch.tensor(lengths, device=start.device), [*rules.ends, rules.pad])
+
+
+def _read(
+    sequences: Tensor, beam_indices: Tensor | None, record: _Record, rules: _Rules, messages: int
+) -> list[list[Hypothesis]]:
+    """Hypotheses of each message from what generate returns, flat and with stand-ins where it found too few."""
+    sequences = sequences[:, rules.prompt :]
+    rows, steps = sequences.shape
+    if steps == 0:
+        return [[] for _ in range(messages)]
+    each = rows // messages
+    ended = torch.isin(sequences, torch.tensor(rules.ends, device=sequences.device))
+    lengths = ended.int().argmax(1)
+    real = ended.any(1)
+    first = torch.arange(rows, device=sequences.device) // each * rules.width
+    if beam_indices is None:  # one beam: the row stays the same
+        sources = first[:, None].expand(-1, steps)
+    else:
+        # Only a message's first beam is a search at the start, the others are copies of it at -1e9; and a finished
+        # reply can go on where nothing else is left. Neither is a hypothesis.
+        sources = beam_indices.long()
+        real = real & (sources[:, 0] == first) & ((sources >= 0).sum(1) == lengths + 1)
+    logs = record.log_probabilities(sequences, sources.clamp(min=0)).double()
+    counted = torch.arange(steps, device=logs.device) <= lengths[:, None]
+    scores = logs.masked_fill(~counted, 0.0).sum(1) / (lengths + 1.0) ** rules.settings.length_penalty
+    found: list[list[Hypothesis]] = [[] for _ in range(messages)]
+    columns = (sequences.tolist(), lengths.tolist(), scores.tolist(), real.tolist())
+    for row, (tokens, length, score, is_real) in enumerate(zip(*columns, strict=True)):
+        if is_real and math.isfinite(score):
+            found[row // each].append(Hypothesis(tokens[:length], score))
+    return [_by_score(hypotheses) for hypotheses in found]
+
+
+def _processors(rules: _Rules, earlier: Sequence[Tensor], record: _Record, device: torch.device) -> list[Processor]:
+    from transformers import LogitsProcessorList, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor
+
+    settings = rules.settings
+    # With one beam generate hands over logits, with more log-probabilities.
+    processors: list[Processor] = [_log_probabilities] if rules.width == 1 else []
+    # The prompt is no part of the reply: its start token may well be the end token, which must not count as repeated.
+    if settings.no_repeat_ngram:
+        processors.append(_after_prompt(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram), rules.prompt))
+    if rules.bad_words:
+        processors.append(_after_prompt(NoBadWordsLogitsProcessor(rules.bad_words, rules.ends), rules.prompt))
+    processors.append(_limits(rules))
+    if earlier and settings.diversity_penalty:
+        processors.append(_hamming(earlier, rules))
+    return LogitsProcessorList([*processors, record])
+
+
+def _log_probabilities(_: Tensor, scores: Tensor) -> Tensor:
+    return scores.log_softmax(-1)
+
+
+def _after_prompt(processor: Processor, prompt: int) -> Processor:
+    """A processor that sees the reply without the prompt."""
+    return lambda input_ids, scores: processor(input_ids[:, prompt:], scores)
+
+
+def _limits(rules: _Rules) -> Processor:
+    """No padding in a reply, no end before `min_tokens`, nothing but an end after `max_tokens`."""
+
+    def limit(input_ids: Tensor, scores: Tensor) -> Tensor:
+        length = input_ids.shape[1] - rules.prompt
+        if length >= rules.settings.max_tokens:
+            last = torch.full_like(scores, -torch.inf)
+            last[:, rules.ends] = scores[:, rules.ends]
+            return last
+        scores = scores.clone()
+        if rules.pad not in rules.ends:
+            scores[:, rules.pad] = -torch.inf
+        if length < rules.settings.min_tokens:
+            scores[:, rules.ends] = -torch.inf
+        return scores
+
+    return limit
+
+
+def _hamming(earlier: Sequence[Tensor], rules: _Rules) -> Processor:
+    """Takes the penalty off a token's log-probability for each time that earlier groups chose it at this step."""
+
+    def penalise(input_ids: Tensor, scores: Tensor) -> Tensor:
+        step = input_ids.shape[1] - rules.prompt
+        chosen = [tokens[:, step] for tokens in earlier if step < tokens.shape[1]]
+        if not chosen:
+            return scores
+        tokens = torch.cat(chosen, 1).repeat_interleave(rules.width, 0)
+        counts = torch.zeros_like(scores).scatter_add_(1, tokens.clamp(min=0), (tokens >= 0).to(scores.dtype))
+        return scores - rules.settings.diversity_penalty * counts
+
+    return penalise
+
+
+class _Record:
+    """Keeps of each step what scores and later groups need; the scores pass unchanged.
+
+    Generate's own record (`output_scores`) holds the scores of the whole vocabulary at every step: gigabytes for a
+    vocabulary of 250,000. A step chooses its `keep` best continuations over the beams of a message, so each beam's
+    `keep` best tokens are enough.
+    """
+
+    def __init__(self, prompt: int, width: int, keep: int) -> None:
+        self._prompt, self._width, self._keep = prompt, width, keep
+        self._values: list[Tensor] = []
+        self._tokens: list[Tensor] = []
+        self._chosen: list[Tensor] = []
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        if input_ids.shape[1] > self._prompt:
+            self._chosen.append(input_ids[:, -1].view(-1, self._width))
+        best = scores.topk(min(self._keep, scores.shape[1]))
+        self._values.append(best.values)
+        self._tokens.append(best.indices)
+        return scores
+
+    def log_probabilities(self, sequences: Tensor, sources: Tensor) -> Tensor:
+        """(rows, steps): of each token, in the beam `sources` that it was chosen in."""
+        length = sequences.shape[1]
+        steps = torch.arange(length, device=sequences.device)
+        values = torch.stack(self._values[:length])[steps, sources]
+        same = torch.stack(self._tokens[:length])[steps, sources] == sequences[..., None]
+        # A token that is missing here ties with the last one that was kept.
+        return torch.where(same.any(-1), values.masked_fill(~same, -torch.inf).amax(-1), values[..., -1])
+
+    def counted(self, lengths: Tensor, never: Sequence[int]) -> Tensor:
+        """(messages, steps, width) tokens that the beams chose, -1 from a message's `lengths` on and for `never`."""
+        if not self._chosen:
+            return torch.empty(len(lengths), 0, self._width, dtype=torch.long, device=lengths.device)
+        chosen = torch.stack(self._chosen, 1)
+        over = torch.arange(chosen.shape[1], device=lengths.device) >= lengths[:, None]
+        return chosen.masked_fill(over[..., None] | torch.isin(chosen, torch.tensor(never, device=chosen.device)), -1)

@@ -1,0 +1,37 @@
+"""Suggestions of a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_core.predictions import SUGGESTIONS
+from mrs_models.generator import Generator
+from mrs_models.suggester import Suggester, Suggestion
+
+
+class GenerationSuggester(Suggester):
+    """Writes the replies; a score is the reply's mean log-probability a token, comparable for one message only."""
+
+    def __init__(self, generator: Generator) -> None:
+        self.generator = generator
+
+    @classmethod
+    def load_from(cls, path: Path) -> GenerationSuggester:
+        """Load the folder of a generator.
+
+        Raises:
+            InputError: a file is missing or damaged.
+        """
+        return cls(Generator.load(path))
+
+    @property
+    def languages(self) -> list[str]:
+        return self.generator.languages
+
+    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+        self.require_language(language)
+        return [
+            [Suggestion(text, score) for text, score in row]
+            for row in self.generator.suggest(list(messages), language, k)
+        ]

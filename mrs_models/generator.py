@@ -1,0 +1,248 @@
+"""Reply generation: a seq2seq model with its tokenizer, the tokens of its languages and the settings of its search
+(Zhang et al. 2021, section 4.2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mrs_core.errors import InputError
+from mrs_core.files import write_whole
+from mrs_models.adapters import base_of, has_adapter, load_adapter
+from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
+from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+SETTINGS = "generator.json"
+IGNORED = -100  # a label that does not count
+
+
+@dataclass(frozen=True)
+class TextCoder:
+    """Texts to token ids and back, by the rules of a model's row.
+
+    Attributes:
+        tokenizer, row: of the model.
+        config: the model's, for its start token.
+        message_tokens, reply_tokens: texts are cut so that they have no more with their end tokens.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    row: LanguageTokens
+    config: Any
+    message_tokens: int
+    reply_tokens: int
+
+    def messages(self, texts: Sequence[str], language: str) -> list[list[int]]:
+        """The encoder's ids of each message."""
+        before, after = self._ids(language, self.row.before), self._ids(language, self.row.after)
+        room = self.message_tokens - len(before) - len(after)
+        return [[*before, *ids, *after] for ids in self._cut(texts, room)]
+
+    def replies(self, texts: Sequence[str]) -> list[list[int]]:
+        """The labels of each reply: its tokens and what ends it."""
+        end = self._ids("en", self.row.end)  # has no language in it
+        return [[*ids, *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
+
+    def prompt(self, language: str) -> list[int]:
+        """The decoder's first ids.
+
+        Raises:
+            InputError: the vocabulary lacks the language's token.
+        """
+        return self._ids(language, self.row.prompt)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of decoded ids."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+
+    def _cut(self, texts: Sequence[str], room: int) -> list[list[int]]:
+        if not texts:
+            return []
+        found = self.tokenizer(list(texts), add_special_tokens=False, truncation=True, max_length=max(room, 1))
+        return list(found["input_ids"])
+
+    def _ids(self, language: str, places: tuple[str, ...]) -> list[int]:
+        return token_ids(self.row, language, places, self.config, self.tokenizer)
+
+
+class PairCollator:
+    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model.
+
+    The decoder reads the prompt and the reply but its last token. It has no say in the prompt: where that is longer
+    than one token, the labels of its inner tokens do not count. Without `decoder_input_ids`, Bart would make them from
+    the source.
+    """
+
+    def __init__(self, pad: int) -> None:
+        self._pad = pad
+
+    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
+        decoder = [[*entry["prompt"], *entry["labels"][:-1]] for entry in features]
+        labels = [[*[IGNORED] * (len(entry["prompt"]) - 1), *entry["labels"]] for entry in features]
+        sources = [entry["input_ids"] for entry in features]
+        return {
+            "input_ids": padded(sources, self._pad),
+            "attention_mask": padded([[1] * len(ids) for ids in sources], 0),
+            "decoder_input_ids": padded(decoder, self._pad),
+            "labels": padded(labels, IGNORED),
+        }
+
+
+def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    """(n, longest) int64."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows])
+
+
+class Generator:
+    """Writes replies; build it with `build` for training, `load` for use.
+
+    Args:
+        model: an encoder-decoder model of transformers.
+        coder: its texts to ids.
+        languages: the languages that it was trained or evaluated on.
+        decoding: how it searches.
+    """
+
+    def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
+        self.model, self.coder, self.decoding = model, coder, decoding
+        self.languages = list(languages)
+        self._blocked = blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        languages: Sequence[str],
+        message_tokens: int,
+        reply_tokens: int,
+        decoding: Decoding,
+        revision: str | None = None,
+    ) -> Generator:
+        """Load a checkpoint by its hub id or folder, to be trained.
+
+        Raises:
+            InputError: it cannot be loaded, or lacks the token of a language.
+        """
+        model, tokenizer = _load(name, revision)
+        coder = TextCoder(tokenizer, row_of(model.config, tokenizer), model.config, message_tokens, reply_tokens)
+        for language in languages:
+            coder.prompt(language)
+        return cls(model, coder, languages, decoding)
+
+    @classmethod
+    def load(cls, folder: Path) -> Generator:
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: a file is missing or damaged.
+        """
+        path = folder / SETTINGS
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+            row, lengths = ROWS[facts["language_tokens"]], (int(facts["message_tokens"]), int(facts["reply_tokens"]))
+            decoding, languages = Decoding(**facts["decoding"]), [str(code) for code in facts["languages"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{path}: no usable settings of a generator ({error}); download the model again."
+            ) from None
+        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else _load(str(folder), None)
+        return cls(model.eval(), TextCoder(tokenizer, row, model.config, *lengths), languages, decoding)
+
+    def save(self, folder: Path) -> None:
+        """Write model, tokenizer and `generator.json`."""
+        self.model.save_pretrained(str(folder))
+        self.coder.tokenizer.save_pretrained(str(folder))
+        self.save_settings(folder)
+
+    def save_settings(self, folder: Path) -> None:
+        """Write `generator.json` alone."""
+        facts = {
+            "language_tokens": self.coder.row.name,
+            "languages": self.languages,
+            "message_tokens": self.coder.message_tokens,
+            "reply_tokens": self.coder.reply_tokens,
+            "decoding": asdict(self.decoding),
+        }
+        write_whole(folder / SETTINGS, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
+        """Up to k replies a message with their log-probabilities a token, best first, no two that say the same.
+
+        All beams are looked at, since some say the same; fewer than k come back where all of them do.
+        """
+        inputs = self.coder.messages(messages, language)
+        prompts = [self.coder.prompt(language)] * len(inputs)
+        settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
+        found = decode(self.model, inputs, prompts, settings, settings.beams, self._blocked)
+        return [suggestions([(self.coder.text(tokens), score) for tokens, score in row], k) for row in found]
+
+    @torch.inference_mode()
+    def losses(
+        self, messages: Sequence[str], replies: Sequence[str], language: str, batch_size: int = 64
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Negative log-likelihood of each reply in nats, and its tokens with the end token: (n,) and (n,)."""
+        prompt = self.coder.prompt(language)
+        sources, targets = self.coder.messages(messages, language), self.coder.replies(replies)
+        collate = PairCollator(self.pad)
+        losses, tokens = np.zeros(len(sources)), np.array([len(target) for target in targets], dtype=np.int64)
+        for numbers in _by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
+            batch = collate([{"input_ids": sources[n], "labels": targets[n], "prompt": prompt} for n in numbers])
+            batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
+            labels = batch.pop("labels")
+            logits = self.model(**batch).logits.float()
+            each = functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+            losses[numbers] = each.sum(1).double().cpu().numpy()
+        return losses, tokens
+
+    @property
+    def pad(self) -> int:
+        """The id that fills batches."""
+        pad = self.coder.tokenizer.pad_token_id
+        return int(self.coder.tokenizer.eos_token_id if pad is None else pad)
+
+
+def _by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    yield from (order[begin : begin + size] for begin in range(0, len(order), size))
+
+
+def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The base of an adapter with the adapter merged into it."""
+    from transformers import AutoTokenizer
+
+    base, revision = base_of(folder)
+    model = cast("PreTrainedModel", load_adapter(folder))
+    tokenizer = AutoTokenizer.from_pretrained(
+        base, trust_remote_code=False, **({"revision": revision} if revision else {})
+    )
+    return model, tokenizer
+
+
+def _load(name: str, revision: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    from safetensors import SafetensorError
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    arguments: dict[str, Any] = {"revision": revision} if revision else {}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **arguments)
+        model = AutoModelForSeq2SeqLM.from_pretrained(
+            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **arguments
+        )
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(f"--model_name_or_path {name}: cannot load the seq2seq model ({first}).") from None
+    if tokenizer.eos_token_id is None:
+        raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")
+    return model, tokenizer

@@ -1,0 +1,154 @@
+"""How multilingual seq2seq models are told the language: one row for each way, and the row of a checkpoint.
+
+The text itself is tokenized without special tokens; a row says which tokens stand around a message and which ones a
+reply starts with. So nothing depends on the state of a tokenizer (`src_lang`), and batches may mix languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mrs_core.errors import InputError
+from mrs_core.languages import KNOWN, LANGUAGES
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+LANGUAGE, END, SEPARATOR, START = "<language>", "<end>", "<separator>", "<start>"  # places for a row's tokens
+_MBART_REGIONS = {"de": "DE", "it": "IT", "sv": "SE", "ru": "RU"}  # the others of MRS's ten carry XX
+
+
+@dataclass(frozen=True)
+class LanguageTokens:
+    """One row.
+
+    Attributes:
+        name: of the row, as `generator.json` has it.
+        tag: language code -> its token; None where the model has none (it must learn the language from the message).
+        before, after: tokens around a message.
+        prompt: the decoder's first tokens.
+        end: tokens after a reply.
+        source: where this is written down.
+    """
+
+    name: str
+    tag: Callable[[str], str] | None
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    prompt: tuple[str, ...]
+    end: tuple[str, ...]
+    source: str
+
+
+def _mbart(code: str) -> str:
+    return f"{code}_{_MBART_REGIONS.get(code, 'XX')}"
+
+
+def _nllb(code: str) -> str:
+    language = KNOWN.get(code)
+    return f"{language.iso3}_{language.script}" if language else code
+
+
+ROWS = {
+    row.name: row
+    for row in (
+        LanguageTokens(
+            "unicoder",
+            lambda code: f"[{code}]",
+            (),
+            (SEPARATOR, END),
+            (LANGUAGE,),
+            (SEPARATOR, END),
+            "Unicoder-xDAE (generation_rs of microsoft/MRS): `text </s> [EOS]`; the decoder starts with `[en]`",
+        ),
+        LanguageTokens(
+            "mbart50",
+            _mbart,
+            (LANGUAGE,),
+            (END,),
+            (END, LANGUAGE),
+            (END,),
+            "mBART-50 (Tang et al. 2020): `en_XX text </s>`; the decoder starts with `</s> en_XX`",
+        ),
+        LanguageTokens(
+            "m2m100",
+            lambda code: f"__{code}__",
+            (LANGUAGE,),
+            (END,),
+            (END, LANGUAGE),
+            (END,),
+            "M2M100 (Fan et al. 2020): `__en__ text </s>`; the decoder starts with `</s> __en__`",
+        ),
+        LanguageTokens(
+            "nllb",
+            _nllb,
+            (LANGUAGE,),
+            (END,),
+            (END, LANGUAGE),
+            (END,),
+            "NLLB-200 (NLLB Team 2022): `eng_Latn text </s>`; the decoder starts with `</s> eng_Latn`",
+        ),
+        LanguageTokens(
+            "plain",
+            None,
+            (),
+            (END,),
+            (START,),
+            (END,),
+            "mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding",
+        ),
+    )
+}
+PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart")  # have no token of a language unless the vocabulary shows one
+
+
+def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> LanguageTokens:
+    """The row of a checkpoint: the one whose token for a language of MRS its vocabulary has.
+
+    Raises:
+        InputError: no row fits.
+    """
+    vocabulary = tokenizer.get_vocab()
+    for row in ROWS.values():
+        if row.tag is not None and any(row.tag(code) in vocabulary for code in LANGUAGES):
+            return row
+    if config.model_type in PLAIN_TYPES:
+        return ROWS["plain"]
+    raise InputError(
+        f"--model_name_or_path: a checkpoint of type {config.model_type!r} without a language token that is known "
+        "here; use mBART-50, M2M100, NLLB, mT5, ByT5, or a converted Unicoder-xDAE."
+    )
+
+
+def token_ids(
+    row: LanguageTokens,
+    language: str,
+    places: tuple[str, ...],
+    config: PretrainedConfig,
+    tokenizer: PreTrainedTokenizerBase,
+) -> list[int]:
+    """The ids of `row.before`, `row.after`, `row.prompt` or `row.end` for a language.
+
+    Raises:
+        InputError: the vocabulary lacks the language's token, or the checkpoint names no separator or start token.
+    """
+    ids = []
+    for place in places:
+        name = ""
+        if place == LANGUAGE:
+            token = row.tag(language) if row.tag else ""
+            found = tokenizer.get_vocab().get(token)
+            if found is None:
+                raise InputError(f"the model has no token {token} for the language {language}; use another checkpoint.")
+        elif place == END:
+            name, found = "eos_token in its tokenizer", tokenizer.eos_token_id
+        elif place == SEPARATOR:
+            name, found = "sep_token in its tokenizer", tokenizer.sep_token_id
+        else:  # a T5 configuration need not have the field
+            name, found = "decoder_start_token_id in its config.json", getattr(config, "decoder_start_token_id", None)
+        if found is None:
+            raise InputError(f"the model names no {name}; add it, or use another checkpoint.")
+        ids.append(int(found))
+    return ids

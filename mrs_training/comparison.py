@@ -1,0 +1,127 @@
+"""A trained model beside the baselines, on the test split of each language, and what the paper has to set beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mrs_metrics.tokenize import get_tokenizer
+from mrs_models.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
+from mrs_models.systems import System
+from mrs_training.data import LanguageData, sample_rows
+from mrs_training.evaluation import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
+
+MODEL = "Model"  # the name of the trained model's row
+POOLED = "pooled"
+MakeSystem = Callable[[LanguageData], System]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a run says of its model.
+
+    Attributes:
+        figures: `systems` -> name -> language or `pooled` -> figures, `differences` -> other system -> scope ->
+            intervals of the model's lead, `signatures` -> language -> metric -> signature, and `pool_size` where the
+            run ranks. Equal for equal weights.
+        suggestions: the model's, by language, in the order of the test split.
+        milliseconds: to answer a message, by system; different from run to run.
+    """
+
+    figures: dict[str, Any]
+    suggestions: dict[str, list[list[str]]]
+    milliseconds: dict[str, float]
+
+
+def compare_on_test(
+    make_systems: list[MakeSystem], parts: list[LanguageData], seed: int, measures: Measures
+) -> Comparison:
+    """Evaluate systems and the baselines on the test split.
+
+    Args:
+        make_systems: give the systems of a language; the first one is the trained model, called `MODEL`.
+        parts: the languages.
+        seed: of pools, baselines and intervals.
+    """
+    results: dict[str, list[SystemResult]] = {}
+    for part in parts:
+        for system in (*(make(part) for make in make_systems), *baselines(part, seed)):
+            results.setdefault(system.name, []).append(evaluate_part(system, part, part.test, seed, measures))
+    own = results[MODEL]
+    scopes: dict[str, slice] = {POOLED: slice(None)} | {part.language: slice(i, i + 1) for i, part in enumerate(parts)}
+    figures: dict[str, Any] = {
+        "systems": {
+            name: {scope: summary(rows[where], seed) for scope, where in scopes.items()}
+            for name, rows in results.items()
+        },
+        "differences": {
+            name: {scope: difference(own[where], rows[where], seed) for scope, where in scopes.items()}
+            for name, rows in results.items()
+            if name != MODEL
+        },
+        "signatures": {result.language: result.signatures for result in own},
+    }
+    if measures.ranking:
+        figures["pool_size"] = min(result.ranking.pool_size for result in own if result.ranking)
+    return Comparison(
+        figures,
+        {result.language: result.suggestions for result in own},
+        {name: round(milliseconds(rows), 3) for name, rows in results.items()},
+    )
+
+
+class ValidationLog:
+    """Figures on validation while a model trains, with the baselines beside them, which are evaluated once."""
+
+    def __init__(self, parts: list[LanguageData], seed: int, ranking: bool) -> None:
+        self._parts, self._seed = parts, seed
+        self._measures = Measures(ranking)
+        self._baselines: dict[str, dict[str, Any]] = {}
+
+    def evaluate(self, make_system: MakeSystem) -> tuple[dict[str, Any], list[str]]:
+        """The model's figures pooled over the languages, and one line of text for each system."""
+        figures = self._pooled([[make_system(part)] for part in self._parts])[MODEL]
+        if not self._baselines:
+            self._baselines = self._pooled([list(baselines(part, self._seed)) for part in self._parts])
+        return figures, [_line(name, row) for name, row in {MODEL: figures, **self._baselines}.items()]
+
+    def _pooled(self, systems: list[list[System]]) -> dict[str, dict[str, Any]]:
+        results: dict[str, list[SystemResult]] = {}
+        for part, group in zip(self._parts, systems, strict=True):
+            for system in group:
+                found = evaluate_part(system, part, part.validation, self._seed, self._measures)
+                results.setdefault(system.name, []).append(found)
+        return {name: summary(rows, self._seed, intervals=False) for name, rows in results.items()}
+
+
+def baselines(part: LanguageData, seed: int) -> Iterator[System]:
+    """The three baselines; they know the language's own training pairs, whatever the model was trained on."""
+    yield RandomReplies(part.responses.replies, seed)
+    yield MostFrequentReplies(
+        (reply for batch in part.train.iter(batch_size=100_000) for reply in batch["reply"]),
+        part.responses.replies,
+        seed,
+    )
+    nearest = sample_rows(part.train, MAX_TFIDF_PAIRS, seed)
+    yield TfidfReplies(nearest["message"][:], nearest["reply"][:], get_tokenizer(part.language), seed)
+
+
+def evaluate_part(system: System, part: LanguageData, examples: Any, seed: int, measures: Measures) -> SystemResult:
+    """Evaluate a system on one split of a language."""
+    messages, references = examples["message"][:], examples["reply"][:]
+    return evaluate_system(system, part.language, messages, references, part.responses.replies, seed, measures)
+
+
+def _line(name: str, figures: dict[str, Any]) -> str:
+    return f"{name} ROUGE {figures['weighted']:.4f}" + (f" MRR {figures['mrr']:.3f}" if "mrr" in figures else "")
+
+
+def grouped_signatures(figures: dict[str, Any]) -> list[str]:
+    """Every signature of the figures once, with all languages that share it."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for language, texts in figures["signatures"].items():
+        for text in texts.values():
+            before, _, after = text.partition(f"|lang:{language}")
+            grouped.setdefault((before, after), []).append(language)
+    return sorted(f"{before}|lang:{','.join(codes)}{after}" for (before, after), codes in grouped.items())

@@ -1,0 +1,157 @@
+"""Training and validation of a generator: encoded pairs, the smoothed loss, and an evaluation that all ranks share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from accelerate.utils import gather_object
+from datasets import Dataset, concatenate_datasets
+from torch import Tensor
+from torch.nn import functional
+from tqdm import tqdm
+from transformers import Seq2SeqTrainer
+
+from mrs_datasets.prepared import bars_for_long_work
+from mrs_metrics.perplexity import aggregate, score_losses
+from mrs_models.generator import IGNORED, Generator, TextCoder
+from mrs_models.systems import Writer
+from mrs_training.adapter_checkpoints import AdapterCheckpoints
+from mrs_training.comparison import POOLED, ValidationLog
+from mrs_training.data import LONG_WORK, LanguageData, RunData
+from mrs_training.sampling import SampledPairs
+
+METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
+BEST_METRIC = METRICS[0]  # the paper's main metric picks the checkpoint (section 3.3)
+
+
+class SmoothedLoss:
+    """Cross-entropy with label smoothing, averaged over the reply tokens of the whole step.
+
+    (1 - e) * -log p(token) + e * mean over the vocabulary of -log p (Szegedy et al. 2016), as fairseq's criterion of
+    the official script. The sum is divided by the tokens of all ranks and accumulated batches, so that the gradient
+    does not depend on how a step is cut into batches.
+
+    Args:
+        smoothing: e (official script: .2).
+    """
+
+    def __init__(self, smoothing: float) -> None:
+        self._smoothing = smoothing
+
+    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """The loss of a batch: logits (n, length, vocabulary), labels (n, length), -100 where none counts."""
+        logits = outputs["logits"].float()
+        total = functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum",
+            label_smoothing=self._smoothing,
+        )  # fmt: skip
+        return total / ((labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch)
+
+
+def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:
+    """All training sources one after the other as `input_ids`, `labels` and `prompt`, and the tokens of each row."""
+    languages = {source.config: source.language for source in data.plan.sources}
+    encoded = [_encode(pairs, coder, languages[config]) for config, pairs in data.sources.items()]
+    rows = concatenate_datasets(encoded)
+    return rows.remove_columns("length"), np.asarray(rows["length"][:])
+
+
+def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
+    prompt = coder.prompt(language)
+
+    def encode(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
+        sources, targets = coder.messages(batch["message"], language), coder.replies(batch["reply"])
+        lengths = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
+        return {"input_ids": sources, "labels": targets, "prompt": [prompt] * len(sources), "length": lengths}
+
+    with bars_for_long_work(len(pairs) > LONG_WORK):
+        return pairs.map(
+            encode, batched=True, remove_columns=pairs.column_names, desc="tokens", load_from_cache_file=False
+        )
+
+
+class GenerationTrainer(SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
+    """The library's trainer with our batches and our evaluation.
+
+    Attributes:
+        generator: the model with its texts and search.
+        validation: the languages that are evaluated, together.
+    """
+
+    generator: Generator
+    validation: list[LanguageData]
+
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+        """Weighted ROUGE of the top three, perplexity and Dist on validation, pooled over the languages.
+
+        Every example is evaluated once: each rank takes its share, however uneven, and the results are gathered.
+        """
+        self.generator.model.eval()
+        world, rank = self.args.world_size, self.args.process_index
+        answers, losses, tokens = [], [], []
+        for part in self.validation:
+            mine = part.validation.select(range(rank, len(part.validation), world))
+            messages, replies = mine["message"][:], mine["reply"][:]
+            different = list(dict.fromkeys(messages))
+            written = Writer(self.generator, part.language).suggest(different, 3) if different else []
+            answers += [(part.language, message, row) for message, row in zip(different, written, strict=True)]
+            if messages:
+                sums, counts = self.generator.losses(messages, replies, part.language)
+                losses += sums.tolist()
+                tokens += counts.tolist()
+        if world > 1:
+            answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
+        fit = aggregate(score_losses(losses, tokens))
+        figures, lines = self._log.evaluate(lambda part: _Known(part.language, answers))
+        if self.is_world_process_zero():
+            lines[0] += f" perplexity {fit['perplexity']:.1f}"
+            tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
+        found = {
+            "weighted_rouge": figures["weighted"],
+            "perplexity": fit["perplexity"],
+            "loss": fit["loss"],
+            "dist1": figures["dist1"],
+            "dist2": figures["dist2"],
+        }
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items() if math.isfinite(value)}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.generator.model.train()
+        return metrics
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Say nothing of tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+
+    @property
+    def _log(self) -> ValidationLog:
+        if not hasattr(self, "_validation_log"):
+            self._validation_log = ValidationLog(self.validation, self.args.seed, ranking=False)
+        return self._validation_log
+
+
+class _Known:
+    """A system whose answers are there already."""
+
+    name = "Model"
+
+    def __init__(self, language: str, answers: list[tuple[str, str, list[str]]]) -> None:
+        self._answers = {message: row for code, message, row in answers if code == language}
+
+    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
+        return [self._answers[message][:k] for message in messages]
+
+    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+def perplexities(generator: Generator, parts: list[LanguageData]) -> dict[str, float]:
+    """Perplexity of the real replies by language, and `pooled`, over all their tokens."""
+    found = {
+        part.language: generator.losses(part.test["message"][:], part.test["reply"][:], part.language) for part in parts
+    }
+    figures = {code: aggregate(score_losses(*both))["perplexity"] for code, both in found.items()}
+    losses, tokens = (np.concatenate([both[column] for both in found.values()]) for column in (0, 1))
+    return {**figures, POOLED: aggregate(score_losses(losses, tokens))["perplexity"]}

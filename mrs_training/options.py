@@ -1,0 +1,99 @@
+"""The options that all trainers share: data, setting, batches, adapters, and when to stop."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mrs_core.errors import InputError
+from mrs_models.tiny import VOCABULARY
+from mrs_training.sampling import BATCHES, WINDOW
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+TINY = "tiny"
+ADAPTERS = ("none", "lora")
+
+
+@dataclass
+class SharedArguments:
+    """Where training pairs come from, how they are drawn, and what is evaluated."""
+
+    data: str = field(default="sample", metadata={"help": "a prepared folder, a hub id, or `sample`"})
+    data_revision: str | None = field(default=None, metadata={"help": "revision of a hub data set"})
+    setting: str | None = field(
+        default=None,
+        metadata={
+            "help": "monolingual, zero_shot, mt or multilingual (paper, section 3.2): what is trained, validated and "
+            "tested on; without it, --languages are all three"
+        },
+    )
+    languages: list[str] = field(
+        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` that the data have"}
+    )
+    train: list[str] | None = field(
+        default=None, metadata={"help": "training sources in place of the setting's, such as `en mt-es`"}
+    )
+    validation: list[str] | None = field(
+        default=None, metadata={"help": "languages that choose the checkpoint, in place of the setting's"}
+    )
+    sampling_alpha: float | None = field(
+        default=None,
+        metadata={"help": "sources are drawn by n^alpha: 0 equal sizes (multilingual), .3 (XGLUE), 1 by size (others)"},
+    )
+    batches: str = field(
+        default=BATCHES[0], metadata={"help": "language: one in each batch, as in the official code; or mixed"}
+    )
+    length_window: int = field(
+        default=WINDOW, metadata={"help": "steps whose examples are sorted by length together; 0: not sorted"}
+    )
+    model_name_or_path: str = field(
+        default=TINY, metadata={"help": "a hub id, a local folder, or `tiny` (built and trained from scratch)"}
+    )
+    model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
+    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
+    freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper, 4.3: yes)"})
+    peft: str = field(default="none", metadata={"help": "none, or lora: train adapters of low rank (Hu et al. 2022)"})
+    lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
+    lora_alpha: float = field(default=32.0, metadata={"help": "their scale is lora_alpha / lora_rank"})
+    lora_dropout: float = field(default=0.05, metadata={"help": "dropout before the adapters"})
+    patience: int = field(
+        default=0, metadata={"help": "stop after so many evaluations without a better one; 0: never (paper)"}
+    )
+    max_train_examples: int | None = field(default=None, metadata={"help": "a seeded sample of each source"})
+    max_validation_examples: int | None = field(default=10_000, metadata={"help": "of each language; a seeded sample"})
+    max_test_examples: int | None = field(
+        default=100_000, metadata={"help": "of each language; a seeded sample (TF-IDF takes 10 ms an example)"}
+    )
+    overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
+
+
+def require_sound(options: SharedArguments, training: TrainingArguments, metrics: tuple[str, ...]) -> None:
+    """Refuse what the libraries would stumble over later, before anything is replaced."""
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
+        raise InputError("several processes were launched, but each believes it is alone; on CPUs pass --use_cpu true.")
+    require_least(training, "per_device_train_batch_size", 1)
+    require_least(training, "gradient_accumulation_steps", 1)
+    require_least(options, "vocabulary", 100)
+    require_least(options, "patience", 0)
+    require_least(options, "length_window", 0)
+    require_least(options, "lora_rank", 1)
+    for name, value, allowed in (
+        ("metric_for_best_model", training.metric_for_best_model, metrics),
+        ("batches", options.batches, BATCHES),
+        ("peft", options.peft, ADAPTERS),
+    ):
+        if value not in allowed:
+            raise InputError(f"--{name}: expected one of {', '.join(allowed)}, found {value!r}.")
+    if options.patience and not training.load_best_model_at_end:
+        raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
+    if options.peft != "none" and options.model_name_or_path == TINY:
+        raise InputError("--peft lora adapts a trained model, and `tiny` is none; pass --model_name_or_path.")
+
+
+def require_least(options: Any, name: str, least: int) -> None:
+    """Refuse a value that is too small."""
+    if getattr(options, name) < least:
+        raise InputError(f"--{name}: expected {least} or more, found {getattr(options, name)}.")

@@ -1,0 +1,73 @@
+"""The figures that the paper prints (`paper_results.yaml`; Zhang et al. 2021, Tables 3, 4, 5), to put beside ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import yaml
+
+RESULTS = "paper_results.yaml"
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One language under one setting.
+
+    Attributes:
+        table: the number of the table in the paper.
+        family: retrieval or generation.
+        model: what the model starts from: mbert, xlmr or xdae (Unicoder-xDAE).
+        setting: monolingual, zero_shot, mt or multilingual (section 3.2).
+        language: the language of the test split.
+        rouge: weighted ROUGE of the best of three suggestions, by the official rules.
+        dist1: distinct unigrams over all, in the chosen suggestions.
+        dist2: the same of bigrams.
+    """
+
+    table: int
+    family: str
+    model: str
+    setting: str
+    language: str
+    rouge: float
+    dist1: float
+    dist2: float
+
+
+def paper_rows(family: str | None = None, model: str | None = None, setting: str | None = None) -> tuple[PaperRow, ...]:
+    """The rows of the three tables in their order, or those of one family, model or setting.
+
+    >>> len(paper_rows("retrieval", "mbert", "multilingual"))
+    10
+    """
+    return tuple(
+        row
+        for row in _read()
+        if family in (None, row.family) and model in (None, row.model) and setting in (None, row.setting)
+    )
+
+
+def paper_row(family: str, model: str, setting: str, language: str) -> PaperRow | None:
+    """The row of a model, setting and language; None where the paper prints none.
+
+    >>> row = paper_row("retrieval", "mbert", "monolingual", "es")
+    >>> row.table, row.rouge
+    (3, 0.0187)
+    >>> paper_row("generation", "xdae", "zero_shot", "es") is None
+    True
+    """
+    return next((row for row in paper_rows(family, model, setting) if row.language == language), None)
+
+
+@cache
+def _read() -> tuple[PaperRow, ...]:
+    text = resources.files(__package__ or "mrs_training").joinpath(RESULTS).read_text(encoding="utf-8")
+    return tuple(
+        PaperRow(entry["table"], entry["family"], entry["model"], setting, language, *figures)
+        for entry in yaml.safe_load(text)
+        for setting, languages in entry["settings"].items()
+        for language, figures in languages.items()
+        if figures is not None
+    )

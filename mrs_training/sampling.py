@@ -1,0 +1,201 @@
+"""Which examples stand in a batch: languages by share, lengths sorted in windows, the same for any number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from datasets import Dataset
+from torch.utils.data import DataLoader, Sampler
+
+from mrs_core.errors import InputError
+from mrs_training.settings import shares
+
+BATCHES = ("language", "mixed")  # one language a batch, as in the official code, or all languages in each
+WINDOW = 50  # batches that are sorted together: enough for near-equal lengths, few enough for random batches
+
+
+class PairSampler(Sampler[list[int]]):
+    """Batches of row numbers of several sources that lie one after the other, for one rank.
+
+    Sources are drawn with shares p_i ~ n_i^alpha: 0 is the paper's equal sizes (Zhang et al. 2021, section 3.2), .3
+    that of XGLUE's pretraining (Liang et al. 2020, section 3), 1 proportional. An epoch is as long as it takes until
+    no source has rows left that were not seen; smaller ones repeat. Shares are exact, not drawn: only the order is.
+
+    A step's examples depend on the seed, the epoch and the examples a step, and on nothing else: two ranks with batches
+    of 8, one rank with 16, and one with 8 and two accumulation steps share the same ones. Each rank takes its slice,
+    so that all ranks work on the same language and have equally many batches.
+
+    Args:
+        sizes: rows of each source.
+        batch_size: rows a batch of this rank.
+        alpha: see above.
+        mixed: draw each batch from all sources together; else a step has one source.
+        lengths: (rows) of any unit; with it, rows are sorted by length in windows of `window` steps before they are
+            cut into batches, which saves padding. The order of the batches stays random.
+        world_size, rank: of this process.
+        accumulation: batches a step and rank.
+        seed: of the order.
+
+    Raises:
+        InputError: a source has no rows.
+
+    >>> sampler = PairSampler([4, 2], batch_size=2, alpha=0.0, seed=1)
+    >>> sorted(sorted(rows) for rows in sampler)
+    [[0, 1], [2, 3], [4, 5], [4, 5]]
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        batch_size: int,
+        *,
+        alpha: float = 1.0,
+        mixed: bool = False,
+        lengths: np.ndarray | None = None,
+        window: int = WINDOW,
+        world_size: int = 1,
+        rank: int = 0,
+        accumulation: int = 1,
+        seed: int = 0,
+    ) -> None:
+        if not sizes or min(sizes) < 1:
+            raise InputError("there is a training source without examples; leave it out of --train or --languages.")
+        self._sizes, self._batch, self._mixed, self._seed = list(sizes), batch_size, mixed, seed
+        self._step = batch_size * world_size * accumulation
+        self._world_size, self._rank, self._accumulation = world_size, rank, accumulation
+        self._lengths = lengths if window else None
+        self._window = window
+        self._shares = shares(sizes, alpha)
+        self._epoch = 0
+        examples = max(size / share for size, share in zip(sizes, self._shares, strict=True))
+        # Steps that each source needs; many small ones must not push a large one's rows out of the epoch.
+        least = np.maximum(np.asarray(sizes) // self._step, 1)
+        steps = max(1 if mixed else int(least.sum()), round(examples) // self._step)
+        self._quotas = _quotas(self._shares, steps, np.zeros_like(least) if mixed else least)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next pass draws; the same epoch gives the same batches."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return int(self._quotas.sum()) * self._accumulation
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rng = np.random.default_rng([self._seed, self._epoch])
+        for step in self._steps(rng):
+            for batch in range(self._rank, len(step) // self._batch, self._world_size):
+                yield step[batch * self._batch : (batch + 1) * self._batch].tolist()
+
+    def _steps(self, rng: np.random.Generator) -> np.ndarray:
+        """(steps, examples a step) row numbers."""
+        starts = np.cumsum([0, *self._sizes[:-1]])
+        if self._mixed:
+            total = int(self._quotas.sum()) * self._step
+            drawn = [
+                start + _passes(size, int(count), rng)
+                for start, size, count in zip(
+                    starts, self._sizes, _quotas(self._shares, total, np.zeros_like(starts)), strict=True
+                )
+            ]
+            steps = self._cut(rng.permutation(np.concatenate(drawn)))
+        else:
+            steps = np.concatenate(
+                [
+                    self._cut(start + _passes(size, int(quota) * self._step, rng))
+                    for start, size, quota in zip(starts, self._sizes, self._quotas, strict=True)
+                ]
+            )
+        return steps[rng.permutation(len(steps))]
+
+    def _cut(self, rows: np.ndarray) -> np.ndarray:
+        if self._lengths is not None:
+            wide = self._window * self._step
+            windows = [rows[begin : begin + wide] for begin in range(0, len(rows), wide)]
+            rows = np.concatenate([window[np.argsort(self._lengths[window], kind="stable")] for window in windows])
+        return rows.reshape(-1, self._step)
+
+
+def _quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
+    """Whole numbers that add up to `total` in these shares, by largest remainders, none under its `least`."""
+    exact = share * total
+    counts = np.maximum(np.floor(exact + 1e-9).astype(np.int64), least)
+    while counts.sum() < total:
+        counts[np.argmax(exact - counts)] += 1
+    while counts.sum() > total:
+        counts[np.argmax(np.where(counts > least, counts - exact, -np.inf))] -= 1
+    return counts
+
+
+def _passes(size: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` numbers below `size`: shuffled passes, one after the other."""
+    passes = [rng.permutation(size) for _ in range(-(-count // size))]
+    return np.concatenate(passes or [np.empty(0, np.int64)])[:count]
+
+
+class PairLoader(DataLoader[Any]):
+    """A loader that passes the epoch on to its sampler, as the trainers expect of accelerate's.
+
+    It is not prepared by accelerate: the sampler gives each rank its own rows.
+    """
+
+    def set_epoch(self, epoch: int) -> None:
+        assert isinstance(self.batch_sampler, PairSampler)
+        self.batch_sampler.set_epoch(epoch)
+
+
+class SampledPairs:
+    """For a trainer's bases: its training batches come from `pair_sampler`."""
+
+    pair_sampler: PairSampler
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The training batches of this rank."""
+        args: Any = self.args  # type: ignore[attr-defined]
+        return PairLoader(
+            self.train_dataset,  # type: ignore[attr-defined]
+            batch_sampler=self.pair_sampler,
+            collate_fn=self.data_collator,  # type: ignore[attr-defined]
+            num_workers=args.dataloader_num_workers,
+            pin_memory=args.dataloader_pin_memory,
+            persistent_workers=args.dataloader_persistent_workers,
+            prefetch_factor=args.dataloader_prefetch_factor,
+        )
+
+
+def make_sampler(sizes: Sequence[int], options: Any, training: Any, alpha: float, lengths: np.ndarray) -> PairSampler:
+    """The sampler of a run.
+
+    Args:
+        sizes, lengths: rows of each source, and the length of each row.
+        options, training: the trainer's options.
+        alpha: of the run's plan.
+    """
+    if options.batches not in BATCHES:
+        raise InputError(f"--batches: expected one of {', '.join(BATCHES)}, found {options.batches!r}.")
+    if options.length_window < 0:
+        raise InputError(f"--length_window: expected 0 or more, found {options.length_window}.")
+    return PairSampler(
+        sizes,
+        training.per_device_train_batch_size,
+        alpha=alpha,
+        mixed=options.batches == "mixed",
+        lengths=lengths,
+        window=options.length_window,
+        world_size=training.world_size,
+        rank=training.process_index,
+        accumulation=training.gradient_accumulation_steps,
+        seed=training.seed,
+    )
+
+
+def byte_lengths(pairs: Dataset) -> np.ndarray:
+    """(rows) UTF-8 bytes of message and reply together: tokens are in proportion, within a language."""
+    table = pairs.select_columns(["message", "reply"]).with_format("arrow")
+    counts = [
+        pc.add(pc.binary_length(batch["message"]), pc.binary_length(batch["reply"]))
+        for batch in table.iter(batch_size=100_000)
+    ]
+    return np.concatenate([np.asarray(count) for count in counts])

@@ -1,0 +1,303 @@
+"""Which data train, validate and test a model: the four settings of the paper, and free choices of sources.
+
+`make_plan` turns the options `--setting`, `--languages`, `--train`, `--validation` and `--sampling_alpha` and the
+names of the configs that the data have into a `Plan`; nothing is loaded. `shares` says how often a source is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from mrs_core.errors import InputError
+from mrs_core.languages import LANGUAGES, require_language
+from mrs_datasets.schema import MT_PREFIX
+
+ALL_LANGUAGES = "all"
+ENGLISH = "en"  # what the machine-translated pairs are translated from
+
+
+@dataclass(frozen=True)
+class Source:
+    """Training pairs of one language.
+
+    Attributes:
+        language: a language of MRS.
+        translated: the pairs are English ones, machine-translated to `language` (Zhang et al. 2021, section 3.2).
+
+    >>> Source.parse("mt-es")
+    Source(language='es', translated=True)
+    >>> Source("es").config
+    'es'
+    """
+
+    language: str
+    translated: bool = False
+
+    @property
+    def config(self) -> str:
+        """The config of the prepared data that holds the pairs: `es`, or `mt-es`."""
+        return MT_PREFIX + self.language if self.translated else self.language
+
+    @classmethod
+    def parse(cls, config: str, option: str = "--train") -> Source:
+        """The source that the config `LANG` or `mt-LANG` holds; `option` starts the sentence of an error.
+
+        Raises:
+            InputError: an unknown language, or English translated to English.
+        """
+        language = config.removeprefix(MT_PREFIX)
+        require_language(language, f"{option} {config}")
+        if config == MT_PREFIX + ENGLISH:
+            raise InputError(
+                f"{option} {config}: expected {MT_PREFIX}LANG for another language, since the translated pairs are "
+                f"translated from English; name {ENGLISH} itself."
+            )
+        return cls(language, config != language)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of the paper.
+
+    Attributes:
+        train: config names, or what follows from `--languages`: the languages themselves, or their translated pairs.
+        validation: languages, or those asked for, or those that train.
+        sampling_alpha: see `shares`.
+        one_language: a model learns a single language.
+        source: where the paper describes it.
+    """
+
+    train: tuple[str, ...] | Literal["languages", "translated"]
+    validation: tuple[str, ...] | Literal["languages", "training"]
+    source: str
+    sampling_alpha: float = 1.0
+    one_language: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run trains, validates and tests on.
+
+    Attributes:
+        setting: the setting that was asked for; None for a free choice.
+        sources: training pairs, each named once.
+        sampling_alpha: how the sources are mixed, see `shares`.
+        validation: languages whose validation splits choose the checkpoint.
+        test: languages whose test splits are scored.
+    """
+
+    setting: str | None
+    sources: tuple[Source, ...]
+    sampling_alpha: float
+    validation: tuple[str, ...]
+    test: tuple[str, ...]
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "monolingual": Setting(
+            train="languages",
+            validation="languages",
+            one_language=True,
+            source='Zhang et al. 2021, section 3.2: "we simply train and test models in a single language"',
+        ),
+        "zero_shot": Setting(
+            train=(ENGLISH,),
+            validation=(ENGLISH,),  # section 4.3: hyperparameters are tuned on the English validation set
+            source='Zhang et al. 2021, section 3.2: "train the model on the English training set"',
+        ),
+        "mt": Setting(
+            train="translated",
+            validation="languages",
+            source='Zhang et al. 2021, section 3.2: "examples machine-translated to the target language"',
+        ),
+        "multilingual": Setting(
+            train=(ENGLISH, "es", "de", "pt", "fr"),
+            validation="training",
+            sampling_alpha=0.0,  # section 3.2: non-English data are oversampled to the same number of examples
+            source='Zhang et al. 2021, section 3.2: "the five languages with the most training data"',
+        ),
+    }
+)
+FREE = Setting(train="languages", validation="languages", source="ours: every language asked for, as its data are")
+
+
+def make_plan(
+    configs: Collection[str],
+    setting: str | None = None,
+    languages: Sequence[str] = (ALL_LANGUAGES,),
+    train: Sequence[str] | None = None,
+    validation: Sequence[str] | None = None,
+    sampling_alpha: float | None = None,
+) -> Plan:
+    """Say what a run trains, validates and tests on.
+
+    Args:
+        configs: names of the configs that the data have (`en`, `es`, `mt-es`, `en-responses` ...).
+        setting: one of `SETTINGS`; None trains, validates and tests on `languages`.
+        languages: the languages to test on, and those that the setting derives its sources from; `all` alone stands
+            for those that the data have. English among the languages of `mt` is tested, but never trained on.
+        train: config names to train on instead.
+        validation: languages to validate on instead, or `all`.
+        sampling_alpha: how to mix the sources instead, 0 to 1.
+
+    Raises:
+        InputError: a wish that the data or the setting cannot fulfil; the sentence names the option.
+
+    >>> plan = make_plan(["en", "es", "mt-es"], "mt")
+    >>> [source.config for source in plan.sources], plan.validation, plan.test
+    (['mt-es'], ('es',), ('es',))
+    >>> make_plan(["en", "es", "mt-es"], train=["en", "mt-es"], languages=["es"]).validation
+    ('es',)
+    """
+    if setting is not None and setting not in SETTINGS:
+        raise InputError(f"--setting {setting}: expected one of {', '.join(SETTINGS)}, or no setting at all.")
+    kind = FREE if setting is None else SETTINGS[setting]
+    have = _Configs(configs)
+    tested = have.tested(languages, kind.train == "translated")
+    targets = tuple(code for code in tested if code != ENGLISH) if kind.train == "translated" else tested
+    if not targets:
+        raise InputError(
+            f"--languages {' '.join(languages)}: --setting {setting} trains on pairs translated from English, so "
+            f"it needs another language than {ENGLISH}; name one, or leave the setting out."
+        )
+    if kind.one_language and len(targets) > 1:
+        raise InputError(
+            f"--languages {' '.join(languages)}: --setting {setting} trains one model for one language, but these "
+            f"are {len(targets)} ({' '.join(targets)}); name one and start a run for each."
+        )
+    sources = have.derived(setting, kind, targets) if train is None else have.named(train)
+    if validation is not None:
+        checked = have.languages("--validation", validation)
+    else:
+        checked = have.validated(setting, kind, targets, sources)
+    alpha = kind.sampling_alpha if sampling_alpha is None else sampling_alpha
+    _require_alpha(alpha)
+    return Plan(setting, sources, float(alpha), checked, tested)
+
+
+def shares(sizes: Sequence[int], alpha: float) -> np.ndarray:
+    """How often each source is drawn: p_i = n_i^alpha / sum_j n_j^alpha.
+
+    Args:
+        sizes: examples of each source, at least one each.
+        alpha: 0 gives equal shares (Zhang et al. 2021, section 3.2), 0.3 is XGLUE's (Liang et al. 2020, section 3),
+            1 leaves the sources in proportion to their size.
+
+    Returns:
+        The probabilities, of shape (len(sizes),), summing to 1.
+
+    Raises:
+        InputError: no source, a source without examples, or an alpha outside 0 to 1.
+
+    >>> shares([900, 100], 0.5).tolist()
+    [0.75, 0.25]
+    """
+    counts = np.asarray(sizes, dtype=np.float64)
+    if counts.ndim != 1 or not counts.size or not (counts >= 1).all():
+        found = " ".join(map(str, sizes)) or "none"
+        raise InputError(
+            f"--train: every source needs at least one training example, found {found}; leave empty ones out."
+        )
+    _require_alpha(alpha)
+    weights = np.power(counts / counts.max(), alpha)
+    return weights / weights.sum()
+
+
+class _Configs:
+    """The configs that the data have, and the sentences of what they lack."""
+
+    def __init__(self, configs: Collection[str]) -> None:
+        self.pairs = tuple(code for code in LANGUAGES if code in configs)
+        self.translated = tuple(code for code in LANGUAGES if MT_PREFIX + code in configs)
+        self.all = (*self.pairs, *(MT_PREFIX + code for code in self.translated))
+        self.listed = f"the data have {' '.join(self.all) or 'no language of MRS'}"
+
+    def languages(self, option: str, asked: Sequence[str], every: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """The languages asked for; `all` stands for `every`, which is by default every language with pairs."""
+        every = self.pairs if every is None else every
+        _require_distinct(option, asked, "a language")
+        if ALL_LANGUAGES in asked:
+            if len(asked) > 1:
+                raise InputError(f"{option} {' '.join(asked)}: `all` stands alone; leave it or the others out.")
+            asked = every
+        if not asked:
+            raise InputError(f"{option} {ALL_LANGUAGES}: {self.listed}; prepare data with at least one language.")
+        for code in asked:
+            require_language(code, option)
+            if code not in self.pairs:
+                raise InputError(
+                    f"{option}: {code} needs the config {code!r}, but {self.listed}; leave {code} out, or prepare it."
+                )
+        return tuple(asked)
+
+    def tested(self, asked: Sequence[str], translated: bool) -> tuple[str, ...]:
+        """The languages of `--languages`; where translated pairs train, `all` stands for those that have them."""
+        if translated and not self.translated:
+            raise InputError(
+                f"--setting mt: no {MT_PREFIX}LANG config, {self.listed}; prepare data with machine-translated pairs, "
+                "or choose another setting."
+            )
+        return self.languages("--languages", asked, self.translated if translated else None)
+
+    def derived(self, setting: str | None, kind: Setting, targets: tuple[str, ...]) -> tuple[Source, ...]:
+        """The sources that the setting names or derives from its languages."""
+        if isinstance(kind.train, tuple):
+            sources = tuple(Source(code) for code in kind.train)
+        else:
+            sources = tuple(Source(code, kind.train == "translated") for code in targets)
+        lacking = [source.config for source in sources if source.config not in self.all]
+        if lacking:
+            option = "" if setting is None else f"--setting {setting}: "
+            raise InputError(
+                f"{option}training needs {' '.join(lacking)}, but {self.listed}; prepare what is missing, or name "
+                "what to train on with --train."
+            )
+        return sources
+
+    def named(self, train: Sequence[str]) -> tuple[Source, ...]:
+        """The sources of `--train`."""
+        _require_distinct("--train", train, "a config")
+        sources = tuple(Source.parse(config) for config in train)
+        for source in sources:
+            if source.config not in self.all:
+                raise InputError(f"--train {source.config}: {self.listed}; name some of these, or prepare it.")
+        return sources
+
+    def validated(
+        self, setting: str | None, kind: Setting, targets: tuple[str, ...], sources: tuple[Source, ...]
+    ) -> tuple[str, ...]:
+        """The languages that the setting validates on."""
+        if kind.validation == "languages":
+            return targets
+        if kind.validation == "training":
+            checked = tuple(dict.fromkeys(source.language for source in sources))
+        else:
+            checked = kind.validation
+        lacking = [code for code in checked if code not in self.pairs]
+        if lacking:
+            raise InputError(
+                f"--setting {setting}: validates on {' '.join(checked)}, but {self.listed}, so {' '.join(lacking)} "
+                "cannot be; name the languages with --validation."
+            )
+        return checked
+
+
+def _require_alpha(alpha: float) -> None:
+    if not 0 <= alpha <= 1:  # refuses NaN too
+        raise InputError(
+            f"--sampling_alpha {alpha}: expected a number from 0 to 1; pass 0 for equal shares, 1 for shares by size."
+        )
+
+
+def _require_distinct(option: str, names: Sequence[str], what: str) -> None:
+    if not names:
+        raise InputError(f"{option}: expected {what} or more, found none; name one, or leave the option out.")
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
+    if twice:
+        raise InputError(f"{option} {' '.join(names)}: {twice[0]} is named twice; name each once.")

@@ -1,0 +1,326 @@
+"""What docs/training.md, docs/papers.md and the README say of training holds: commands run, and names exist.
+
+The commands run as they stand there, in a folder that has small stand-ins under the names of data and checkpoints, with
+options around theirs that make them short. Those of one process run in this one, which saves imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+PAGE = ROOT / "docs" / "training.md"
+TRAINERS = ("retrieval", "generation")
+LANGUAGES = ("en", "es", "de", "pt", "fr", "ja")
+FIVE = ["en", "es", "de", "pt", "fr"]
+ENCODER, TOKENIZER = "google-bert/bert-base-multilingual-cased", "FacebookAI/xlm-roberta-base"
+SMALL = shlex.split(
+    "--per_device_train_batch_size 4 --max_validation_examples 5 --max_test_examples 6 --vocabulary 300 "
+    "--disable_tqdm true"
+)
+SMALL_FAMILY = {"retrieval": ["--mini_batch_size", "4"], "generation": ["--max_tokens", "5"]}
+STEPS = 2
+PLANS: dict[str, tuple[list[str], list[str], list[str]]] = {  # folder: trains, validates, tests
+    **{
+        f"{family}_{name}": plan
+        for family in TRAINERS
+        for name, plan in {
+            "es": (["es"], ["es"], ["es"]),
+            "zero_shot": (["en"], ["en"], list(LANGUAGES)),
+            "mt_es": (["mt-es"], ["es"], ["es"]),
+            "multilingual": (FIVE, FIVE, list(LANGUAGES)),
+        }.items()
+    },
+    "mixture_es": (["en", "mt-es"], ["es"], ["es"]),
+    "mixture": (["en", "es", "mt-ja"], ["es", "ja"], list(LANGUAGES)),
+    "mbert_monolingual_es": (["es"], ["es"], ["es"]),
+    "unicoder_mt_es": (["mt-es"], ["es"], ["es"]),
+}
+
+
+class Block(NamedTuple):
+    """A fenced block of a page: the mark in the comment before it, and the heading it stands under."""
+
+    heading: str
+    mark: str
+    kind: str
+    text: str
+
+    def commands(self) -> list[list[str]]:
+        return [shlex.split(line[2:], comments=True) for line in self.text.splitlines() if line.startswith("$ ")]
+
+
+def read_blocks(text: str) -> list[Block]:
+    pattern = r"^#+ (?P<heading>[^\n]+)$|(?:^<!-- (?P<mark>[^>]*) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$"
+    blocks, heading = [], ""
+    for found in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
+        if found["heading"]:
+            heading = found["heading"]
+        else:
+            blocks.append(Block(heading, found["mark"] or "", found["kind"], found["text"]))
+    return blocks
+
+
+TEXT = PAGE.read_text(encoding="utf-8")
+BLOCKS = read_blocks(TEXT)
+TESTED = [block for block in BLOCKS if block.mark == "tested"]
+PREPARING = (["mrs", "data"], ["mrs", "convert"])
+NUMBERED = [pytest.param(number, id=f"{number}-{block.heading}") for number, block in enumerate(TESTED)]
+
+
+def write_pairs(folder: Path) -> None:
+    """Small texts in six languages, and translated ones of two."""
+    folder.mkdir()
+    for code in (*LANGUAGES, "mt-es", "mt-ja"):
+        count = 15 if code.startswith("mt-") else 30
+        lines = [
+            f"{code} question {n} about {w}?\t{code} reply {n % 7} {w}\n" for n in range(count) for w in ("tea", "rain")
+        ]
+        (folder / f"{code}.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def write_encoder(folder: Path, texts: list[str]) -> None:
+    """A BERT of three layers, so that two can be frozen."""
+    from transformers import BertConfig, BertModel
+
+    from mrs_models.tiny import train_tokenizer
+
+    tokenizer = train_tokenizer(texts, 300)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=3, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=128, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def write_unicoder(checkpoint: Path, tokenizer: Path) -> None:
+    """A fairseq checkpoint in Unicoder's layout, and the tokenizer that its vocabulary begins with."""
+    from transformers import BartForConditionalGeneration, XLMRobertaTokenizer
+
+    from mrs_models.unicoder import unicoder_config
+
+    letters = [(chr(number), -3.0) for number in range(ord("a"), ord("z") + 1)]
+    pieces = [(piece, 0.0) for piece in ("<s>", "<pad>", "</s>", "<unk>")] + [("▁", -3.0), *letters]
+    XLMRobertaTokenizer(vocab=[*pieces, ("<mask>", 0.0)]).save_pretrained(tokenizer)
+    size = len(pieces) + 1 + 1 + len(LANGUAGES) + 4
+    state: dict[str, Any] = BartForConditionalGeneration(unicoder_config(size, 16, 2, 2, 24, 80)).model.state_dict()
+    del state["shared.weight"]
+    arguments = argparse.Namespace(
+        encoder_attention_heads=2, decoder_attention_heads=2, common_eos="EOS", langs=",".join(LANGUAGES), placeholder=4
+    )
+    torch.save({"args": arguments, "model": state}, checkpoint)
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder where the page's commands find what they name; its own preparing commands made data and Unicoder."""
+    from accelerate.state import AcceleratorState
+
+    folder = tmp_path_factory.mktemp("training_page")
+    (folder / "trainers").symlink_to(ROOT / "trainers")
+    write_pairs(folder / "pairs")
+    texts = [line for path in (folder / "pairs").iterdir() for line in path.read_text(encoding="utf-8").splitlines()]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        write_encoder(folder / ENCODER, texts)
+        write_unicoder(folder / "checkpoint.pt", folder / TOKENIZER)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for command in [command for block in TESTED for command in block.commands() if command[:2] in PREPARING]:
+            run(command)
+    finally:
+        os.chdir(before)
+    yield folder
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def run(command: list[str]) -> None:
+    """Run one command of the page in the working folder; a launcher of several processes starts them."""
+    family, own = trained_by(command)
+    if family is None:
+        assert command[0] == "mrs", command
+        assert importlib.import_module("mrs_cli.main").main(command[1:]) == 0, command
+        return
+    every = 1 if "--save_steps" in own else STEPS  # where the page is about checkpoints, there are two
+    short = ["--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--fp16", "false"]
+    short += ["--eval_steps", every, "--save_steps", every, "--use_cpu", "true"]
+    words = [str(word) for word in (*SMALL, *SMALL_FAMILY[family], *own, *short)]
+    ranks = command[0] == "torchrun" or any("ranks" in word for word in command if word.endswith(".yaml"))
+    if not ranks:
+        assert importlib.import_module(f"mrs_trainers.{family}").main(words) == 0, command
+        return
+    launcher = command[: len(command) - len(own)]
+    if launcher[0] == "accelerate":
+        launcher[2:2] = ["--main_process_port", "0"]  # any free one: other tests launch, too
+    done = subprocess.run(
+        [str(BIN / launcher[0]), *launcher[1:], *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True, text=True, encoding="utf-8", timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-4000:]
+
+
+def trained_by(command: list[str]) -> tuple[str | None, list[str]]:
+    """The family that a command trains, and the trainer's own options; None for other commands."""
+    if command[:2] == ["mrs", "train"]:
+        return command[2], command[3:]
+    for number, word in enumerate(command):
+        if word.startswith("trainers/") and word.endswith(".py"):
+            assert all((ROOT / file).is_file() for file in command[:number] if file.startswith("trainers/")), command
+            return Path(word).stem, command[number + 1 :]
+    return None, []
+
+
+def folder_of(own: list[str]) -> Path:
+    if "--output_dir" in own:
+        return Path(own[own.index("--output_dir") + 1])
+    config = Path(own[own.index("--config") + 1])
+    return Path("build", f"{config.parent.name}_{config.stem}")
+
+
+@pytest.mark.parametrize("number", NUMBERED)
+def test_the_page_does_what_it_shows(number: int, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workplace)
+    block = TESTED[number]
+    if block.kind == "python":
+        needs = re.search(r"build/\w+", block.text)
+        if needs and not Path(needs[0]).exists():  # this test alone: the block before makes it
+            run_block(TESTED[number - 1])
+        exec(compile(block.text, str(PAGE), "exec"), {})
+        return
+    needed = [word for command in block.commands() if not trained_by(command)[0] for word in command]
+    for earlier in TESTED[:number]:  # what `mrs suggest` and `mrs models` look at
+        for command in earlier.commands():
+            made = trained_by(command)[1]
+            if made and str(folder_of(made)) in needed and not folder_of(made).exists():
+                run(command)
+    run_block(block)
+
+
+def run_block(block: Block) -> None:
+    for command in block.commands():
+        if command[:2] in PREPARING:
+            continue  # the fixture ran it
+        family, own = trained_by(command)
+        if "--resume_from_checkpoint" in own:
+            cut_off(folder_of(own))
+        elif family and folder_of(own).exists():
+            continue  # made for another block
+        run(command)
+        if family:
+            check_run(family, folder_of(own), own)
+
+
+def cut_off(folder: Path) -> None:
+    """Make of a finished run one that was killed between its two checkpoints."""
+    for path in ("run.json", f"checkpoint-{STEPS}/trainer_state.json"):
+        (folder / path).unlink()
+
+
+def check_run(family: str, folder: Path, own: list[str]) -> None:
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    assert record["trainer"] == family
+    assert record["steps"] == STEPS
+    plan = record["plan"]
+    if folder.name in PLANS:
+        assert (plan["train"], plan["validation"], plan["test"]) == PLANS[folder.name]
+    assert (folder / "adapter" / "adapter.json").is_file() == ("lora" in own)
+    assert set(record) <= documented_keys()
+    assert documented_keys() <= set(record)
+
+
+def documented_keys() -> set[str]:
+    """The keys that the table of `run.json` names."""
+    table = TEXT.partition("| key of `run.json`")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+    return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+
+
+def test_every_block_is_marked() -> None:
+    assert len(TESTED) >= 10
+    unmarked = [block for block in BLOCKS if block.mark != "tested" and not block.mark.startswith("not run: ")]
+    assert unmarked == []
+    assert {block.kind for block in BLOCKS} <= {"console", "python"}
+
+
+@pytest.mark.parametrize("family", TRAINERS)
+def test_each_setting_has_one_command(family: str) -> None:
+    from mrs_training.settings import SETTINGS
+
+    commands = [command for block in TESTED if block.heading == "The four settings" for command in block.commands()]
+    shown = [own[own.index("--setting") + 1] for name, own in map(trained_by, commands) if name == family]
+    assert shown == list(SETTINGS)
+
+
+def known_options() -> set[str]:
+    parsers = [importlib.import_module(f"mrs_trainers.{family}").make_parser() for family in TRAINERS]
+    return {option for parser in parsers for action in parser._actions for option in action.option_strings}
+
+
+# Options of other commands that these pages name.
+OTHERS = {"--cpu", "--num_processes", "--language-model"}
+
+
+def test_every_option_exists(repository: Path) -> None:
+    readme = (repository / "README.md").read_text(encoding="utf-8").partition("\n## Training\n")[2]
+    section = readme.partition("\n## ")[0]
+    assert section
+    launched = [word for block in BLOCKS for command in block.commands() for word in options_of(command)]
+    named = re.findall(r"`(--[\w-]+)", re.sub(r"```.*?```", "", TEXT + section, flags=re.DOTALL))
+    launched += [word for block in read_blocks(section) for command in block.commands() for word in options_of(command)]
+    assert len(named) > 30
+    assert sorted({*named, *launched} - known_options() - OTHERS) == []
+
+
+def options_of(command: list[str]) -> list[str]:
+    return [word for word in trained_by(command)[1] if word.startswith("--")]
+
+
+def test_the_table_of_language_tokens_is_the_codes() -> None:
+    from mrs_models.language_tokens import END, LANGUAGE, ROWS, SEPARATOR
+
+    table = TEXT.partition("| row | checkpoints |")[2].partition("\n\n")[0]
+    rows = {
+        line.split("|")[1].strip(" `"): [cell.strip(" `") for cell in line.split("|")[3:6]]
+        for line in table.splitlines()[2:]
+    }
+    assert list(rows) == list(ROWS)
+    for name, row in ROWS.items():
+        end = "[EOS]" if name == "unicoder" else "</s>"
+        written = {END: end, SEPARATOR: "</s>", LANGUAGE: row.tag("es") if row.tag else ""}
+        before, after, prompt, ends = (
+            " ".join(written.get(place, "the checkpoint's start token") for place in places)
+            for places in (row.before, row.after, row.prompt, row.end)
+        )
+        assert rows[name] == [f"{before} text {after}".strip(), prompt, ends]
+
+
+def test_the_accelerate_files_are_in_their_table(repository: Path) -> None:
+    table = TEXT.partition("| file below `trainers/configs/accelerate/`")[2].partition("\n\n")[0]
+    files = {path.name for path in (repository / "trainers" / "configs" / "accelerate").iterdir()}
+    assert set(re.findall(r"`([\w]+\.yaml)`", table)) == files
+
+
+def test_what_the_map_of_the_papers_names_is_there(repository: Path) -> None:
+    text = (repository / "docs" / "papers.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:mrs_\w+|tests|trainers|benchmarks)/[\w/.*-]*)`", text)
+    assert len(named) > 60
+    assert [path for path in named if not list(repository.glob(path.rstrip("/")))] == []

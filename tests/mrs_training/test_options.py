@@ -1,0 +1,99 @@
+"""The options that all trainers share: what is refused, before anything is replaced or trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_training.options import SharedArguments, require_least, require_sound
+from mrs_training.sampling import BATCHES, WINDOW
+from mrs_training.settings import make_plan
+
+METRICS = ("weighted_rouge", "mrr")
+
+
+@dataclass
+class Training:
+    """What is read of the library's arguments."""
+
+    world_size: int = 1
+    per_device_train_batch_size: int = 8
+    gradient_accumulation_steps: int = 1
+    metric_for_best_model: str = "weighted_rouge"
+    load_best_model_at_end: bool = True
+
+
+def check(training: Training | None = None, **options: Any) -> None:
+    require_sound(SharedArguments(**options), training or Training(), METRICS)  # type: ignore[arg-type]
+
+
+def test_the_defaults_are_sound() -> None:
+    check()
+    check(patience=2, peft="lora", model_name_or_path="org/base", batches="mixed", length_window=0)
+    check(Training(metric_for_best_model="mrr", load_best_model_at_end=False))
+
+
+def test_the_defaults_are_a_plan_of_any_data() -> None:
+    options = SharedArguments()
+    plan = make_plan(
+        ["en", "es"], options.setting, options.languages, options.train, options.validation, options.sampling_alpha
+    )
+    assert [source.config for source in plan.sources] == ["en", "es"]
+    assert (options.batches, options.length_window) == (BATCHES[0], WINDOW)
+
+
+def test_every_option_has_a_help() -> None:
+    assert [field.name for field in fields(SharedArguments) if not field.metadata.get("help")] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("vocabulary", 99, "expected 100 or more, found 99"),
+        ("patience", -1, "expected 0 or more, found -1"),
+        ("length_window", -1, "expected 0 or more, found -1"),
+        ("lora_rank", 0, "expected 1 or more, found 0"),
+        ("batches", "random", "expected one of language, mixed, found 'random'"),
+        ("peft", "prefix", "expected one of none, lora, found 'prefix'"),
+    ],
+)
+def test_a_bad_value_is_named(option: str, value: Any, expected: str) -> None:
+    with pytest.raises(InputError, match=f"--{option}: {expected}"):
+        check(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("per_device_train_batch_size", 0, "expected 1 or more, found 0"),
+        ("gradient_accumulation_steps", 0, "expected 1 or more, found 0"),
+        ("metric_for_best_model", "loss", "expected one of weighted_rouge, mrr, found 'loss'"),
+    ],
+)
+def test_a_bad_value_of_the_library_is_named(option: str, value: Any, expected: str) -> None:
+    with pytest.raises(InputError, match=f"--{option}: {expected}"):
+        check(replace(Training(), **{option: value}))
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(InputError, match="--patience needs --load_best_model_at_end true"):
+        check(Training(load_best_model_at_end=False), patience=1)
+    with pytest.raises(InputError, match="--peft lora adapts a trained model, and `tiny` is none"):
+        check(peft="lora")
+
+
+def test_processes_that_each_believe_they_are_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would train a model of its own and write it over the others'."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="on CPUs pass --use_cpu true"):
+        check()
+    check(Training(world_size=2))
+
+
+def test_the_least_value_is_allowed() -> None:
+    require_least(SharedArguments(patience=3), "patience", 3)
+    with pytest.raises(InputError, match="--patience: expected 4 or more, found 3"):
+        require_least(SharedArguments(patience=3), "patience", 4)

@@ -1,0 +1,189 @@
+"""Train the paper's seq2seq generator (Zhang et al. 2021, section 4.2) on message-reply pairs.
+
+    accelerate launch trainers/generation.py                                    # a small model on the embedded sample
+    accelerate launch trainers/generation.py --config trainers/configs/generation/unicoder/mt_es.yaml --data DIR
+
+The defaults train a small model from scratch in minutes on two CPU cores; the paper's settings are in the YAML files.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import Seq2SeqTrainingArguments
+
+from mrs_core.arguments import make_dataclass_parser, parse_with_config
+from mrs_core.errors import InputError, run_with_sentence
+from mrs_core.predictions import SUGGESTIONS
+from mrs_metrics.perplexity import perplexity_signature
+from mrs_models.decoding import Decoding
+from mrs_models.generator import Generator, PairCollator
+from mrs_models.systems import Writer
+from mrs_models.tiny_generator import build_tiny_generator
+from mrs_training.comparison import MODEL, MakeSystem
+from mrs_training.data import RunData
+from mrs_training.generation_training import (
+    BEST_METRIC,
+    METRICS,
+    GenerationTrainer,
+    SmoothedLoss,
+    encode_sources,
+    perplexities,
+)
+from mrs_training.launch import Recipe, train
+from mrs_training.options import TINY, SharedArguments, require_least
+from mrs_training.sampling import make_sampler
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import HfArgumentParser, Trainer
+
+STEPS = 1000  # of a run whose length nobody gave: minutes on two cores
+MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no source names lengths for generation
+
+
+@dataclass
+class GenerationArguments(SharedArguments):
+    """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
+
+    message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut"})
+    reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut in training"})
+    beams: int = field(default=5, metadata={"help": "beams of the search (official script)"})
+    groups: int = field(default=1, metadata={"help": "groups of a diverse beam search; 1: plain beams (paper)"})
+    diversity_penalty: float = field(default=0.0, metadata={"help": "Hamming penalty between groups"})
+    no_repeat_ngram: int = field(default=0, metadata={"help": "no n-gram of this length twice in a reply; 0: allowed"})
+    min_tokens: int = field(default=0, metadata={"help": "shortest reply"})
+    max_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longest reply"})
+    length_penalty: float = field(default=1.0, metadata={"help": "exponent of the length in a reply's score"})
+    blocked: list[str] = field(default_factory=list, metadata={"help": "words and phrases that are never written"})
+    decoding_batch_size: int = field(default=32, metadata={"help": "messages answered at a time; memory only"})
+
+
+@dataclass
+class GenerationTrainingArguments(Seq2SeqTrainingArguments):
+    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
+
+    output_dir: str | None = field(default="build/generator", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs a batch and device (paper: 1024)"})
+    num_train_epochs: float = field(
+        default=0.0,
+        metadata={"help": f"passes over the pairs (paper: 4 en, 1 mt); 0: as many as {STEPS:,} steps take"},
+    )
+    learning_rate: float = field(default=3e-3, metadata={"help": "peak learning rate (paper: 1e-5)"})
+    warmup_steps: float = field(default=0.2, metadata={"help": "steps, or a share of them if below 1 (paper: .2)"})
+    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule (official script: inverse_sqrt)"})
+    label_smoothing_factor: float = field(default=0.1, metadata={"help": "label smoothing (official script: .2)"})
+    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
+    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
+    eval_steps: float | None = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
+    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
+    save_steps: float = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
+    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
+    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
+    metric_for_best_model: str | None = field(default=BEST_METRIC, metadata={"help": "on validation"})
+    remove_unused_columns: bool = field(default=False, metadata={"help": "leave off: the batches need `prompt`"})
+    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
+
+
+class Generation(Recipe[GenerationArguments]):
+    """The generator in a run."""
+
+    trainer, metrics, ranks, steps = "generation", METRICS, False, STEPS
+    lower_is_better = ("perplexity", "loss")
+
+    def resolved(self, options: GenerationArguments) -> GenerationArguments:
+        require_least(options, "message_tokens", 4)
+        require_least(options, "reply_tokens", 4)
+        if _decoding(options).beams < SUGGESTIONS:
+            raise InputError(f"--beams {options.beams}: {SUGGESTIONS} replies are suggested; pass at least as many.")
+        return options
+
+    def make_model(self, options: GenerationArguments, training: Any, data: RunData) -> Any:
+        languages = [source.language for source in data.plan.sources]
+        languages = list(dict.fromkeys([*languages, *data.plan.validation, *data.plan.test]))
+        with tempfile.TemporaryDirectory() as folder:
+            name = options.model_name_or_path
+            if name == TINY:
+                build_tiny_generator(data.texts(), languages, Path(folder), training.seed, options.vocabulary)
+                name = folder
+            lengths = options.message_tokens, options.reply_tokens
+            generator = Generator.build(name, languages, *lengths, _decoding(options), options.model_revision)
+        if options.freeze_embeddings:
+            generator.model.get_input_embeddings().requires_grad_(False)
+        self.generator = generator
+        return generator.model
+
+    def make_trainer(self, model: Any, options: GenerationArguments, training: Any, data: RunData) -> Trainer:
+        rows, lengths = encode_sources(data, self.generator.coder)
+        smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
+        trainer = GenerationTrainer(
+            model=model,
+            args=training,
+            train_dataset=rows,
+            eval_dataset=rows.select([]),  # ours lie in `validation`
+            data_collator=PairCollator(self.generator.pad),
+            compute_loss_func=SmoothedLoss(smoothing),
+        )
+        training.label_smoothing_factor = smoothing
+        sizes = [len(source) for source in data.sources.values()]
+        trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
+        trainer.generator, trainer.validation = self.generator, data.validation
+        return trainer
+
+    def weights(self, model: Any) -> dict[str, Tensor]:
+        return dict(model.state_dict())
+
+    def stored_weights(self, checkpoint: Path) -> dict[str, Tensor]:
+        from transformers import AutoModelForSeq2SeqLM
+
+        return self.weights(AutoModelForSeq2SeqLM.from_pretrained(checkpoint, use_safetensors=True))
+
+    def systems(self, model: Any, options: GenerationArguments, data: RunData) -> list[MakeSystem]:
+        return [lambda part: Writer(self.generator, part.language, MODEL)]
+
+    def more_figures(self, model: Any, options: GenerationArguments, data: RunData, figures: dict[str, Any]) -> None:
+        for scope, value in perplexities(self.generator, data.test).items():
+            figures["systems"][MODEL][scope]["perplexity"] = value
+        name = "tiny" if options.model_name_or_path == TINY else Path(options.model_name_or_path).name
+        signature = perplexity_signature(f"{name}+{'+'.join(self.generator.coder.row.end)}")
+        for signatures in figures["signatures"].values():
+            signatures["reply_perplexity"] = signature
+
+    def complete_adapter(self, folder: Path) -> None:
+        self.generator.save_settings(folder)
+
+    def save(self, model: Any, options: GenerationArguments, folder: Path) -> None:
+        self.generator.save(folder)
+
+
+def make_parser() -> HfArgumentParser:
+    """The parser of this trainer; `mrs train generation` uses it too."""
+    return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), "generation", __doc__ or "")
+
+
+def _decoding(options: GenerationArguments) -> Decoding:
+    return Decoding(
+        beams=options.beams,
+        groups=options.groups,
+        diversity_penalty=options.diversity_penalty,
+        no_repeat_ngram=options.no_repeat_ngram,
+        min_tokens=options.min_tokens,
+        max_tokens=options.max_tokens,
+        length_penalty=options.length_penalty,
+        blocked=tuple(options.blocked),
+        batch_size=options.decoding_batch_size,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, train; return the exit code."""
+    return run_with_sentence("generation", lambda: train(Generation(), *parse_with_config(make_parser(), argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
