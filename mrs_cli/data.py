@@ -1,4 +1,4 @@
-"""`mrs data`: list the catalogue, prepare a data set, check it, print its statistics, publish it."""
+"""`mrs data`: list the catalogue, prepare or build a data set, check it, print its statistics, publish it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mrs_cli.data_build import add_build
 from mrs_cli.data_check import add_check
 from mrs_cli.data_stats import add_stats
+from mrs_cli.data_synth import add_synth
 from mrs_cli.publishing import add_publish_options, publish_or_print
 from mrs_core.errors import InputError
 from mrs_datasets.card import HERE
@@ -65,6 +67,8 @@ def make_parser() -> argparse.ArgumentParser:
     publish.set_defaults(run=_publish)
     add_stats(verbs)
     add_check(verbs)
+    add_build(verbs)
+    add_synth(verbs)
     return parser
 
 

@@ -38,12 +38,43 @@ def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
         "revision": variant.revision,
         "limits": variant.limits,
         "notes": "\n".join(["## What was dropped, and notes", "", *notes, ""]) if notes else "",
+        "pipeline": _pipeline(report["pipeline"]) if "pipeline" in report else "",
         "citation": record.citation.strip(),
         "paper": record.paper,
         "homepage": record.homepage,
         "version": report["version"],
     }
     return render_card("dataset.md", _front_matter(record, report), values)
+
+
+def _pipeline(pipeline: dict[str, Any]) -> str:
+    """What the build from dumps did, stage by stage and language by language."""
+    changes = ", ".join(f"`{name}` {value}" for name, value in pipeline["departures"].items())
+    stages = [
+        [entry["stage"], f"{entry['in']:,}", f"{entry['out']:,}", _reasons(entry["dropped"])]
+        for entry in pipeline["stages"]
+    ]
+    languages = [
+        [code, f"{row.get('kept', 0):,}", _reasons({reason: n for reason, n in row.items() if reason != "kept"})]
+        for code, row in sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
+    ]
+    return "\n".join(
+        [
+            "## How it was built",
+            "",
+            f"{len(pipeline['dumps'])} dumps: {', '.join(dump['name'] for dump in pipeline['dumps'])}. Profile "
+            f"`{pipeline['profile']}`{f', changed: {changes}' if changes else ', unchanged'}.",
+            "",
+            markdown_table(["stage", "in", "out", "dropped"], stages),
+            "",
+            markdown_table(["language", "pairs kept", "dropped"], languages),
+            "",
+        ]
+    )
+
+
+def _reasons(dropped: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items(), key=lambda item: -item[1]))
 
 
 def _front_matter(record: DatasetRecord, report: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -21,22 +22,36 @@ def count_responses(counts: Counter[str], min_reply_count: int = 1, max_response
     Args:
         counts: reply -> how often it was given in the training split.
         min_reply_count: rarer replies are left out. The paper takes 20, for Reddit; the default 1 keeps every reply,
-            since the folders that this function serves are small.
+            since the folders that this function serves are small. Where the counts do not fit into memory, see
+            `mrs_datasets.reddit.counts`.
         max_responses: the most frequent ones are kept; ties in the order of the text.
 
     Returns:
-        A table with `RESPONSE_SCHEMA`, most frequent first. `log_prob` is the add-one smoothed unigram over whole
+        See `response_table`.
+    """
+    frequent = (item for item in counts.items() if item[1] >= min_reply_count)
+    kept = heapq.nsmallest(max_responses, frequent, key=lambda item: (-item[1], item[0]))
+    return response_table(kept, counts.total(), len(counts))
+
+
+def response_table(frequent: Sequence[tuple[str, int]], pairs: int, distinct: int) -> pa.Table:
+    """The response set of the replies in `frequent`, with their counts.
+
+    Args:
+        frequent: the replies that are kept, most frequent first.
+        pairs, distinct: how many replies, and different ones, the training split has: with those that are left out.
+
+    Returns:
+        A table with `RESPONSE_SCHEMA`, in the order given. `log_prob` is the add-one smoothed unigram over whole
         replies, `log((count + 1) / (pairs + distinct replies))`, taken before anything is left out; `cluster` is the
         normalised form, so that replies which differ in case or punctuation form one cluster.
     """
-    mass = math.log(counts.total() + len(counts)) if counts else 0.0
-    frequent = (item for item in counts.items() if item[1] >= min_reply_count)
-    kept = heapq.nsmallest(max_responses, frequent, key=lambda item: (-item[1], item[0]))
+    mass = math.log(pairs + distinct) if pairs else 0.0
     columns = [
-        [reply for reply, _ in kept],
-        [count for _, count in kept],
-        [math.log(count + 1) - mass for _, count in kept],
-        [normalise_reply(reply) for reply, _ in kept],
-        ["organic"] * len(kept),
+        [reply for reply, _ in frequent],
+        [count for _, count in frequent],
+        [math.log(count + 1) - mass for _, count in frequent],
+        [normalise_reply(reply) for reply, _ in frequent],
+        ["organic"] * len(frequent),
     ]
     return pa.table([pa.array(c, t) for c, t in zip(columns, RESPONSE_SCHEMA.types, strict=True)], RESPONSE_SCHEMA)

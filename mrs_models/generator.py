@@ -133,12 +133,12 @@ class Generator:
         """Load a checkpoint by its hub id or folder, to be trained.
 
         Raises:
-            InputError: it cannot be loaded, or lacks the token of a language.
+            InputError: it cannot be loaded, lacks the token of a language, or takes no texts of these lengths.
         """
         model, tokenizer = _load(name, revision)
         coder = TextCoder(tokenizer, row_of(model.config, tokenizer), model.config, message_tokens, reply_tokens)
         for language in languages:
-            coder.prompt(language)
+            _require_room(coder, len(coder.prompt(language)), decoding.max_tokens)
         return cls(model, coder, languages, decoding)
 
     @classmethod
@@ -152,8 +152,10 @@ class Generator:
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
             row, lengths = ROWS[facts["language_tokens"]], (int(facts["message_tokens"]), int(facts["reply_tokens"]))
-            decoding, languages = Decoding(**facts["decoding"]), [str(code) for code in facts["languages"]]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
+            if not isinstance(languages, list):
+                raise TypeError(f"languages: expected a list, found {languages!r}")
+        except (OSError, ValueError, KeyError, TypeError, InputError) as error:
             raise InputError(
                 f"{path}: no usable settings of a generator ({error}); download the model again."
             ) from None
@@ -213,6 +215,20 @@ class Generator:
         return int(self.coder.tokenizer.eos_token_id if pad is None else pad)
 
 
+def _require_room(coder: TextCoder, prompt: int, max_tokens: int) -> None:
+    """Refuse texts that the model has no positions for: it would fail at the first long one, far into training."""
+    positions = getattr(coder.config, "max_position_embeddings", None)  # none where positions are relative
+    if positions is None:
+        return
+    for option, value, verb, most in (
+        ("message_tokens", coder.message_tokens, "reads", positions),
+        ("reply_tokens", coder.reply_tokens, "writes", positions - prompt + 1),  # the last one is not read again
+        ("max_tokens", max_tokens, "writes", positions - prompt),
+    ):
+        if value > most:
+            raise InputError(f"--{option} {value}: the model {verb} at most {most}; lower it.")
+
+
 def _by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
     yield from (order[begin : begin + size] for begin in range(0, len(order), size))
@@ -233,14 +249,16 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
 def _load(name: str, revision: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     from safetensors import SafetensorError
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # of reading the weights
     arguments: dict[str, Any] = {"revision": revision} if revision else {}
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **arguments)
         model = AutoModelForSeq2SeqLM.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **arguments
         )
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"--model_name_or_path {name}: cannot load the seq2seq model ({first}).") from None
     if tokenizer.eos_token_id is None:

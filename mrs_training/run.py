@@ -177,7 +177,9 @@ def last_checkpoint(folder: Path, resume: str | None) -> str | None:
     whole = (path.parent for path in folder.glob("checkpoint-*/trainer_state.json"))  # the trainer writes it last
     checkpoints = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))
     if not checkpoints:
-        raise InputError(f"--resume_from_checkpoint last: {folder} has no checkpoint; leave the option out.")
+        raise InputError(
+            f"--resume_from_checkpoint last: {folder} has no whole checkpoint; start again with --overwrite true."
+        )
     return str(checkpoints[-1])
 
 

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.faults
 TRAINERS = Path(__file__).resolve().parents[2] / "trainers"
 FAMILIES: dict[str, list[object]] = {  # a trainer, and its own options
     "retrieval": ["--mini_batch_size", 8],
+    "generation": [],
 }
 STEPS, SAVE = 96, 4
 OPTIONS = [

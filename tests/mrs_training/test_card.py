@@ -140,6 +140,36 @@ def test_one_language(record: Record) -> None:
     assert "¿Quedamos mañana?" in card
 
 
+def test_what_a_model_was_trained_and_chosen_on(record: Record) -> None:
+    plan = {"setting": None, "train": ["en", "mt-es"], "sampling_alpha": 0.3, "validation": ["de"], "test": ["es"]}
+    card = model_card({**record, "plan": plan})
+    assert "sources `en mt-es`, drawn by size to the power of 0.3; no setting of the paper" in card
+    assert "on validation (de)" in card
+    single = {**plan, "setting": "mt", "train": ["mt-es"]}
+    assert "sources `mt-es`; mt setting (section 3.2)" in model_card({**record, "plan": single})
+
+
+def test_the_papers_figures_stand_in_the_card_of_a_setting(record: Record) -> None:
+    assert "the paper's" not in model_card(changed(record, "metrics", paper=[]))
+    row = {"table": 3, "model": "mbert", "language": "es", "rouge": 0.0187, "dist1": 0.0157, "dist2": 0.0353}
+    card = model_card(changed(record, "metrics", paper=[row]))
+    assert "| Table 3 | mbert | es | 0.0187 | 0.0157 | 0.0353 |" in card
+
+
+def test_only_what_was_measured_has_a_column(record: Record) -> None:
+    found = copy.deepcopy(record)
+    own = found["metrics"]["systems"]["Model"]["pooled"]
+    own.pop("wrong_language", None)
+    assert "| wrong language |" not in model_card(found)
+    own["wrong_language"] = 0.125
+    header, row = (
+        next(line for line in model_card(found).splitlines() if line.startswith(start))
+        for start in ("| system |", "| **Model** |")
+    )
+    column = header.split("|").index(" wrong language ")
+    assert row.split("|")[column] == " 0.125 "
+
+
 def one_language(record: Record) -> Record:
     record = copy.deepcopy(record)
     figures = record["metrics"]
@@ -266,7 +296,7 @@ def test_a_damaged_record_is_named(run: Path) -> None:
 
 def test_a_record_of_an_older_release_is_named(run: Path) -> None:
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    for gone in ("data", "arguments", "hardware"):
+    for gone in ("data", "arguments", "hardware", "plan"):
         (run / "run.json").write_text(json.dumps({k: v for k, v in record.items() if k != gone}), encoding="utf-8")
         with pytest.raises(InputError, match=f"'{gone}' is missing"):
             models.main(["card", str(run)])

@@ -218,9 +218,7 @@ def test_tfidf_of_a_large_split_takes_a_sample(parts: list[LanguageData], monkey
     assert len(known) <= 3
 
 
-def test_baselines_are_evaluated_once_on_validation(
-    parts: list[LanguageData], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_baselines_are_evaluated_once_on_validation(parts: list[LanguageData], monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 
     def counted(part: LanguageData, seed: int) -> Any:

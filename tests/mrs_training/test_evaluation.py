@@ -146,14 +146,16 @@ def test_no_intervals_where_nobody_reads_them(result: SystemResult) -> None:
 # --- languages and BLEU
 
 
+LANGUAGES = {"see you later": ("en", 0.9), "bis morgen": ("de", 0.99), "hasta luego": ("es", 0.6)}  # the last: unsure
+
+
 class Identifier:
-    """Knows three sentences, and is not sure of the last one."""
+    """Knows three sentences."""
 
     path = Path("somewhere/lid.ftz")
-    answers = {"see you later": ("en", 0.9), "bis morgen": ("de", 0.99), "hasta luego": ("es", 0.6)}
 
     def identify(self, texts: Sequence[str]) -> list[tuple[str, float]]:
-        return [self.answers[text] for text in texts]
+        return [LANGUAGES[text] for text in texts]
 
 
 TRAVELLERS = {

@@ -65,9 +65,7 @@ def test_the_four_rows(languages: list[str], capsys: pytest.CaptureFixture[str])
     assert "paper" not in printed
 
 
-def test_a_narrow_terminal_gets_two_tables(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_narrow_terminal_gets_two_tables(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     print_results(run_of(["es"]))

@@ -1,0 +1,100 @@
+"""`mrs data build`: MRS from monthly dumps of Reddit comments."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mrs_core.errors import InputError
+
+
+def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser("build", help="build MRS from monthly dumps of Reddit comments (RC_*.zst)")
+    parser.add_argument("--dumps", required=True, nargs="+", metavar="GLOB", help="the months, such as 'RC_*.zst'")
+    parser.add_argument("--out", required=True, type=Path, help="the folder to write")
+    parser.add_argument(
+        "--profile", default="paper", help="paper (default), or clean: no bots, masked, no duplicates, split by thread"
+    )
+    parser.add_argument(
+        "--language-model",
+        type=Path,
+        metavar="FILE",
+        help="lid.176.ftz or lid.176.bin of fastText (default: the one that is installed)",
+    )
+    parser.add_argument("--workers", type=int, help="processes (default: as many as cores and --memory allow)")
+    parser.add_argument("--memory", default="8GB", help="what all of them may use (default 8GB)")
+    parser.add_argument("--resume", action="store_true", help="go on with a build that was cut off")
+    parser.add_argument("--overwrite", action="store_true", help="replace --out, or a build that was cut off")
+    parser.add_argument("--plan", action="store_true", help="print the plan and stop")
+    changes = parser.add_argument_group("changes to the profile")
+    for flag, kind, text in (
+        ("--min-score", int, "drop comments with a lower score (paper: 1)"),
+        ("--min-language-score", float, "fastText's probability must be above (paper: .7)"),
+        ("--min-examples", int, "leave out languages with fewer pairs (paper: 100,000)"),
+        ("--min-reply-count", int, "leave rarer replies out of response sets (paper: 20)"),
+        ("--max-responses", int, "largest response set (paper: 50,000)"),
+        ("--min-characters", int, "of both sides (paper: none)"),
+        ("--max-characters", int, "of both sides (paper: none)"),
+        ("--keep-rejects", int, "store so many texts of each reason in report.json"),
+        ("--buckets", int, "parts of the join (default 64, more where the memory asks for it)"),
+    ):
+        changes.add_argument(flag, type=kind, help=text)
+    changes.add_argument("--english-months", metavar="FIRST:LAST", help="or `all` (paper: 2018-01:2018-12)")
+    changes.add_argument("--split-by", help="example (paper) or thread")
+    for flag, text in (("--drop-bots", "leave out what bots wrote"), ("--clean", "mask, tidy, drop duplicates")):
+        changes.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+    parser.set_defaults(run=run_build)
+
+
+def run_build(options: argparse.Namespace) -> int:
+    from mrs_core.language_id import LanguageIdentifier
+    from mrs_datasets.reddit.build import PAGE, build
+    from mrs_datasets.reddit.plan import find_dumps, make_plan, read_size
+    from mrs_datasets.reddit.settings import make_settings, read_months
+
+    names = (
+        "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
+        "max_characters", "keep_rejects", "split_by", "drop_bots", "clean",
+    )  # fmt: skip
+    changes = {name: getattr(options, name) for name in names}
+    settings = make_settings(options.profile, **changes)
+    if options.english_months:
+        months = None if options.english_months == "all" else read_months(options.english_months)
+        settings = make_settings(options.profile, **changes, english_months=months or ())
+    if options.workers is not None and options.workers < 1:
+        raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    model = LanguageIdentifier.open(options.language_model).path  # refused now, not after hours of reading
+    files = find_dumps(options.dumps)
+    plan = make_plan(files, options.out, options.workers, read_size(options.memory), options.buckets or 64)
+    for line in plan.lines():
+        print(line, file=sys.stderr)
+    if options.plan:
+        return 0
+    report = build(
+        plan,
+        options.out,
+        settings,
+        Path(model),
+        resume=options.resume,
+        overwrite=options.overwrite,
+        say=lambda line: print(line, file=sys.stderr),
+    )
+    _print_funnel(report)
+    print(f"wrote {options.out}: data/, README.md, report.json, {PAGE}")
+    return 0
+
+
+def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Stages", title_justify="left")
+    for column in ("stage", "in", "out", "dropped"):
+        table.add_column(column, justify="left" if column in ("stage", "dropped") else "right")
+    for entry in report["pipeline"]["stages"]:
+        dropped = entry["dropped"]
+        assert isinstance(dropped, dict)
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
+        table.add_row(str(entry["stage"]), f"{entry['in']:,}", f"{entry['out']:,}", reasons)
+    Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)

@@ -1,0 +1,56 @@
+"""`mrs data synth`: write made-up Reddit dumps, to try a build and to test one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_synth(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    make_parser(verbs.add_parser("synth", help="write made-up Reddit dumps, with everything that bites in real ones"))
+
+
+def make_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write")
+    parser.add_argument(
+        "--months",
+        required=True,
+        nargs="+",
+        metavar="YYYY-MM",
+        help="one dump each; created_utc is a string until 2012 and a float from 2023",
+    )
+    parser.add_argument("--comments", required=True, type=int, metavar="N", help="lines of each month, about 1 KB each")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed writes the same lines (default 0)")
+    parser.add_argument(
+        "--window",
+        type=int,
+        default=31,
+        metavar="LOG",
+        help="log2 of the zstd window in bytes (default 31, as the published dumps)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace dumps that this command wrote to --out")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from mrs_datasets.reddit.synth import MANIFEST, write_dumps
+
+    total = len(options.months) * max(options.comments, 0)
+    with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=not sys.stderr.isatty()) as bar:
+        manifest = write_dumps(
+            options.out,
+            options.months,
+            options.comments,
+            options.seed,
+            window_log=options.window,
+            overwrite=options.overwrite,
+            progress=bar.update,
+        )
+    for name, facts in manifest["files"].items():
+        print(f"{name}  {facts['lines']:,} lines, {facts['bytes']:,} bytes, {facts['compressed']:,} packed")
+    for name, facts in manifest["profiles"].items():
+        print(f"{name}: {facts['kept']:,} comments stay, {facts['pairs']:,} pairs")
+    print(f"wrote {options.out} ({MANIFEST} has the expected counts)")

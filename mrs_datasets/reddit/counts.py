@@ -1,0 +1,237 @@
+"""Stage 8, response sets: exact counts of replies in bounded memory (Zhang et al. 2021, section 2.1).
+
+Replies are counted in memory until the budget is used up, and then written as a run, sorted by the text. Runs are
+merged block by block: all counts of a reply meet in one block, so that counts and totals are exact, and a few blocks a
+run are in memory. One counter serves one language; `mrs_datasets.responses.response_table` makes its response set.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mrs_core.errors import InputError
+
+MIN_BUDGET = 1 << 16  # bytes
+FAN_IN = 16  # runs that are merged into one, so that there are never many
+_COUNTED = pa.schema([("reply", pa.large_string()), ("count", pa.int64())])
+_TABLE_BYTES = 1024  # of a table in memory, beside its contents
+_BY_REPLY = [("reply", "ascending")]
+_BY_COUNT = [("count", "descending"), ("reply", "ascending")]
+
+
+class ReplyCounts:
+    """How often every reply was given: what `collections.Counter` would say, in bounded memory.
+
+    Use it as a context manager, or call `close` in the end: the runs are removed.
+
+    Args:
+        budget_bytes: of memory, about; Arrow's own buffers and the batch that is added come on top. At least 64 KiB.
+        folder: for the runs; made if missing. Runs of a counter that was cut off there are removed, so that a counter
+            needs a folder of its own.
+
+    Attributes:
+        pairs: how many replies were added.
+
+    Raises:
+        InputError: the folder cannot be written (then or later), or the budget is too small.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, ReplyCounts(1 << 20, Path(folder)) as counts:
+    ...     counts.add(["yes", "no", "yes", "maybe", "no", "yes"])
+    ...     counts.frequent(min_count=2, most=10), counts.pairs, counts.distinct
+    ([('yes', 3), ('no', 2)], 6, 3)
+    """
+
+    def __init__(self, budget_bytes: int, folder: Path) -> None:
+        if budget_bytes < MIN_BUDGET:
+            raise InputError(
+                f"the memory for counting replies: expected {MIN_BUDGET} bytes or more, found {budget_bytes}."
+            )
+        self.pairs = 0
+        self._folder = folder
+        self._limit = budget_bytes // 4  # of what is held: grouping and sorting need as much again, twice
+        self._block = max(1, budget_bytes // (8 * FAN_IN))
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._levels: list[list[Path]] = []  # runs; those of a level are `FAN_IN` times as large as those before
+        self._written = 0
+        self._distinct: int | None = 0
+        self._closed = False
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._remove_runs()
+
+    def add(self, replies: Sequence[str] | pa.Array | pa.ChunkedArray) -> None:
+        """Count replies, a batch at a time.
+
+        Raises:
+            ValueError: there is a null among them.
+        """
+        if not isinstance(replies, (pa.Array, pa.ChunkedArray)):
+            replies = pa.array(replies, pa.large_string())
+        if replies.null_count:
+            raise ValueError(f"expected replies, found {replies.null_count} nulls among them.")
+        if not len(replies):
+            return
+        rows = max(1, len(replies) * self._limit // (2 * max(1, replies.nbytes)))
+        for start in range(0, len(replies), rows):
+            part = replies[start : start + rows].cast(pa.large_string())
+            ones = pa.repeat(pa.scalar(1, pa.int64()), len(part))
+            self._hold(_summed(pa.table([part, ones], _COUNTED)))
+        self.pairs += len(replies)
+        self._distinct = None
+
+    def frequent(self, min_count: int = 1, most: int | None = None) -> list[tuple[str, int]]:
+        """The `most` frequent replies of those given at least `min_count` times, with their counts.
+
+        Returns:
+            Most frequent first, ties in the order of the text. (None: all of them, which may be more than memory has.)
+        """
+        best: pa.Table = _COUNTED.empty_table()
+        waiting: list[pa.Table] = []
+        rows = self._distinct = 0
+        for block in self._merged():
+            self._distinct += block.num_rows
+            waiting.append(block.filter(pc.greater_equal(block["count"], min_count)))
+            rows += waiting[-1].num_rows
+            if most is not None and rows > most:
+                best = pa.concat_tables([best, *waiting]).sort_by(_BY_COUNT)[:most].combine_chunks()
+                waiting, rows = [], 0
+        best = pa.concat_tables([best, *waiting]).sort_by(_BY_COUNT)[:most]
+        return list(zip(best["reply"].to_pylist(), best["count"].to_pylist(), strict=True))
+
+    @property
+    def distinct(self) -> int:
+        """How many different replies were added; known after `frequent`, else it takes as long."""
+        if self._distinct is None:
+            self._distinct = sum(block.num_rows for block in self._merged())
+        return self._distinct
+
+    def close(self) -> None:
+        """Remove the runs; nothing more can be counted or asked for."""
+        self._remove_runs()
+        self._closed = True
+
+    def _remove_runs(self) -> None:
+        for path in self._folder.glob("replies-*.arrows"):
+            path.unlink(missing_ok=True)
+
+    def __enter__(self) -> ReplyCounts:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _hold(self, counted: pa.Table) -> None:
+        self._held.append(counted)
+        self._held_bytes += counted.nbytes + _TABLE_BYTES
+        if self._held_bytes <= self._limit:
+            return
+        summed = _summed(pa.concat_tables(self._held))
+        self._held, self._held_bytes = [summed], summed.nbytes + _TABLE_BYTES
+        if 2 * self._held_bytes > self._limit:  # else the replies repeat, and there is room for as much again
+            self._held, self._held_bytes = [], 0
+            self._write_run(iter([summed.sort_by(_BY_REPLY)]), 0)
+
+    def _write_run(self, blocks: Iterator[pa.Table], level: int) -> None:
+        """Write a run; where a level is full, merge its runs into one of the next."""
+        path = self._folder / f"replies-{self._written:06d}.arrows"
+        self._written += 1
+        options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+        with (
+            _writing(path),
+            pa.OSFile(str(path), "wb") as sink,
+            pa.ipc.new_stream(sink, _COUNTED, options=options) as out,
+        ):
+            for block in blocks:
+                rows = max(1, block.num_rows * self._block // max(1, block.nbytes))
+                out.write_table(block, max_chunksize=rows)
+        if level == len(self._levels):
+            self._levels.append([])
+        self._levels[level].append(path)
+        if len(self._levels[level]) == FAN_IN:
+            full, self._levels[level] = self._levels[level], []
+            self._write_run(_merge([_read_run(run) for run in full]), level + 1)
+            for run in full:
+                run.unlink()
+
+    def _merged(self) -> Iterator[pa.Table]:
+        """Blocks of all replies with their counts, in the order of the text."""
+        if self._closed:
+            raise ValueError("the counter is closed.")
+        runs = [_read_run(path) for level in self._levels for path in level]
+        if self._held:
+            self._held = [_summed(pa.concat_tables(self._held))]
+            runs.append(_batches(self._held[0].sort_by(_BY_REPLY)))
+        yield from _merge(runs)
+
+
+def _summed(counted: pa.Table) -> pa.Table:
+    """One row a reply, in no order."""
+    grouped = counted.group_by("reply", use_threads=False).aggregate([("count", "sum")])
+    return pa.table([grouped["reply"], grouped["count_sum"]], _COUNTED)
+
+
+def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from table.to_batches()
+
+
+def _read_run(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(path), "rb") as source:
+        yield from pa.ipc.open_stream(source, options=pa.ipc.IpcReadOptions(use_threads=False))
+
+
+def _merge(runs: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.Table]:
+    """Merge runs, each one sorted by reply without repetitions, into one such run.
+
+    From the first batch of every run is taken what does not come after the batch that ends first: nothing that is still
+    to be read can belong there.
+    """
+    heads: list[pa.RecordBatch] = []
+    tails: list[Iterator[pa.RecordBatch]] = []
+    for run in runs:
+        if (head := _next(run)) is not None:
+            heads.append(head)
+            tails.append(run)
+    while heads:
+        bound = min(head["reply"][-1].as_py() for head in heads)  # code points sort as their UTF-8 bytes do
+        parts = []
+        for place in reversed(range(len(heads))):
+            texts = heads[place]["reply"]
+            rows = _rows_up_to(texts, bound)
+            parts.append(heads[place].slice(0, rows))
+            rest = heads[place].slice(rows) if rows < len(texts) else _next(tails[place])
+            if rest is None:
+                del heads[place], tails[place]
+            else:
+                heads[place] = rest
+        yield _summed(pa.Table.from_batches(parts)).sort_by(_BY_REPLY)
+
+
+def _rows_up_to(texts: pa.Array, bound: str) -> int:
+    """How many of the sorted texts do not come after `bound`."""
+    return bisect_right(range(len(texts)), bound, key=lambda row: texts[row].as_py())
+
+
+def _next(run: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    return next((batch for batch in run if batch.num_rows), None)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn what the disk refuses into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"{path}: cannot be written ({reason}); make room there, or choose another folder.") from None

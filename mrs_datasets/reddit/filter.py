@@ -1,0 +1,123 @@
+"""Stage 2: which comments may be a message or a reply (Zhang et al. 2021, section 2), before anything is joined."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mrs_datasets.reddit.tally import Tally
+
+REMOVED = "removed"
+DELETED = "deleted"
+DELETED_LATER = "deleted later"
+LOW_SCORE = "low score"
+EMPTY = "empty"
+BOT = "bot"
+TOO_SHORT = "too short"
+TOO_LONG = "too long"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a comment must be to stay. The rules apply in the order of the reasons above; the first that hits counts.
+
+    Attributes:
+        min_score: a comment with a lower score goes. One whose score the dump does not know (null) stays: the paper
+            skips "comments with a rating of less than one", which nobody can say of it.
+        drop_bots: whether bots go (see `mrs_datasets.reddit.bots`).
+        min_characters, max_characters: bounds for the body without outer white space, both included; None for none.
+
+    Always dropped: bodies that start with `[removed]` or `[deleted]` (the paper), what the dump marks as deleted
+    later (no dump of the paper's time has that mark), and bodies of white space.
+    """
+
+    min_score: int = 1
+    drop_bots: bool = False
+    min_characters: int | None = None
+    max_characters: int | None = None
+
+
+PAPER = Rules()  # section 2: removed and deleted comments, and a rating of less than one; nothing is said of bots
+CLEAN = Rules(drop_bots=True)  # ours: AutoModerator and its like would fill the response sets
+PROFILES = {"paper": PAPER, "clean": CLEAN}
+
+
+@dataclass
+class FilterCounts(Tally):
+    """Comments seen, kept, and dropped by reason; `seen` is always `kept` plus everything in `dropped`.
+
+    Attributes:
+        samples: reason -> bodies of the first comments that were dropped for it.
+    """
+
+    seen: int = 0
+    kept: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, list[str]] = field(default_factory=dict)
+
+
+def filter_batch(batch: pa.RecordBatch, rules: Rules, counts: FilterCounts, keep_rejects: int = 0) -> pa.RecordBatch:
+    """The rows of a batch that the rules keep, in their order.
+
+    Args:
+        batch: with the schema `COMMENTS`.
+        counts: added to.
+        keep_rejects: how many bodies to keep for each reason in `counts.samples`.
+
+    >>> from mrs_datasets.reddit.schema import COMMENTS
+    >>> row = {"id": "a", "parent_id": "t1_b", "link_id": "t3_c", "is_bot": False, "deleted_later": False, "created": 0}
+    >>> rows = [{**row, "body": "Sure!", "score": 1}, {**row, "body": "No", "score": 0}]
+    >>> counts = FilterCounts()
+    >>> filter_batch(pa.RecordBatch.from_pylist(rows, COMMENTS), PAPER, counts)["body"].to_pylist(), counts.dropped
+    (['Sure!'], Counter({'low score': 1}))
+    """
+    counts.seen += batch.num_rows
+    kept: pa.Array | None = None  # of the batch, what no rule has hit yet
+    for reason, hits in _RULES:
+        hit = hits(batch, rules)
+        if hit is None:
+            continue
+        hit = hit if kept is None else pc.and_(hit, kept)
+        dropped = hit.true_count
+        if dropped:
+            counts.dropped[reason] += dropped
+            _sample(batch, hit, counts.samples.setdefault(reason, []) if keep_rejects else [], keep_rejects)
+        kept = pc.invert(hit) if kept is None else pc.and_not(kept, hit)
+    result = batch if kept is None or kept.true_count == batch.num_rows else batch.filter(kept)
+    counts.kept += result.num_rows
+    return result
+
+
+def _sample(batch: pa.RecordBatch, hit: pa.Array, samples: list[str], limit: int) -> None:
+    missing = limit - len(samples)
+    if missing > 0:
+        samples += batch.column("body").filter(hit)[:missing].to_pylist()
+
+
+def _too_short(batch: pa.RecordBatch, rules: Rules) -> pa.Array | None:
+    return None if rules.min_characters is None else pc.less(_characters(batch), rules.min_characters)
+
+
+def _too_long(batch: pa.RecordBatch, rules: Rules) -> pa.Array | None:
+    return None if rules.max_characters is None else pc.greater(_characters(batch), rules.max_characters)
+
+
+def _characters(batch: pa.RecordBatch) -> pa.Array:
+    return pc.utf8_length(pc.utf8_trim_whitespace(batch.column("body")))
+
+
+# Reason and rule, in the order in which they apply; a rule gives booleans without nulls, or None where it is off.
+_RULES: tuple[tuple[str, Callable[[pa.RecordBatch, Rules], pa.Array | None]], ...] = (
+    (REMOVED, lambda batch, rules: pc.starts_with(batch.column("body"), "[removed]")),
+    (DELETED, lambda batch, rules: pc.starts_with(batch.column("body"), "[deleted]")),
+    (DELETED_LATER, lambda batch, rules: batch.column("deleted_later")),
+    (LOW_SCORE, lambda batch, rules: pc.fill_null(pc.less(batch.column("score"), rules.min_score), False)),
+    (EMPTY, lambda batch, rules: pc.equal(pc.utf8_trim_whitespace(batch.column("body")), "")),
+    (BOT, lambda batch, rules: batch.column("is_bot") if rules.drop_bots else None),
+    (TOO_SHORT, _too_short),
+    (TOO_LONG, _too_long),
+)

@@ -1,0 +1,149 @@
+"""Third stage of a build from dumps: replies and the comments that they answer, one bucket of all months at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mrs_core.errors import InputError, MissingExtraError
+from mrs_datasets.reddit.partition import read_bucket, read_stats, stable_hashes
+from mrs_datasets.reddit.schema import COMMENT_PREFIX, POST_PREFIX
+
+PAIRS = pa.schema(
+    [
+        ("message", pa.string()),
+        ("reply", pa.string()),
+        ("thread", pa.uint64()),  # xxHash64 of the post's id
+        ("order", pa.uint64()),  # xxHash64 of the reply's id
+        ("month", pa.int32()),  # of the reply, UTC: 201801
+    ]
+)
+DUPLICATE = "comment twice"
+POST = "parent is a post"
+MISSING = "parent not in the data"
+_CHUNK_BYTES = 64 << 20  # of one column's text in the pairs
+_LAST_SECOND = 253_402_300_799  # of the year 9999
+
+
+@dataclass(frozen=True)
+class JoinCounts:
+    """What became of the comments of a bucket: `comments == pairs + sum(dropped.values())`.
+
+    Attributes:
+        dropped: per reason, all of which are always there: `DUPLICATE` (the id came before in the thread), `POST` (the
+            comment answers a post), `MISSING` (it answers a comment that was filtered out, is in a month that was not
+            given, or is said to be under another post).
+    """
+
+    comments: int
+    pairs: int
+    dropped: dict[str, int]
+
+
+def join_bucket(files: Sequence[Path], bucket: int) -> tuple[pa.Table, JoinCounts]:
+    """Pairs of a message and a reply to it, from one bucket of the months' partition files.
+
+    A reply goes with the comment of the same thread (`link_id`) whose id its `parent_id` names, in whichever month and
+    whichever order the two come. A comment that comes again is left out; the first counts, in the order of the files
+    and of their rows. Over all buckets the pairs are the same, however many there are.
+
+    The whole bucket is in memory: about 1.1 KB a comment of 250 bytes (`PartitionStats` has the buckets' sizes).
+
+    Returns:
+        A table with the schema `PAIRS`, one row a reply, in chunks of bounded size, in the order of `order` and then
+        `thread`, which shuffles the pairs the same way in every build; and what became of the comments. No id is in
+        it, yet a hash of an id so short can be undone by trying all: `thread` and `order` are to be used and not to be
+        published.
+
+    Raises:
+        InputError: there is no file, one is not a whole partition file, or they differ in the number of buckets.
+        ValueError: there is no such bucket.
+    """
+    if not files:
+        raise InputError("there is no month to join; give at least one partition file.")
+    buckets = len(read_stats(files[0]).bucket_comments)
+    comments = pa.concat_tables([read_bucket(path, bucket, buckets) for path in files])
+    links = comments["link_id"].combine_chunks().dictionary_encode()
+    codes = links.indices.to_numpy()
+    rows, counts = _matched_rows(comments, codes)
+    order = stable_hashes(comments["id"].take(pa.array(rows[1])).combine_chunks())
+    thread = stable_hashes(links.dictionary)[codes[rows[1]]]
+    sorting = np.lexsort((thread, order))
+    rows, order, thread = rows[:, sorting], order[sorting], thread[sorting]
+    month = _months(comments["created"].to_numpy()[rows[1]])
+    texts = _texts(comments["body"], rows)
+    del comments, links
+    batches, start = [], 0
+    for message, reply in texts:
+        end = start + len(message)
+        columns = [message, reply, *(pa.array(column[start:end]) for column in (thread, order, month))]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=PAIRS))
+        start = end
+    return pa.Table.from_batches(batches, PAIRS), counts
+
+
+def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray[np.int64], JoinCounts]:
+    """The rows of messages and of the replies to them (2, pairs), in the order of the replies; and the counts.
+
+    Args:
+        links: a number for the thread of every comment, shape (comments,).
+    """
+    pl = _polars()
+    keys = pl.DataFrame(
+        {
+            "link": links,
+            "id": pl.from_arrow(comments["id"]),
+            "parent_id": pl.from_arrow(comments["parent_id"]),
+        }
+    ).with_row_index("row")
+    comments_read = keys.height
+    once = keys.unique(["link", "id"], keep="first", maintain_order=True)
+    del keys
+    to_comments = once.filter(pl.col("parent_id").str.starts_with(COMMENT_PREFIX)).select(
+        "link", "row", id=pl.col("parent_id").str.slice(len(COMMENT_PREFIX))
+    )
+    to_posts = once.select(pl.col("parent_id").str.starts_with(POST_PREFIX).sum()).item()
+    messages = once.select("link", "id", message="row")
+    pairs = to_comments.join(messages, on=["link", "id"], how="inner", maintain_order="left")
+    dropped = {
+        DUPLICATE: comments_read - once.height,
+        POST: to_posts,
+        MISSING: once.height - to_posts - pairs.height,
+    }
+    rows = np.stack([pairs["message"].to_numpy(), pairs["row"].to_numpy()]).astype(np.int64)
+    return rows, JoinCounts(comments_read, pairs.height, dropped)
+
+
+def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """The texts of rows (2, pairs), chunk by chunk; Arrow's strings end at 2 GiB, so that a chunk must be smaller."""
+    pl = _polars()
+    texts = pl.from_arrow(bodies, rechunk=False)
+    sizes = texts.str.len_bytes().to_numpy()[rows].max(axis=0, initial=0)
+    chunk = np.cumsum(sizes, dtype=np.int64) // _CHUNK_BYTES
+    ends = [*(np.flatnonzero(np.diff(chunk)) + 1).tolist(), rows.shape[1]]
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        message, reply = (
+            texts.gather(side[start:end]).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+            for side in rows
+        )
+        yield message, reply
+
+
+def _months(created: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Seconds since 1970 as year and month, 201801; what no calendar has becomes the first or last month of all."""
+    months = np.clip(created, 0, _LAST_SECOND).astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+    return ((1970 + months // 12) * 100 + months % 12 + 1).astype(np.int32)
+
+
+def _polars() -> Any:
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError("polars", "reddit", "a build from dumps") from None
+    return polars

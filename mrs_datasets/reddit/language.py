@@ -1,0 +1,90 @@
+"""Stage 5, language: that of a message and its reply, read as one text (Zhang et al. 2021, section 2).
+
+Every stage from here on counts its pairs as (language, outcome) -> pairs. Each pair that came in has exactly one
+outcome, `kept` or the reason for which it was dropped, so that the counts of a stage add up to its input, and counts of
+several buckets are added with `+` or `update`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mrs_core.errors import InputError
+from mrs_core.language_id import UNDETERMINED
+
+MIN_SCORE = 0.7  # section 2: the best label counts only where its score is above
+MIN_EXAMPLES = 100_000  # section 2: ten languages have as many
+BATCH_ROWS = 16_384  # Python texts in memory at once
+
+KEPT = "kept"
+UNKNOWN_LANGUAGE = "no language found"
+LOW_SCORE = "language uncertain"
+
+Outcomes = Counter[tuple[str, str]]
+
+
+class Identifier(Protocol):
+    """What names the language of texts; `mrs_core.language_id.LanguageIdentifier` does."""
+
+    def identify(self, texts: Sequence[str], /) -> list[tuple[str, float]]:
+        """The language of each text with its probability."""
+
+
+def identify_pairs(
+    pairs: pa.Table, identifier: Identifier, min_score: float = MIN_SCORE
+) -> tuple[pa.Table, Counter[tuple[str, str]]]:
+    """Keep the pairs whose language is clear, with a new last column `language`.
+
+    The text is message, space, reply, with a space in place of every line break. Nothing else is changed, and no
+    language is left out: `languages_with` says which ones have enough pairs, once all buckets are counted.
+
+    Args:
+        pairs: columns message and reply; others pass through. A column `language` is replaced.
+        min_score: a pair is kept where the score of its language is above (not at) it.
+
+    Returns:
+        The kept pairs in their order, and the outcomes per language; a pair of which the identifier knows nothing
+        counts under `und`.
+
+    Raises:
+        InputError: `min_score` is not between 0 and 1.
+    """
+    if not 0.0 <= min_score <= 1.0:
+        raise InputError(f"--min-language-score: expected a number from 0 to 1, found {min_score}.")
+    outcomes: Outcomes = Counter()
+    languages: list[str] = []
+    kept = np.zeros(pairs.num_rows, dtype=bool)
+    row = 0
+    for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_ROWS):
+        for language, score in identifier.identify(_texts(batch)):
+            kept[row] = score > min_score and language != UNDETERMINED
+            if kept[row]:
+                languages.append(language)
+                outcomes[language, KEPT] += 1
+            else:
+                outcomes[language, UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE] += 1
+            row += 1
+    found = pairs.drop_columns(["language"]) if "language" in pairs.column_names else pairs
+    found = found.filter(pa.array(kept))
+    return found.append_column("language", pa.array(languages, pa.string())), outcomes
+
+
+def _texts(batch: pa.RecordBatch) -> list[str]:
+    joined = pc.binary_join_element_wise(batch["message"], batch["reply"], " ")
+    return pc.replace_substring_regex(joined, r"[\r\n]", " ").to_pylist()
+
+
+def languages_with(outcomes: Mapping[tuple[str, str], int], min_examples: int = MIN_EXAMPLES) -> list[str]:
+    """The languages of which at least `min_examples` pairs were kept, most pairs first, ties by code.
+
+    >>> languages_with({("en", "kept"): 7, ("sv", "kept"): 2, ("sv", "language uncertain"): 9}, min_examples=3)
+    ['en']
+    """
+    kept = {language: pairs for (language, outcome), pairs in outcomes.items() if outcome == KEPT}
+    return sorted((code for code in kept if kept[code] >= min_examples), key=lambda code: (-kept[code], code))

@@ -1,0 +1,156 @@
+"""What Reddit's Markdown shows as text, and masks for what names or links a person, a thread or a page.
+
+One pass each. The functions take off one layer of what is nested; `mrs_datasets.reddit.clean.clean_text` calls them
+until nothing changes. All patterns take time in proportion to the text: what may repeat is bounded, or starts only
+where it cannot have started a character before.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from re import Match
+
+URL, USER, EMAIL = "<url>", "<user>", "<email>"  # the masks
+MASK_PATTERN = "<(?:url|user|email)>"
+
+# A text without any of these is what it shows.
+_MARKED = re.compile(r"[\\&<>*_~^`#|\[\]+=\-\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")  # not the joiners, which emoji need
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+# Lines. Quotes, but for spoilers and faces: `>!`, `>.<`, `>_>`, `>:(`.
+_QUOTE = re.compile(r"\s*(?:>|&gt;)(?!!|<|&lt;|[._](?:[<>]|&[lg]t;)|[:;=]['-]?[()\[\]/\\|DPpOo3])")
+_RULER = re.compile(r"([-*_=])(?:\s*\1){2,}")
+_FENCE = re.compile(r"(?:`{3,}|~{3,})\s*[\w+-]*")
+_DEFINITION = re.compile(r"\[[^\[\]]{1,200}\]:\s+<?(?:https?://|www\.|/|#)\S*.*")
+_TABLE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?|\|\s*:?-+:?\s*\|")
+_BULLET = re.compile(r"^(?:(?:[-+*]|#{1,6})\s+)+(?=\S)")
+
+# Marks inside a line. As in CommonMark a mark opens before and closes after a word, but not inside one: "f**k",
+# "snake_case". It opens before a letter or digit (perhaps in quotes or brackets), which keeps faces: "*_*", "(*^o^*)".
+_LETTERS = "A-Za-z0-9À-ɏͰ-ӿ"  # of scripts that have spaces between words
+_OPENS = r"""(?=["'“‘«¿¡(\[<_~*]*[^\W_])"""
+_LINK = re.compile(
+    r"(!?)\[([^\[\]]{0,1000})\]\(\s{0,9}([^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})"
+    r"""(?:\s{1,9}(?:"[^"]{0,300}"|'[^']{0,300}'))?\s{0,9}\)"""
+)
+_MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("`", re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,1000}?)(?<!`)\1(?!`)"), r"\2"),
+    (
+        "*",
+        re.compile(rf"(?<![{_LETTERS}*])(\*{{1,3}})(?![\s*]){_OPENS}(.{{1,1000}}?)(?<![\s*])\1(?![{_LETTERS}*])"),
+        r"\2",
+    ),
+    ("_", re.compile(r"""(?<!\w)(_{1,3})(?=["'“‘«¿¡*~]*[^\W_])(.{1,1000}?)(?<![\s_(])\1(?!\w)"""), r"\2"),
+    ("~~", re.compile(rf"(?<![{_LETTERS}~])~~(?![\s~])(.{{1,1000}}?)(?<![\s~])~~(?![{_LETTERS}~])"), r"\1"),
+    (">!", re.compile(r"(?<!<url)(?<!<user)(?<!<email)>!(.{1,1000}?)!<(?!(?:url|user|email)>)"), r"\1"),
+    ("^", re.compile(r"(?<![\w^])\^+\(([^()]{1,500})\)"), r"\1"),
+    ("^", re.compile(r"(?<![\w^(])\^+(?=[^\W_])(?!\w{1,3}\^)"), ""),
+)
+
+_URL_END = r"[!#-;=?-\]_a-zA-Z~À-ɏͰ-ӿ]*"  # also of addresses with Latin, Greek and Cyrillic letters
+_TOP_LEVEL = (
+    "com|org|net|edu|gov|info|io|co|me|tv|be|ly|gg|gl|it|re|st|to|us|uk|ca|au|nz|br|mx|ar|cl|eu|ch|at|de|es|pt|fr|jp|"
+    "se|nl|ru"
+)
+_ADDRESS = re.compile(rf"<[a-z0-9+.-]{{2,20}}://[^\s<>]*>|[a-z0-9+.-]{{2,20}}://{_URL_END}", re.IGNORECASE)
+_PATH = re.compile(
+    rf"(?<![a-z0-9.-])(?:[a-z0-9-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?/{_URL_END}"
+    rf"|(?<![a-z0-9])/?r/[a-z0-9_]{{1,30}}/(?:comments|s)/{_URL_END}"
+    rf"|(?<![a-z0-9/])/?comments/[a-z0-9]{{4,}}/{_URL_END}",
+    re.IGNORECASE,
+)
+_WWW = re.compile(rf"(?<![a-z0-9.-])www[0-9]?\.[^\W_]{_URL_END}", re.IGNORECASE)
+_PROFILE = re.compile(r"(?:https?://[a-z.]*reddit\.com)?/?u(?:ser)?/|<user>", re.IGNORECASE)
+# `u/name` where a word may start, `/u/name` and `/user/name` anywhere; with the escapes that hide `_` from Markdown.
+_USER = re.compile(r"(?:/u(?:ser)?|(?<![a-z0-9])u)/(?:\\?[a-z0-9_-])+(?:/[a-z0-9_-]+)*", re.IGNORECASE)
+_ATOM = rf"{_LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
+_EMAIL = re.compile(rf"(?<![{_ATOM}])[{_ATOM}]+@(?:[{_LETTERS}-]+\.)+[{_LETTERS}-]{{2,}}")
+
+
+def plain_text(text: str, quotes: bool = True) -> str:
+    """What the Markdown shows, in one line with single spaces.
+
+    Links leave their words, pictures nothing (`<url>` where they are elsewhere), a link to a user `<user>`. Bullets,
+    rulers, fences and the lines of tables go; numbers of lists stay. Text that was escaped counts as markup afterwards
+    (`\\*hi\\*` becomes `hi`), since a text that shows it would be cleaned by a second call.
+
+    Args:
+        quotes: whether lines that quote are left out; else they lose their mark alone.
+    """
+    if not _MARKED.search(text):
+        return " ".join(text.split())
+    if "&" in text:
+        text = _ENTITY.sub(lambda found: html.unescape(found.group()), text)
+    text = _INVISIBLE.sub("", text)
+    text = " ".join(" ".join(_shown_lines(text, quotes)).split())
+    if "\\" in text:
+        text = _ESCAPE.sub(r"\1", text)
+    if "](" in text:
+        text = _LINK.sub(_link, text)
+    for sign, pattern, shown in _MARKS:
+        if sign in text:
+            text = pattern.sub(shown, text)
+    return " ".join(text.split())
+
+
+def _shown_lines(text: str, quotes: bool) -> list[str]:
+    lines = [line.strip() for line in text.splitlines()]
+    table = "|" in text and any(_TABLE.fullmatch(line) for line in lines)
+    shown = []
+    for line in lines:
+        if ">" in line and _QUOTE.match(line):
+            if quotes:
+                continue
+            line = line.lstrip("> ")
+        if _RULER.fullmatch(line) or _FENCE.fullmatch(line) or _DEFINITION.fullmatch(line):
+            continue
+        if table and _TABLE.fullmatch(line):
+            continue
+        shown.append(_BULLET.sub("", line.replace("|", " ").strip() if table else line, count=1))
+    return shown
+
+
+def _link(found: Match[str]) -> str:
+    picture, words, target = found.groups()
+    if picture or not words.strip():
+        return URL if "://" in target or target == URL else ""
+    return USER if _PROFILE.match(target) else words
+
+
+def without_quotes(text: str) -> str:
+    """The text without the lines that quote, and otherwise as it is."""
+    if ">" not in text and "&gt;" not in text:
+        return text
+    return "".join(line for line in text.splitlines(keepends=True) if not _QUOTE.match(line))
+
+
+def mask(text: str) -> str:
+    """Masks in place of links and paths of threads, mentions of users, and e-mail addresses.
+
+    >>> mask("https://example.com/a_(b), thanks to u/some-one and a@example.com")
+    '<url>, thanks to <user> and <email>'
+    """
+    if "://" in text:
+        text = _ADDRESS.sub(_masked_address, text)
+    if "/" in text:
+        text = _PATH.sub(_masked_address, text)
+        text = _USER.sub(USER, text)
+    if "ww" in text or "WW" in text:
+        text = _WWW.sub(_masked_address, text)
+    if "@" in text:
+        text = _EMAIL.sub(EMAIL, text)
+    return text
+
+
+def _masked_address(found: Match[str]) -> str:
+    """The mask, and the punctuation after it that belongs to the sentence."""
+    address = found.group()
+    if address.startswith("<"):
+        return URL
+    rest = address[len(address.rstrip(".,:;!?'*_~)]")) :]
+    if rest.startswith(")") and "(" in address:
+        rest = rest[1:]
+    return URL + rest

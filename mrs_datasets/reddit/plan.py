@@ -1,0 +1,138 @@
+"""What a build will take, before it begins: files, disk, memory; refused where the disk will not hold it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mrs_core.errors import InputError
+
+# Of monthly dumps: bytes of JSON a comment and how far zstd takes them (2010-2019: 5.8 TB in 6.65 billion comments).
+LINE_BYTES = 872
+RATIOS = {".zst": 8.0, ".xz": 9.0, ".bz2": 7.0, ".gz": 5.5}
+# Measured on the generator's months (benchmarks/bench_build.py); rounded up.
+SPILL_BYTES = 130  # on disk, a comment of a partition
+PAIR_BYTES = 200  # on disk, a pair before it is written as Parquet and after it, together
+PAIRS_PER_COMMENT = 0.6
+READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
+BUCKET_BYTES = 1100  # in memory, a comment of the bucket that is joined
+RESERVE = 1.1  # of the disk
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A build's plan; all figures but `files` and `bytes` are estimates.
+
+    Attributes:
+        files: the dumps, in the order of their names.
+        bytes: of the dumps.
+        comments: in them.
+        disk: bytes that the build needs beside the dumps, at its largest.
+        workers: processes at a time.
+        memory: bytes that all of them need together.
+        buckets: parts of the join.
+    """
+
+    files: tuple[Path, ...]
+    bytes: int
+    comments: int
+    disk: int
+    workers: int
+    memory: int
+    buckets: int
+
+    def lines(self) -> list[str]:
+        """What a person reads before the build begins."""
+        names = [path.name for path in self.files]
+        shown = ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:2])} ... {names[-1]}"
+        return [
+            f"{len(names)} files, {readable(self.bytes)}: {shown}",
+            f"about {self.comments:,} comments; disk {readable(self.disk)} beside them, memory {readable(self.memory)} "
+            f"with {self.workers} {'worker' if self.workers == 1 else 'workers'}, {self.buckets} buckets",
+        ]
+
+
+def find_dumps(patterns: Sequence[str]) -> tuple[Path, ...]:
+    """The files of the patterns, each once, in the order of their names.
+
+    Raises:
+        InputError: a pattern matches nothing, or two files have one name.
+    """
+    found: dict[str, Path] = {}
+    for pattern in patterns:
+        matches = sorted(Path(name) for name in glob.glob(os.path.expanduser(pattern)))
+        files = [path for path in matches if path.is_file()]
+        if not files:
+            raise InputError(f"--dumps {pattern}: no such file; pass monthly dumps such as 'RC_*.zst'.")
+        for path in files:
+            if found.setdefault(path.name, path).resolve() != path.resolve():
+                raise InputError(f"--dumps: {path} and {found[path.name]} have one name; pass one of them.")
+    return tuple(found[name] for name in sorted(found))
+
+
+def make_plan(files: Sequence[Path], out: Path, workers: int | None, memory: int, buckets: int) -> Plan:
+    """Estimate, and refuse what cannot be.
+
+    Args:
+        out: the data set's folder; work lies beside it.
+        workers: at most so many; None: as many as cores and memory allow.
+        memory: bytes that the build may use.
+        buckets: at least so many; more where a bucket would not fit the memory.
+
+    Raises:
+        InputError: the disk has too little room, or the memory does not hold one reader.
+    """
+    if memory < READER_BYTES:
+        raise InputError(
+            f"--memory {readable(memory)}: reading a month takes {readable(READER_BYTES)} (its window alone is 2 GiB)."
+        )
+    fit = max(1, min(memory // READER_BYTES, len(files), os.cpu_count() or 1))
+    workers = min(workers, fit) if workers else fit
+    size = sum(path.stat().st_size for path in files)
+    comments = int(sum(path.stat().st_size * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files))
+    disk = int(RESERVE * comments * (SPILL_BYTES + PAIRS_PER_COMMENT * PAIR_BYTES))
+    needed = -(-comments * BUCKET_BYTES * workers // memory)
+    while buckets < needed:
+        buckets *= 2
+    place = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
+    if disk > free:
+        raise InputError(
+            f"--out {out}: the build needs about {readable(disk)}, and {place} has {readable(free)} free; choose "
+            "another disk, or build fewer months."
+        )
+    return Plan(tuple(files), size, comments, disk, workers, workers * READER_BYTES, buckets)
+
+
+def read_size(text: str) -> int:
+    """Bytes from `8GB`, `512MB` or `2GiB`.
+
+    Raises:
+        InputError: it is no size.
+
+    >>> read_size("8GB"), read_size("2GiB")
+    (8000000000, 2147483648)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?", text.strip(), re.IGNORECASE)
+    if not found:
+        raise InputError(f"--memory {text}: expected a size such as 8GB.")
+    power = "KMGT".index(found[2].upper()) + 1
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+
+
+def readable(size: float) -> str:
+    """Bytes for people: 1.5 GB.
+
+    >>> readable(1_500_000_000)
+    '1.5 GB'
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"

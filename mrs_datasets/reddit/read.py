@@ -1,0 +1,306 @@
+"""Stage 1: a monthly dump of Reddit comments as Arrow batches; whatever is no comment is counted by reason.
+
+A dump is one JSON object a line. What differs from year to year: `created_utc` is an integer, a float or a string of
+digits; `score` is null in some months; newer dumps carry `_meta.was_deleted_later`. Some lines are broken, or hold
+half of a surrogate pair, which is no text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from mrs_core.errors import InputError, MissingExtraError
+from mrs_datasets.reddit.bots import is_bot
+from mrs_datasets.reddit.schema import COMMENTS
+from mrs_datasets.reddit.streams import HEAD, MAX_WINDOW, DamagedError, packing_of, read_pieces
+from mrs_datasets.reddit.tally import Tally
+
+try:
+    import msgspec
+except ImportError:
+    raise MissingExtraError("msgspec", "reddit", "reading dumps") from None
+
+BATCH_ROWS = 4096  # the objects of more rows fall out of the processor's cache, which costs a third
+BATCH_BYTES = 64 << 20  # JSON behind one batch, for months of very long comments
+MAX_LINE = 16 << 20  # a comment has at most 40,000 characters (10,000 for most of the years)
+
+# Why a line is no comment.
+BROKEN = "broken JSON"
+SURROGATE = "lone surrogate"
+WRONG_TYPE = "wrong type"
+MISSING = "missing field"
+OUT_OF_RANGE = "out of range"
+TOO_LONG = "too long"
+BLANK = "blank line"
+
+_SCORE = msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)
+_MAX_TIME = 1 << 53
+_TIME = msgspec.Meta(ge=-_MAX_TIME, le=_MAX_TIME)
+_DIGITS = re.compile(r"(-?[0-9]{1,15})(?:\.[0-9]*)?")
+
+
+@dataclass
+class ReadCounts(Tally):
+    """What reading met; filled while the batches are drawn, and one object may serve several files.
+
+    Attributes:
+        lines: whole lines; always `comments` plus everything in `rejected`.
+        comments: rows yielded or about to be.
+        bytes: of the files as they lie on the disk, read so far.
+        rejected: lines by the reason why they are no comments.
+        truncated: file name -> why it could not be read to its end; everything whole before that was.
+    """
+
+    lines: int = 0
+    comments: int = 0
+    bytes: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    truncated: dict[str, str] = field(default_factory=dict)
+
+    def reject(self, reason: str) -> None:
+        self.lines += 1
+        self.rejected[reason] += 1
+
+
+class _Meta(msgspec.Struct, gc=False):
+    was_deleted_later: bool | None = None
+
+
+class Comment(msgspec.Struct, gc=False):
+    """The fields of a line that are read; all others are only checked to be JSON."""
+
+    id: str
+    parent_id: str
+    link_id: str
+    body: str
+    created_utc: Annotated[int, _TIME] | float | str
+    score: Annotated[int, _SCORE] | None = None
+    author: str | None = None
+    meta: _Meta | None = msgspec.field(default=None, name="_meta")
+
+
+_decoder = msgspec.json.Decoder(Comment)
+_LINE_END, _OPENING, _CLOSING = b"\n{}"
+
+
+def read_comments(
+    path: Path, batch_rows: int = BATCH_ROWS, counts: ReadCounts | None = None, max_line: int = MAX_LINE
+) -> Iterator[pa.RecordBatch]:
+    """Yield the comments of a dump in batches with the schema `COMMENTS`.
+
+    Args:
+        path: `RC_*.zst` (windows up to 2 GiB, several frames), xz, bz2, gzip or plain; the first bytes tell which.
+        batch_rows: rows of a batch; the last one, and one of very long comments, has fewer.
+        counts: filled on the way.
+        max_line: a longer line is skipped, and counted, without being held (bytes; a limit below the size
+            of a piece, `streams.PIECE`, does not reach the lines inside one).
+
+    Memory: the decoder's (for zstd the window of the dump, up to 2 GiB), one line of `max_line` bytes and one batch.
+
+    Raises:
+        InputError: the file is missing, empty, no dump, no dump of comments, or cannot be read at all. A file that
+            ends early or is damaged on the way yields what comes before, and an entry in `counts.truncated`.
+    """
+    counts = ReadCounts() if counts is None else counts
+    before, start = counts.lines, counts.bytes
+    comments = counts.comments
+    damage = ""
+    with _open(path) as file:
+        pieces = read_pieces(file, _require_packing(path, file))
+        rows: list[Comment] = []
+        size = 0
+        try:
+            for block in whole_lines(pieces, counts, max_line):
+                broken = counts.rejected[BROKEN]
+                rows += decode_lines(block, counts)
+                if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
+                    damage = "the file ends in the middle of a line"
+                size += len(block)
+                counts.bytes = start + file.tell()
+                if len(rows) >= batch_rows or size >= BATCH_BYTES:
+                    full = len(rows) - len(rows) % batch_rows if size < BATCH_BYTES else len(rows)
+                    yield from _batches(rows[:full], batch_rows)
+                    rows, size = rows[full:], 0
+        except DamagedError as error:
+            damage = str(error)
+        except MemoryError:
+            raise InputError(
+                f"{path}: its window needs {MAX_WINDOW / 1e9:.1f} GB of memory, which are not free; close other "
+                "programs or use fewer workers."
+            ) from None
+        counts.bytes = start + file.tell()
+        yield from _batches(rows, batch_rows)
+    if damage and counts.lines == before:
+        raise InputError(f"{path}: nothing whole could be read ({damage}); fetch it again.")
+    if damage:
+        counts.truncated[path.name] = damage
+    elif counts.lines == before:
+        raise InputError(f"{path}: holds no line; expected a dump of Reddit comments (RC_*).")
+    elif counts.comments == comments:
+        raise InputError(
+            f"{path}: none of its {counts.lines - before:,} lines is a comment (most often: "
+            f"{counts.rejected.most_common(1)[0][0]}); expected a dump of Reddit comments (RC_*)."
+        )
+
+
+def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX_LINE) -> Iterator[bytes]:
+    """Cut pieces into blocks of whole lines, one block a piece; a last line without a line end is a block of its own.
+
+    A line of more than `max_line` bytes is counted as too long, and is not held while it passes.
+    """
+    held: list[bytes] = []  # the beginning of a line
+    size = 0  # its length, also when it is too long to be held
+    for piece in pieces:
+        first = piece.find(b"\n")
+        if first < 0:
+            size += len(piece)
+            held = [*held, piece] if size <= max_line else []
+            continue
+        if size + first > max_line:
+            counts.reject(TOO_LONG)
+            held, piece = [], piece[first + 1 :]
+        last = piece.rfind(b"\n") + 1
+        if last:
+            yield b"".join([*held, piece[:last]])
+            held = []
+        held.append(piece[last:])
+        size = len(piece) - last
+    if size > max_line:
+        counts.reject(TOO_LONG)
+    elif size:
+        yield b"".join(held)
+
+
+def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
+    """The comments of a block of whole lines, `created_utc` an integer; every other line is counted by its reason."""
+    rows = _decode_together(block)
+    if rows is None:
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        rows = [row for line in lines if (row := _decode_or_count(line, counts))]
+    if not all(type(row.created_utc) is int for row in rows):
+        rows = [row for row in rows if _settle_time(row, counts)]
+    counts.lines += len(rows)
+    counts.comments += len(rows)
+    return rows
+
+
+def _decode_together(block: bytes) -> list[Comment] | None:
+    """The comments of a block at one go; None where that fails, or a line is not exactly one comment.
+
+    `decode_lines` lets an object go on over a line end, skips blank lines, and takes two objects of one line. Where
+    every line begins and ends with a brace, none of the first two can be, and the third gives more rows than lines.
+    """
+    octets = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(octets == _LINE_END)
+    if not (len(ends) and ends[-1] == len(block) - 1 and octets[0] == _OPENING):
+        return None
+    if not ((octets[ends - 1] == _CLOSING).all() and (octets[ends[:-1] + 1] == _OPENING).all()):
+        return None
+    try:
+        rows = _decoder.decode_lines(block)
+    except (ValueError, RecursionError):
+        return None
+    return rows if len(rows) == len(ends) else None
+
+
+def _decode_or_count(line: bytes, counts: ReadCounts) -> Comment | None:
+    try:
+        return _decoder.decode(line)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        if text.startswith("Object missing required field"):
+            counts.reject(MISSING)
+        elif "out of range" in text or text.startswith(("Expected `int` <=", "Expected `int` >=")):
+            counts.reject(OUT_OF_RANGE)
+        else:
+            counts.reject(WRONG_TYPE)
+    except (ValueError, RecursionError):
+        counts.reject(_why_broken(line))
+    return None
+
+
+def _why_broken(line: bytes) -> str:
+    """Tell half a surrogate pair, which `json` lets pass, from what nobody can read."""
+    if not line.strip():
+        return BLANK
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return SURROGATE
+    except (ValueError, RecursionError):
+        pass
+    return BROKEN
+
+
+def _settle_time(row: Comment, counts: ReadCounts) -> bool:
+    """Make `created_utc` whole seconds; false, and counted, where it is no such number."""
+    value = row.created_utc
+    if isinstance(value, str):
+        found = _DIGITS.fullmatch(value)
+        if not found:
+            counts.reject(WRONG_TYPE)
+            return False
+        row.created_utc = int(found[1])
+    elif abs(value) > _MAX_TIME:
+        counts.reject(OUT_OF_RANGE)
+        return False
+    else:
+        row.created_utc = int(value)
+    return True
+
+
+def _batches(rows: list[Comment], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), batch_rows):
+        yield _as_batch(rows[start : start + batch_rows])
+
+
+def _as_batch(rows: list[Comment]) -> pa.RecordBatch:
+    columns = [
+        pa.array([row.id for row in rows], pa.string()),
+        pa.array([row.parent_id for row in rows], pa.string()),
+        pa.array([row.link_id for row in rows], pa.string()),
+        pa.array([row.body for row in rows], pa.string()),
+        pa.array([row.score for row in rows], pa.int32()),
+        is_bot(pa.array([row.author for row in rows], pa.string())),
+        pa.array([row.meta is not None and row.meta.was_deleted_later is True for row in rows], pa.bool_()),
+        pa.array([row.created_utc for row in rows], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=COMMENTS)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes; whatever the disk refuses, also later on, becomes one sentence."""
+    try:
+        with path.open("rb", buffering=1 << 20) as file:
+            yield file
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check the path and its rights."
+        ) from None
+
+
+def _require_packing(path: Path, file: BinaryIO) -> str:
+    head = file.read(HEAD)
+    file.seek(0)
+    if not head:
+        raise InputError(f"{path}: the file is empty; fetch it again.")
+    packing = packing_of(head)
+    if packing is None:
+        raise InputError(
+            f"{path}: expected a dump of Reddit comments, JSON lines plain or packed with zstd, xz, bz2 or gzip; "
+            f"found a file that starts with {head[:4].hex(' ')}."
+        )
+    return packing

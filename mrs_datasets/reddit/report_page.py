@@ -1,0 +1,66 @@
+"""`report.html` of a build from dumps: one file without scripts or links to elsewhere; the funnel, drawn."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
+table { border-collapse: collapse; width: 100%; margin: 1em 0; } td, th { padding: .25em .6em; text-align: left; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th { border-bottom: 1px solid #999; }
+.bar { background: #e4e9ee; } .bar i { display: block; height: 1.1em; background: #20639b; }
+small { color: #666; }
+"""
+
+
+def funnel_page(report: dict[str, Any]) -> str:
+    """The page of a report with its `pipeline`; equal reports give equal bytes."""
+    pipeline = report["pipeline"]
+    top = max((entry["in"] for entry in pipeline["stages"]), default=1)
+    stages = "".join(
+        _row(entry["stage"], entry["out"], entry["in"], top, entry["dropped"]) for entry in pipeline["stages"]
+    )
+    languages = sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
+    most = max((sum(row.values()) for _, row in languages), default=1)
+    funnel = "".join(
+        _row(code, row.get("kept", 0), sum(row.values()), most, {k: n for k, n in row.items() if k != "kept"})
+        for code, row in languages
+    )
+    dumps = ", ".join(f"{escape(dump['name'])} ({dump['bytes']:,} bytes)" for dump in pipeline["dumps"])
+    changes = ", ".join(f"{escape(name)} = {escape(str(value))}" for name, value in pipeline["departures"].items())
+    configs = "".join(
+        f"<tr><td>{escape(config)}</td><td>{escape(', '.join(f'{split} {facts_of[0]:,}' for split, facts_of in rows))}"
+        "</td></tr>"
+        for config, rows in (
+            (config, [(split, (facts["rows"],)) for split, facts in splits.items()])
+            for config, splits in report["configs"].items()
+        )
+    )
+    head = '<tr><th>{}</th><th>kept</th><th>of</th><th style="width:35%"></th><th>dropped</th></tr>'
+    return f"""<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{escape(report["name"])}</title><style>{STYLE}</style>
+<h1>{escape(report["name"])}</h1>
+<p>Profile <b>{escape(pipeline["profile"])}</b>; changed: {changes or "nothing"}.<br>
+<small>{dumps}; mrs-suggest {escape(report["version"])}</small></p>
+<h2>Stages</h2><table>{head.format("stage")}{stages}</table>
+<h2>Languages</h2><table>{head.format("language")}{funnel}</table>
+<h2>The data set</h2><table><tr><th>config</th><th>rows</th></tr>{configs}</table>
+{_warnings(pipeline["warnings"])}</html>
+"""
+
+
+def _row(name: str, kept: int, came: int, most: int, dropped: dict[str, int]) -> str:
+    reasons = ", ".join(f"{escape(reason)} {count:,}" for reason, count in sorted(dropped.items(), key=lambda i: -i[1]))
+    return (
+        f"<tr><td>{escape(name)}</td><td class=n>{kept:,}</td><td class=n>{came:,}</td><td><div class=bar "
+        f'style="width:{100 * came / most:.2f}%"><i style="width:{100 * kept / max(came, 1):.2f}%"></i></div></td>'
+        f"<td><small>{reasons}</small></td></tr>"
+    )
+
+
+def _warnings(warnings: list[str]) -> str:
+    if not warnings:
+        return ""
+    return "<h2>Warnings</h2><ul>" + "".join(f"<li>{escape(text)}</li>" for text in warnings) + "</ul>"

@@ -1,0 +1,205 @@
+"""A dump as pieces of decompressed bytes, whatever it is packed with, in bounded memory.
+
+The packing is told by the first bytes, never by the name. zstd frames are walked block by block (RFC 8878, section
+3.1.1): a block holds at most 128 KiB, so that no input can blow one call up; a file that ends in the middle of a frame
+is told from one that ends whole (the library's own stream readers take both for the end); and everything before a
+damaged block comes out.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO, Protocol
+
+from mrs_core.errors import MissingExtraError
+
+try:
+    import zstandard
+except ImportError:
+    raise MissingExtraError("zstandard", "reddit", "reading dumps") from None
+
+PIECE = 1 << 17  # most bytes a piece holds: a zstd block
+FEED = 1 << 10  # bytes that a bz2, gzip or xz decoder gets at a time: about what is lost before a damaged place
+MAX_WINDOW = 1 << 31  # the window of the published dumps, and the decoder's memory
+HEAD = 1 << 16  # bytes of a plain file that are looked at
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
+_DICTIONARY_BYTES = (0, 1, 2, 4)
+_RLE, _RESERVED = 1, 3
+MAGICS = {ZSTD_MAGIC: "zstd", b"\xfd7zXZ\0": "xz", b"BZh": "bz2", b"\x1f\x8b": "gzip"}
+ENDS_EARLY = "the file ends early"
+
+
+class DamagedError(Exception):
+    """The stream cannot be read any further; everything whole before came out. The text says why."""
+
+
+class _Decoder(Protocol):
+    """What `lzma.LZMADecompressor` and `bz2.BZ2Decompressor` have in common."""
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+
+
+class _Gzip:
+    """`zlib` with the manners of the other two."""
+
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        piece = self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
+        self.needs_input = not self._decoder.unconsumed_tail and len(piece) < max_length
+        return piece
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data
+
+
+_DECODERS: dict[str, Callable[[], _Decoder]] = {
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_WINDOW),
+    "bz2": bz2.BZ2Decompressor,
+    "gzip": _Gzip,
+}
+
+
+def packing_of(head: bytes) -> str | None:
+    """The packing, by a file's first bytes (up to `HEAD`): zstd, xz, bz2, gzip, plain (JSON lines), or None.
+
+    >>> packing_of(b"BZh91AY&SY"), packing_of(b'{"id": "a"}'), packing_of(b"PK\\x03\\x04")
+    ('bz2', 'plain', None)
+    """
+    for magic, name in MAGICS.items():
+        if head.startswith(magic):
+            return name
+    if head[:4] and int.from_bytes(head[:4], "little") in _SKIPPABLE:
+        return "zstd"
+    text = b"\0" not in head and any(line.startswith(b"{") for line in head.splitlines())
+    return "plain" if text else None
+
+
+def read_pieces(file: BinaryIO, packing: str) -> Iterator[bytes]:
+    """Yield the decompressed bytes in pieces of about `PIECE` bytes, never twice as many.
+
+    Several streams (frames) on end are read as one.
+
+    Args:
+        file: at its start.
+        packing: what `packing_of` says.
+
+    Raises:
+        DamagedError: the stream ends early or is damaged, after everything before that was yielded.
+        MemoryError: the window of a zstd frame cannot be had.
+    """
+    if packing == "plain":
+        while piece := file.read(PIECE):
+            yield piece
+    elif packing == "zstd":
+        yield from _zstd_pieces(file)
+    else:
+        yield from _gathered(_stream_pieces(file, _DECODERS[packing]))
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Small pieces put together; what was there before damage comes before the error."""
+    held: list[bytes] = []
+    size = 0
+    try:
+        for piece in pieces:
+            held.append(piece)
+            size += len(piece)
+            if size >= PIECE:
+                yield b"".join(held)
+                held, size = [], 0
+    except DamagedError:
+        yield b"".join(held)
+        raise
+    if held:
+        yield b"".join(held)
+
+
+def _exactly(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise DamagedError(ENDS_EARLY)
+    return data
+
+
+def _zstd_pieces(file: BinaryIO) -> Iterator[bytes]:
+    decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    try:
+        while magic := file.read(4):
+            if len(magic) < 4:
+                raise DamagedError(ENDS_EARLY)
+            if int.from_bytes(magic, "little") in _SKIPPABLE:
+                left = int.from_bytes(_exactly(file, 4), "little")
+                while left:
+                    left -= len(_exactly(file, min(left, PIECE)))
+            elif magic == ZSTD_MAGIC:
+                yield from _zstd_frame(file, decoder)
+            else:
+                raise DamagedError("bytes that are no zstd frame")
+    except zstandard.ZstdError as error:
+        if "not enough memory" in str(error):
+            raise MemoryError from None
+        raise DamagedError(f"damaged zstd data: {error}") from None
+
+
+def _zstd_frame(file: BinaryIO, decoder: zstandard.ZstdDecompressor) -> Iterator[bytes]:
+    """The blocks of one frame, whose magic number was read already."""
+    descriptor = _exactly(file, 1)
+    flags = descriptor[0]
+    single = bool(flags & 0x20)  # no window byte, and the content's size in at least one
+    header = (not single) + _DICTIONARY_BYTES[flags & 3] + (int(single), 2, 4, 8)[flags >> 6]
+    frame = decoder.decompressobj()
+    frame.decompress(ZSTD_MAGIC + descriptor + _exactly(file, header))
+    last = 0
+    while not last:
+        block = _exactly(file, 3)
+        word = int.from_bytes(block, "little")
+        last, kind, size = word & 1, word >> 1 & 3, word >> 3
+        if kind == _RESERVED or size > PIECE:
+            raise DamagedError("damaged zstd data: no such block")
+        piece = frame.decompress(block + _exactly(file, 1 if kind == _RLE else size))
+        if piece:
+            yield piece
+    if flags & 4:
+        frame.decompress(_exactly(file, 4))  # the checksum
+
+
+def _stream_pieces(file: BinaryIO, make: Callable[[], _Decoder]) -> Iterator[bytes]:
+    """The pieces of bz2, gzip or xz streams on end; zero bytes between and after them are padding."""
+    try:
+        data = file.read(FEED)
+        while data:
+            decoder = make()
+            while not decoder.eof:
+                if not data and decoder.needs_input:
+                    data = file.read(FEED)
+                    if not data:
+                        raise DamagedError(ENDS_EARLY)
+                piece = decoder.decompress(data, PIECE)
+                data = b""
+                if piece:
+                    yield piece
+            data = decoder.unused_data.lstrip(b"\0")
+            while not data and (more := file.read(FEED)):
+                data = more.lstrip(b"\0")
+    except (lzma.LZMAError, zlib.error, OSError, EOFError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's trouble, not the data's
+        raise DamagedError(f"damaged data: {error}") from None

@@ -1,0 +1,114 @@
+"""Made-up monthly dumps with everything that bites in real ones, the same for the same seed; for tests and benchmarks.
+
+Threads go on across the months, in the ten languages. Beside the files stands `manifest.json`: how many comments,
+rejects, drops by reason and pairs a reader must find. Authors, ids and addresses are recognisable (`NAMES`), so that
+a test can look for them where none may be. A line has about 1 KB, and zstd makes an eighth of it, as of real months.
+"""
+
+from __future__ import annotations
+
+import calendar
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.files import whole_folder
+from mrs_datasets.reddit.filter import PROFILES
+from mrs_datasets.reddit.synth_threads import NAMES, Threads, Totals
+
+try:
+    import zstandard
+except ImportError:
+    raise MissingExtraError("zstandard", "reddit", "writing dumps") from None
+
+MANIFEST = "manifest.json"
+LEVEL = 3
+WINDOW_LOG = 31  # the published dumps: windows of 2 GiB
+MIN_WINDOW_LOG, MAX_WINDOW_LOG = 10, 31
+
+
+def write_dumps(
+    out: Path,
+    months: Sequence[str],
+    comments: int,
+    seed: int = 0,
+    *,
+    window_log: int = WINDOW_LOG,
+    overwrite: bool = False,
+    progress: Callable[[int], object] = lambda lines: None,
+) -> dict[str, Any]:
+    """Write `RC_YYYY-MM.zst` for each month and the manifest into the folder `out`; return the manifest.
+
+    The manifest has, for each file, `Totals`, and for each profile of the filter, `Expected`, over all files.
+
+    Args:
+        months: as YYYY-MM; they are written in their order in time.
+        comments: lines of each month, the rejected ones included.
+        seed: the same seed gives the same lines.
+        window_log: of the zstd frames. The window takes up to that much memory, as far as a month is that long.
+        overwrite: replace dumps that were written here before.
+        progress: told how many lines were written since the last time.
+
+    Raises:
+        InputError: a month or number that cannot be, or `out` exists; nothing is left behind.
+    """
+    spans = [_month_span(month) for month in sorted(months)]
+    if not spans or len(set(months)) != len(spans):
+        raise InputError(f"--months: expected different months, found {' '.join(months) or 'none'}.")
+    if comments < 1:
+        raise InputError(f"--comments: expected 1 or more, found {comments}.")
+    if seed < 0:
+        raise InputError(f"--seed: expected 0 or more, found {seed}.")
+    if not MIN_WINDOW_LOG <= window_log <= MAX_WINDOW_LOG:
+        raise InputError(f"--window: expected {MIN_WINDOW_LOG} to {MAX_WINDOW_LOG}, found {window_log}.")
+    threads = Threads(np.random.default_rng(seed))
+    files = {}
+    try:
+        with whole_folder(out, overwrite, MANIFEST) as folder:
+            for month, start, seconds in spans:
+                path = folder / f"RC_{month}.zst"
+                threads.totals = Totals()
+                lines = threads.month(int(month[:4]), start, seconds, comments)
+                size = _write_zstd(path, lines, window_log, progress)
+                files[path.name] = {**threads.totals.as_dict(), "bytes": size, "compressed": path.stat().st_size}
+            profiles = {name: threads.expected(rules.drop_bots).as_dict() for name, rules in PROFILES.items()}
+            manifest = {
+                "seed": seed,
+                "comments": comments,
+                "window_log": window_log,
+                "names": NAMES,
+                "files": files,
+                "profiles": profiles,
+            }
+            (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror}); make room or choose another folder.") from None
+    return manifest
+
+
+def _month_span(month: str) -> tuple[str, int, int]:
+    """The month, its first second since 1970 in UTC, its length in seconds."""
+    found = re.fullmatch(r"(20[0-9]{2})-(0[1-9]|1[0-2])", month)
+    if not found:
+        raise InputError(f"--months {month}: expected a month of this century as YYYY-MM, such as 2018-01.")
+    year, number = int(found[1]), int(found[2])
+    return month, calendar.timegm((year, number, 1, 0, 0, 0)), calendar.monthrange(year, number)[1] * 86400
+
+
+def _write_zstd(path: Path, chunks: Iterable[list[str]], window_log: int, progress: Callable[[int], object]) -> int:
+    """Write the lines as one frame; return their bytes."""
+    parameters = zstandard.ZstdCompressionParameters.from_level(LEVEL, window_log=window_log, write_checksum=True)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters)
+    size = 0
+    with path.open("wb") as file, compressor.stream_writer(file) as writer:
+        for lines in chunks:
+            block = ("\n".join(lines) + "\n").encode("utf-8")
+            writer.write(block)
+            size += len(block)
+            progress(len(lines))
+    return size

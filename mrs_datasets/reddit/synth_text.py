@@ -1,0 +1,65 @@
+"""What the people of a made-up dump say: phrases of the sample's books, and tails of the same words in any order."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from mrs_core.languages import LANGUAGES
+from mrs_datasets.phrase_books import read_phrase_book
+from mrs_datasets.readers.sample import BOOKS
+
+WORDS = 4096  # entries of a language's word list; a word stands in it as often as its book has it
+# Shares of the threads; English leads as on Reddit, but every language is there in a small month too.
+SHARES = {
+    "en": 0.40, "es": 0.10, "de": 0.09, "pt": 0.08, "fr": 0.08, "ja": 0.06, "sv": 0.05, "it": 0.05, "nl": 0.05,
+    "ru": 0.04,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Speech:
+    """One language; every text is escaped for JSON, without the quotes.
+
+    Attributes:
+        openings: messages, each with the number of its exchange.
+        replies: by the number of the exchange.
+        words: `WORDS` entries.
+        space: what stands between two words.
+    """
+
+    language: str
+    openings: list[tuple[str, int]]
+    replies: list[tuple[str, ...]]
+    words: list[str]
+    space: str
+
+
+@cache
+def speeches(ascii_only: bool) -> list[Speech]:
+    """The ten languages in the order of `SHARES`; `ascii_only` escapes all other characters, as older dumps do."""
+
+    def escaped(text: str) -> str:
+        return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+    assert set(SHARES) == set(LANGUAGES)
+    result = []
+    for language in SHARES:
+        parts = [*BOOKS.glob(f"{language}.txt"), *sorted(BOOKS.glob(f"{language}_*.txt"))]
+        exchanges = [exchange for part in parts for exchange in read_phrase_book(part)]
+        texts = [text for exchange in exchanges for text in (*exchange.messages, *exchange.replies)]
+        # Japanese has no spaces: three characters do for a word.
+        pattern = r"\w{1,3}" if language == "ja" else r"\w[\w'’-]*"
+        words = [escaped(word) for text in texts for word in re.findall(pattern, text)]
+        result.append(
+            Speech(
+                language,
+                [(escaped(message), number) for number, one in enumerate(exchanges) for message in one.messages],
+                [tuple(map(escaped, exchange.replies)) for exchange in exchanges],
+                [words[i * len(words) // WORDS] for i in range(WORDS)],
+                "" if language == "ja" else " ",
+            )
+        )
+    return result

@@ -1,0 +1,209 @@
+"""Shards of work that are done once: what is finished stays finished, whatever ends the process."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from mrs_core.errors import InputError
+from mrs_core.files import write_whole
+
+MARKER = "settings.json"  # every work folder has one
+Advance = Callable[[int], None]  # told how many units more are done
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One piece of a stage.
+
+    Attributes:
+        name: of its files.
+        size: in the stage's unit, for the bar.
+        output: the file that it writes, which must appear whole; without it, the shard is not done.
+        work: does it, given `Advance`, and returns its counts.
+    """
+
+    name: str
+    size: int
+    output: Path
+    work: Callable[[Advance], dict[str, Any]]
+
+
+class WorkFolder:
+    """Where a build keeps what is finished: `STAGE/NAME.json` says that a shard is done, and holds its counts.
+
+    Args:
+        folder: beside the data set that is built.
+        identity: settings and inputs; work of another build is not taken up.
+
+    Raises:
+        InputError: there is work of an earlier build and neither `resume` nor `overwrite`, or it is of another one.
+    """
+
+    def __init__(self, folder: Path, identity: dict[str, Any], resume: bool, overwrite: bool) -> None:
+        self.folder = folder
+        marker = folder / MARKER
+        if folder.exists() and not resume:
+            if not overwrite:
+                raise InputError(
+                    f"{folder}: holds a build that was cut off; pass --resume to go on with it, or --overwrite."
+                )
+            if not marker.is_file() and any(folder.iterdir()):
+                raise InputError(f"{folder}: has no {MARKER}, so it was not made here; choose another --out.")
+            shutil.rmtree(folder)
+        plain = json.loads(json.dumps(identity))
+        if marker.is_file():
+            try:
+                before = json.loads(marker.read_text(encoding="utf-8"))
+            except ValueError:
+                before = None
+            if before != plain:
+                raise InputError(
+                    f"--resume: {folder} was begun with other {_differing(before, plain)}; pass the same, or "
+                    "--overwrite."
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+        for partial in folder.rglob(".*.partial-*"):
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+
+    def stage(self, name: str) -> Path:
+        """The folder of a stage."""
+        path = self.folder / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def done(self, stage: str, shard: str) -> dict[str, Any] | None:
+        """The counts of a finished shard."""
+        path = self.folder / stage / f"{shard}.json"
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None
+
+    def finish(self, stage: str, shard: str, counts: Mapping[str, Any]) -> None:
+        """Say that a shard is done, after its output is."""
+        write_whole(self.folder / stage / f"{shard}.json", json.dumps(counts, ensure_ascii=False) + "\n")
+
+    def remove(self) -> None:
+        """Throw everything away, after the data set is written."""
+        shutil.rmtree(self.folder)
+
+
+def run_stage(
+    work: WorkFolder, stage: str, shards: Sequence[Shard], workers: int, unit: str, scale: bool = False
+) -> list[dict[str, Any]]:
+    """Do the shards that are not done, under one bar; return the counts of all, in order.
+
+    Raises:
+        InputError: a worker was killed; the finished shards stay.
+    """
+    found = {
+        shard.name: counts
+        for shard in shards
+        if shard.output.is_file() and (counts := work.done(stage, shard.name)) is not None
+    }
+    left = [shard for shard in shards if shard.name not in found]
+    with tqdm(
+        total=sum(shard.size for shard in shards),
+        initial=sum(shard.size for shard in shards if shard.name in found),
+        desc=stage,
+        unit=unit,
+        unit_scale=scale,
+    ) as bar:
+        done = _in_processes(left, workers, bar) if workers > 1 and len(left) > 1 else _here(left, bar)
+        for shard, counts in done:
+            work.finish(stage, shard.name, counts)
+            found[shard.name] = counts
+    return [found[shard.name] for shard in shards]
+
+
+def _here(shards: Sequence[Shard], bar: Any) -> Iterator[tuple[Shard, dict[str, Any]]]:
+    for shard in shards:
+        before = bar.n
+        counts = shard.work(bar.update)
+        bar.update(before + shard.size - bar.n)  # what an estimate left over
+        yield shard, counts
+
+
+_progress: Any = None  # of a worker: what all workers have done together
+
+
+def _begin(progress: Any) -> None:
+    global _progress
+    _progress = progress
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # processes share the cores already
+
+
+def _do(shard: Shard) -> dict[str, Any]:
+    def advance(amount: int) -> None:
+        with _progress.get_lock():
+            _progress.value += amount
+
+    return shard.work(advance)
+
+
+def _in_processes(shards: Sequence[Shard], workers: int, bar: Any) -> Iterator[tuple[Shard, dict[str, Any]]]:
+    context = multiprocessing.get_context("spawn")  # Arrow and Polars have threads, which a fork would break
+    progress = context.Value("q", 0)
+    pool = ProcessPoolExecutor(min(workers, len(shards)), mp_context=context, initializer=_begin, initargs=(progress,))
+    begun, finished = bar.n, 0
+    try:
+        waiting: dict[Future[dict[str, Any]], Shard] = {pool.submit(_do, shard): shard for shard in shards}
+        while waiting:
+            ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+            bar.update(max(begun + progress.value, bar.n) - bar.n)
+            for future in ready:
+                shard = waiting.pop(future)
+                counts = future.result()
+                finished += shard.size
+                yield shard, counts
+        bar.update(begun + finished - bar.n)
+    except BrokenProcessPool:
+        raise InputError(
+            "a worker was killed (perhaps for lack of memory); what was finished stays: go on with --resume, with "
+            "fewer --workers if it was the memory."
+        ) from None
+    finally:
+        _stop(pool)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers now: what they were doing is done again by a resumed build."""
+    for process in list((pool._processes or {}).values()):
+        process.terminate()
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Note how long a stage took."""
+    started = time.perf_counter()
+    yield
+    seconds[name] = round(time.perf_counter() - started, 1)
+
+
+def _differing(before: Any, now: dict[str, Any]) -> str:
+    """What differs, by name; of settings, which ones."""
+    if not isinstance(before, dict):
+        return "settings"
+    names = []
+    for key in now:
+        if before.get(key) == now[key]:
+            continue
+        inner = now[key] if isinstance(now[key], dict) and isinstance(before.get(key), dict) else {}
+        names += [name for name in inner if before[key].get(name) != inner[name]] or [key]
+    return ", ".join(names) or "settings"

@@ -1,0 +1,108 @@
+"""Adapters on the hub: base, merged model and adapters are three repositories, and the last two answer alike."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_core.predictions import read_predictions
+from mrs_datasets.prepare import prepare_mrs
+from mrs_models.tiny import build_tiny
+from mrs_models.tiny_generator import build_tiny_generator
+from tests.hub.server import LoopbackHub
+from tests.integration.test_hub_walk import MRS, ROOT, Walk, published
+
+pytestmark = pytest.mark.integration
+
+THINGS = ("train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam")
+PAIRS = {
+    "en": [(f"How is the {thing}?", f"The {thing} is fine.") for thing in THINGS],
+    "es": [(f"¿Qué tal {thing}?", f"Muy bien el {thing}.") for thing in THINGS],
+}
+UPLOAD = """
+import sys
+from huggingface_hub import HfApi
+HfApi().create_repo("org/base", exist_ok=True)
+HfApi().upload_folder(repo_id="org/base", folder_path=sys.argv[1], commit_message="base")
+"""
+FAMILIES: dict[str, dict[str, Any]] = {
+    "retrieval": {"options": ["--pooling", "mean"], "encoders": {"query", "document"}, "own": "response_index/"},
+    "generation": {"options": ["--max_tokens", 8], "encoders": {"seq2seq"}, "own": "generator.json"},
+}
+
+
+@pytest.fixture
+def walk(hub: LoopbackHub, tmp_path: Path) -> Walk:
+    """A walk through an empty hub from a folder with prepared `data/`."""
+    (tmp_path / "source").mkdir()
+    for code, pairs in PAIRS.items():
+        lines = [f"{message}\t{reply}\n" for message, reply in pairs * 2]
+        (tmp_path / "source" / f"{code}.tsv").write_text("".join(lines), encoding="utf-8")
+    prepare_mrs(str(tmp_path / "source"), tmp_path / "data")
+    return Walk(hub, tmp_path)
+
+
+def build_base(name: str, folder: Path, seed: int) -> Path:
+    """A small checkpoint of the family, as if somebody had trained it."""
+    texts = [text for pairs in PAIRS.values() for pair in pairs for text in pair] * 2
+    if name == "retrieval":
+        return build_tiny(texts, folder, seed, 300)
+    return build_tiny_generator(texts, ["en", "es"], folder, seed, 300)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_merged_model_and_adapters_answer_alike(name: str, walk: Walk) -> None:
+    hub, family = walk.hub, FAMILIES[name]
+    walk.run(sys.executable, "-c", UPLOAD, build_base(name, walk.folder / "base-1", 1))
+    run = walk.folder / "run"
+    trainer = ROOT / "trainers" / f"{name}.py"
+    walk.run(
+        sys.executable, trainer, "--data", "data", "--output_dir", run, *family["options"],
+        "--model_name_or_path", "org/base", "--peft", "lora", "--lora_rank", 4, "--learning_rate", 0.02,
+        "--max_steps", 4, "--eval_steps", 2, "--save_steps", 2, "--per_device_train_batch_size", 8,
+        "--push_to_hub", "true", "--hub_model_id", "org/merged",
+    )  # fmt: skip
+    walk.run(*MRS, "models", "publish", run, "--repo", "org/adapter", "--adapter")
+
+    merged, adapter = published(hub, "model", "org/merged"), published(hub, "model", "org/adapter")
+    assert json.loads(adapter["adapter.json"])["base"] == "org/base"
+    assert {"README.md", "run.json", "adapter.json"} <= adapter.keys()
+    assert [path for path in adapter if path.startswith(family["own"])]
+    weights = {path for path in adapter if path.endswith(".safetensors") and not path.startswith("response_index/")}
+    assert weights == {f"{encoder}/adapter_model.safetensors" for encoder in family["encoders"]}
+    sizes = [sum(len(files[path]) for path in files if path.endswith("safetensors")) for files in (adapter, merged)]
+    assert sizes[0] < sizes[1] / 4
+    for files in (merged, adapter):
+        assert not [path for path, content in files.items() if str(walk.folder).encode() in content]
+    assert b'Suggester.load("org/adapter")' in adapter["README.md"]
+    for path in ("adapter/adapter.json", *(f"adapter/{encoder}/adapter_config.json" for encoder in family["encoders"])):
+        assert path in merged, "the merged model's repository has them, too"
+
+    rows = read_predictions(run / "predictions.es.tsv")
+    ask = ["--lang", "es", "--json", *(row.message for row in rows)]
+    expected = [list(row.suggestions) for row in rows]
+    assert expected
+    scores = []
+    for model in ("org/merged", "org/adapter"):
+        done = walk.run(*MRS, "suggest", "--model", model, *ask, token=False)
+        answers = [json.loads(line)["suggestions"] for line in done.stdout.splitlines()]
+        assert [[found["reply"] for found in answer] for answer in answers] == expected, model
+        scores.append([found["score"] for answer in answers for found in answer])
+        assert "Traceback" not in done.stderr
+    assert scores[1] == pytest.approx(scores[0], abs=1e-4)
+    if name == "retrieval":
+        # Other weights under the same name.
+        walk.run(sys.executable, "-c", UPLOAD, build_base(name, walk.folder / "base-2", 2))
+        done = walk.run(*MRS, "suggest", "--model", "org/adapter", *ask, code=2, token=False)
+        assert "org/base has other weights than the base that the adapters were trained on" in done.stderr
+    else:
+        # As after a run from a local base: nobody else could load these adapters.
+        path = run / "adapter" / "adapter.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "base": "./base-1"}))
+        done = walk.run(*MRS, "models", "publish", run, "--repo", "org/other", "--adapter", code=2)
+        assert "is a folder of this machine; publish it, and train with its name on the hub." in done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("mrs ")]) == 1

@@ -1,0 +1,227 @@
+"""Cleaning: golden texts, what must never get through, and pairs that come twice."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mrs_core.text import normalise_reply
+from mrs_datasets.reddit import clean as clean_module
+from mrs_datasets.reddit.clean import (
+    EMPTY_MESSAGE,
+    EMPTY_REPLY,
+    EXACT,
+    NEAR,
+    ONLY_MASKS,
+    CleanRules,
+    clean_pairs,
+    clean_text,
+)
+from mrs_datasets.reddit.language import KEPT
+
+MASKS = CleanRules(markdown=False, quotes=False, exact=False, near=None)
+VISIBLE = r"""
+a b Wort слово 日本 ü 1 & &amp; &amp;amp; &gt; &lt; &#42; &#x200B; &nbsp; \ \* \_ * ** *** _ __ ~~ `
+``` ^ ^( ( ) [ ]( ![ ]: : | |- --- # ## > >! !< >> - + . , ! ? ' " http:// https://a.b/c
+http://x.org/a_(b) www. www.a.de/x a.com/b u/ /u/ user/ /user/ u/bob_b U/X-y r/a
+/r/a/comments/ab1cd/ comments/ab1cd/ @ a@b.co <url> <user> <email> < > :// mailto: {
+"""
+PIECES = [*VISIBLE.split(), " ", "  ", "\n", "\n\n", "\t", "\r\n", "\u2028", "\u3000", "\u200b", "\0"]
+MARKED = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
+PLAIN = st.lists(st.text("abzéßñжя日本語ひカ。、！ABC012", min_size=1, max_size=6), min_size=1, max_size=9).map(
+    " ".join
+)
+RULES = st.builds(CleanRules, markdown=st.booleans(), quotes=st.booleans(), masks=st.just(True))
+NAME = st.from_regex(r"[A-Za-z0-9_-]{3,20}", fullmatch=True)
+LETTERS = st.text("abcXYZ019", min_size=1, max_size=8)
+BETWEEN = st.sampled_from(
+    ["", " ", ", ", "\n", "(", "**", "_", "日本", "/", "\n> x\n\n", "~~", "&gt;", "[x](", '"', "é"]
+)
+SECRET = (
+    NAME.map("u/{}".format)
+    | NAME.map("/user/{}".format)
+    | st.tuples(LETTERS, LETTERS).map("{0[0]}.x@{0[1]}.org".format)
+    | st.tuples(LETTERS, LETTERS).map("https://{0[0]}.org/{0[1]}?x={0[1]}".format)
+    | st.emails()
+)
+
+# What no cleaned text may hold.
+HELD_BACK = re.compile(r"https?://|(?<![a-z0-9])u/[a-z0-9_-]|/u/[a-z0-9_-]|/user/[a-z0-9_-]", re.IGNORECASE)
+MAIL = re.compile(r"[A-Za-z0-9]@[A-Za-z0-9-]+\.[A-Za-z]{2}")
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("&gt; Where are you?\n\nAt **home**.", "At home."),
+        ("&gt;no space\n&gt;&gt; deeper\n> plain\nanswer\n>last", "answer"),
+        ("&gt;!a *secret*!&lt; here", "a secret here"),
+        ("&gt;_&lt; oh no", ">_< oh no"),
+        (">:( why", ">:( why"),
+        ("5 &gt; 3 &amp;&amp; 2 &lt; 4", "5 > 3 && 2 < 4"),
+        ("a &amp;nbsp; b&amp;#x200B;c &amp;amp; d", "a bc & d"),
+        ("AT&T, R&D &copy", "AT&T, R&D &copy"),
+        ("I *really* think __so__, ***both***, ~~not~~ `x = 1`", "I really think so, both, not x = 1"),
+        ('*"quoted"* and _¿qué?_ and これは**重要**です', '"quoted" and ¿qué? and これは重要です'),
+        ("f***ing s**t and f**k, х**й и п**да", "f***ing s**t and f**k, х**й и п**да"),
+        ("snake_case_name 2*3*4 5 * 3 * 2 a ~ b", "snake_case_name 2*3*4 5 * 3 * 2 a ~ b"),
+        ("(*^o^*) *_* ^_^ ^o^ -_- lol -_- (^^) T_T ^ this", "(*^o^*) *_* ^_^ ^o^ -_- lol -_- (^^) T_T ^ this"),
+        ("¯\\\\\\_(ツ)_/¯", "¯_(ツ)_/¯"),
+        ("^^this ^(I am a bot) x^2", "this I am a bot x^2"),
+        ("# Title\n\n* one\n* two\n- three\n1. four\n\n---\nend", "Title one two three 1. four end"),
+        ("- - a +1 -5 - b", "a +1 -5 - b"),
+        ("|a|b|\n|:-|-:|\n|c|d|", "a b c d"),
+        ("this|that\n```python\nx = 1\n```", "this|that x = 1"),
+        ("[the map](https://a.org/x_(y) \"title\") and [http://a.org](http://a.org)", "the map and <url>"),
+        ("![gif](giphy|abc) [](/sadface) ![x](https://a.b/c.png)", "<url>"),
+        ("[Bob](/u/bob_b) [Bob](https://old.reddit.com/user/bob) [rules](/r/a/wiki)", "<user> <user> rules"),
+        ("see [1]\n\n[1]: https://a.org/x\n[Edit]: gone", "see [1] [Edit]: gone"),
+        ("\\*hi\\* \\#1 C:\\new", "hi #1 C:\\new"),
+        ("a\u3000b\u00a0c\tд\r\n\r\ne ", "a b c д e"),
+        ("(see http://a.org/b_(c)), <https://a.org/?q=1&amp;r=2>, http://a.org.", "(see <url>), <url>, <url>."),
+        ("http://ru.wikipedia.org/wiki/Россия! http://a.orgを見て", "<url>! <url>を見て"),
+        ("www.a.de, youtu.be/Abc_d-e?t=1 a.example.com:80/x HTTP://A", "<url>, <url> <url> <url>"),
+        ("/r/de/comments/ab1cd/title_x/ef2/ and r/de and example.com", "<url> and r/de and example.com"),
+        ("/u/some_one, u/some\\_one's /U/a-b /user/bob/comments/x", "<user>, <user>'s <user> <user>"),
+        ("menu/items and user/group and/or", "menu/items and user/group and/or"),
+        ("a.b+c@mail.example.com, **x_y@z.de** @home a @ b", "<email>, <email> @home a @ b"),
+        ("[mail](mailto:a@b.de): a@b.de", "mail: <email>"),
+        (" > only a quote", ""),
+        ("* * *", ""),
+    ],
+)  # fmt: skip
+def test_golden_texts(body: str, text: str) -> None:
+    assert clean_text(body) == text
+    assert clean_text(text) == text
+
+
+@settings(max_examples=400)
+@given(MARKED, RULES)
+@example("\\\\" * 3000 + "u/bob_b", CleanRules())
+@example("&amp;" + "amp;" * 40 + "gt; u/bob", CleanRules())
+def test_what_is_clean_stays_and_nothing_personal_is_left(body: str, rules: CleanRules) -> None:
+    text = clean_text(body, rules)
+    assert clean_text(text, rules) == text
+    assert not HELD_BACK.search(text)
+    assert not MAIL.search(text)
+    if rules.markdown:
+        assert text == " ".join(text.split())
+        assert "\0" not in text
+
+
+@settings(max_examples=300)
+@given(BETWEEN, SECRET, BETWEEN, RULES)
+def test_names_addresses_and_links_are_masked_wherever_they_stand(
+    before: str, secret: str, after: str, rules: CleanRules
+) -> None:
+    text = clean_text(f"Hi {before}{secret}{after} there", rules)
+    assert secret not in text
+    assert text.startswith("Hi")
+
+
+def test_masks_alone_leave_the_rest_of_the_text() -> None:
+    body = "&gt; *Hi*  u/some\\_one\n\n* see http://a.org/b\\_c &amp; [a@b.de](mailto:a@b.de)\r\n"
+    assert clean_text(body, MASKS) == "&gt; *Hi*  <user>\n\n* see <url> &amp; [<email>](mailto:<email>)\r\n"
+    assert clean_text(body, CleanRules(markdown=False, masks=False)) == body.split("\n", 1)[1]
+    assert clean_text("> *Hi*\nu/bob", CleanRules(quotes=False, masks=False)) == "Hi u/bob"
+    nothing = CleanRules(markdown=False, quotes=False, masks=False)
+    assert clean_text(body, nothing) == body
+
+
+@given(PLAIN)
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert clean_text(text) == text
+
+
+REPEATED = r"a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -"
+
+
+@pytest.mark.parametrize("piece", [*REPEATED.split(), "- a\n", "a\n>"])
+def test_no_text_takes_long(piece: str) -> None:
+    body = piece * (40_000 // len(piece))  # four times the longest comment
+    begun = time.process_time()
+    clean_text(body)
+    assert time.process_time() - begun < 2
+
+
+def table(*rows: tuple[str, str, str]) -> pa.Table:
+    columns = {name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate("lmr")}
+    return pa.table(
+        {
+            "message": columns["m"],
+            "reply": columns["r"],
+            "order": pa.array(range(len(rows)), pa.uint64()),
+            "language": columns["l"],
+        }
+    )
+
+
+LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
+
+
+def test_each_pair_has_one_outcome() -> None:
+    rows: list[tuple[str, str, str, str]] = [
+        ("en", "Where **are** you?", "At [home](http://a.org)", KEPT),
+        ("en", "> quote", "Yes", EMPTY_MESSAGE),
+        ("en", "> quote", "", EMPTY_MESSAGE),
+        ("en", "Hello", "***", EMPTY_REPLY),
+        ("en", "What?", "http://a.org!", ONLY_MASKS),
+        ("en", "/u/bob - u/alice", "Yes", ONLY_MASKS),
+        ("en", "what? http://a.org", "yes", KEPT),
+        ("en", "where are you", "AT HOME!", EXACT),
+        ("sv", LONG, "Ask my mother, she has one that everybody likes.", KEPT),
+        ("en", LONG, "Ask my mother, she has one that everybody likes.", EXACT),
+        ("sv", LONG + " Thanks", "Ask my mother, she has one that everybody likes", NEAR),
+        ("en", LONG + " Please", "Ask my mother, she has one that everybody likes", KEPT),
+        ("en", LONG, "I do!", KEPT),
+        ("en", LONG, "Sorry, no.", KEPT),
+        ("en", "&lt;3", "<3", KEPT),
+    ]  # fmt: skip
+    pairs = table(*(row[:3] for row in rows))
+    found, outcomes = clean_pairs(pairs)
+    assert outcomes == Counter((language, outcome) for language, _, _, outcome in rows)
+    assert found["order"].to_pylist() == [place for place, row in enumerate(rows) if row[3] == KEPT]
+    assert found.schema.equals(pairs.schema)
+    assert found["message"][:2].to_pylist() == ["Where are you?", "what? <url>"]
+    assert found["reply"][0].as_py() == "At home"
+    again, outcomes = clean_pairs(found)
+    assert again.equals(found)
+    assert {outcome for _, outcome in outcomes} == {KEPT}
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(["en", "ja"]), MARKED, MARKED | PLAIN), max_size=12), st.integers(1, 5))
+def test_the_counts_add_up_whatever_the_batches(rows: list[tuple[str, str, str]], batch: int) -> None:
+    pairs = table(*rows)
+    found, outcomes = clean_pairs(pairs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clean_module, "BATCH_ROWS", batch)
+        in_batches, same = clean_pairs(pairs)
+    assert (in_batches.equals(found), same) == (True, outcomes)
+    assert outcomes.total() == len(rows)
+    assert {language: outcomes[language, KEPT] for language in ("en", "ja")} == {
+        language: found["language"].to_pylist().count(language) for language in ("en", "ja")
+    }
+    kept = list(zip(found["message"].to_pylist(), found["reply"].to_pylist(), strict=True))
+    forms = [(normalise_reply(message), normalise_reply(reply)) for message, reply in kept]
+    assert len(set(forms)) == len(forms)
+    assert all(message and reply for message, reply in kept)
+
+
+def test_duplicates_stay_where_the_rules_let_them() -> None:
+    pairs = table(("en", LONG, "Yes!"), ("en", LONG, "yes"), ("en", LONG + " Please", "Yes"))
+    assert clean_pairs(pairs)[0].num_rows == 1
+    assert clean_pairs(pairs, CleanRules(near=None))[0].num_rows == 2
+    assert clean_pairs(pairs, CleanRules(exact=False))[1] == {("en", KEPT): 1, ("en", NEAR): 2}
+    assert clean_pairs(pairs, CleanRules(exact=False, near=None))[0].num_rows == 3
+
+
+def test_an_empty_table_stays_one() -> None:
+    found, outcomes = clean_pairs(table())
+    assert (found.num_rows, found.schema.equals(table().schema), outcomes) == (0, True, Counter())

@@ -1,0 +1,134 @@
+"""Near duplicates: the estimate against the Jaccard index itself, and what may and may not be dropped."""
+
+from __future__ import annotations
+
+import random
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrs_datasets.reddit import near_duplicates as module
+from mrs_datasets.reddit.near_duplicates import NearRules, near_duplicates, signatures
+
+RULES = NearRules()
+TEXTS = st.lists(st.text("ab日\U0001f600", max_size=12), min_size=1, max_size=12)
+
+
+def shingles(text: str, width: int = 5) -> set[str]:
+    return {text[place : place + width] for place in range(max(1, len(text) - width + 1))}
+
+
+def jaccard(a: str, b: str) -> float:
+    return len(shingles(a) & shingles(b)) / len(shingles(a) | shingles(b))
+
+
+def random_text(draw: random.Random, length: int) -> str:
+    return "".join(draw.choices("abcdefghij klmnop", k=length))
+
+
+def edited(draw: random.Random, text: str, edits: int) -> str:
+    letters = list(text)
+    for place in draw.sample(range(len(text)), edits):
+        letters[place] = "Z"
+    return "".join(letters)
+
+
+def signed(pairs: list[tuple[str, str]], rules: NearRules = RULES) -> np.ndarray:
+    return np.stack([signatures([pair[side] for pair in pairs], rules) for side in (0, 1)], axis=1)
+
+
+@given(TEXTS)
+def test_equal_sets_have_equal_signatures_whatever_stands_beside_them(texts: list[str]) -> None:
+    together = signatures(texts, RULES)
+    assert together.shape == (len(texts), RULES.bands, RULES.rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BATCH_SHINGLES", 20)
+        assert (signatures(texts, RULES) == together).all()
+    for place, text in enumerate(texts):
+        assert (signatures([text], RULES)[0] == together[place]).all()
+        for other in range(place):
+            same = shingles(text) == shingles(texts[other])
+            assert same == bool((together[place] == together[other]).all())
+
+
+def test_the_estimate_is_that_of_the_jaccard_index() -> None:
+    draw = random.Random(1)
+    errors, sizes = [], []
+    for _ in range(400):
+        text = random_text(draw, draw.randrange(10, 200))
+        other = edited(draw, text, draw.randrange(0, 1 + len(text) // 20))
+        a, b = signatures([text, other], RULES)
+        true = jaccard(text, other)
+        errors.append((a == b).mean() - true)
+        sizes.append((true * (1 - true) / a.size) ** 0.5)
+    assert abs(statistics.mean(errors)) < 0.015
+    assert statistics.pstdev(errors) == pytest.approx(statistics.fmean(size**2 for size in sizes) ** 0.5, rel=0.2)
+
+
+def test_another_seed_gives_other_signatures_and_the_same_seed_the_same() -> None:
+    texts = ["a text of some length", "short"]
+    assert (signatures(texts, NearRules(seed=7)) == signatures(texts, NearRules(seed=7))).all()
+    assert (signatures(texts, NearRules(seed=7)) != signatures(texts, NearRules(seed=8))).mean() > 0.9
+    assert signatures(["yes"], RULES).ravel()[:4].tolist() == [0, 0, 0, 0]
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000))
+def test_near_pairs_are_found_and_others_are_not(seed: int) -> None:
+    draw = random.Random(seed)
+    originals = [(random_text(draw, 150), random_text(draw, 80)) for _ in range(30)]
+    near = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in originals[:10]]
+    other_reply = [(edited(draw, message, 1), random_text(draw, 80)) for message, _ in originals[10:20]]
+    far = [(edited(draw, message, 30), edited(draw, reply, 15)) for message, reply in originals[20:]]
+    found = near_duplicates(signed(originals + near + other_reply + far), RULES)
+    assert not found[:30].any()
+    assert found[30:40].sum() >= 9  # at .87 to .97 alike one in a hundred is missed
+    assert not found[40:].any()
+
+
+def test_replies_to_one_message_stay_and_short_texts_are_alike_only_if_equal() -> None:
+    message = random_text(random.Random(3), 300)
+    replies = ["yes", "yep", "no", "no!", "", "thank you", "thanks you"]
+    assert not near_duplicates(signed([(message, reply) for reply in replies]), RULES).any()
+    assert near_duplicates(signed([("no", "yes"), ("on", "yes"), ("no", "yes")]), RULES).tolist() == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_chain_and_a_crowd_keep_their_first() -> None:
+    draw = random.Random(5)
+    message, reply = random_text(draw, 200), random_text(draw, 100)
+    crowd = [(message, reply)] + [(edited(draw, message, 1), edited(draw, reply, 1)) for _ in range(2000)]
+    found = near_duplicates(signed(crowd), RULES)
+    assert not found[0]
+    assert found[1:].mean() > 0.98
+    assert (found == near_duplicates(signed(crowd), RULES)).all()
+
+
+def test_comparing_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(6)
+    base = [(random_text(draw, 60), random_text(draw, 60)) for _ in range(40)]
+    pairs = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in base for _ in range(5)]
+    whole = near_duplicates(signed(pairs), RULES)
+    monkeypatch.setattr(module, "BATCH_PAIRS", 3)
+    assert (near_duplicates(signed(pairs), RULES) == whole).all()
+    assert 0 < whole.sum() < len(pairs)
+
+
+def test_no_pairs_and_one_pair_have_no_duplicates() -> None:
+    assert near_duplicates(signed([]), RULES).shape == (0,)
+    assert near_duplicates(signed([("a", "b")]), RULES).tolist() == [False]
+
+
+def test_the_threshold_and_the_bands_decide() -> None:
+    draw = random.Random(8)
+    message, reply = random_text(draw, 200), random_text(draw, 200)
+    pairs = [(message, reply), (edited(draw, message, 8), edited(draw, reply, 8))]  # about .67
+    assert not near_duplicates(signed(pairs), RULES)[1]
+    loose = NearRules(threshold=0.4, bands=40, rows=1)
+    assert near_duplicates(signed(pairs, loose), loose)[1]
