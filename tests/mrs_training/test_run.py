@@ -89,7 +89,7 @@ def test_a_checkpoint_that_was_cut_off_is_not_the_last(tmp_path: Path) -> None:
 
 
 def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has no checkpoint; leave the option out\."):
+    with pytest.raises(InputError, match=r"has no whole checkpoint; start again with --overwrite true\."):
         last_checkpoint(tmp_path, "last")
     with pytest.raises(InputError, match=r"no such folder\."):
         last_checkpoint(tmp_path, str(tmp_path / "checkpoint-7"))
