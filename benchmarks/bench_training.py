@@ -5,7 +5,7 @@ at most 70 a message and 30 a reply (`mbert`: all as long as that, but for sorti
 a race train one model on the same batches with the same optimizer, in turns (ABAB): steps a second from the end of the
 second step to the end of the last, the best round of each; the spread is how far the slowest lies below it.
 
-retrieval   two encoders, eq. 4, batches sorted by length. RetrievalTrainer with ReplyLoss against
+retrieval   two encoders, eq. 4, batches in the trainer's default order. RetrievalTrainer with ReplyLoss against
             SentenceTransformerTrainer with its nearest loss (both directions, joint, scale 1, dot product): where one
             mini-batch holds the batch (uncached) MultipleNegativesRankingLoss, with four of them (cached)
             CachedMultipleNegativesRankingLoss. Bare: forward, backward and optimizer on batches tokenized before.
@@ -216,7 +216,7 @@ class Bench:
         return Run(recipe, model.to(training.device), training, options, data)
 
 
-def run(trainer: Any, clock: Clock) -> None:
+def train_once(trainer: Any, clock: Clock) -> None:
     """Train once, silently."""
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(clock)
@@ -278,21 +278,19 @@ def bench_retrieval(bench: Bench) -> dict[str, Any]:
     cached = CachedMultipleNegativesRankingLoss(model, mini_batch_size=cut, **nearest)
     figures = {
         "uncached": race(bench, bench.steps, {
-            "ours": lambda clock: run(ours.trainer(), clock),
-            "library": lambda clock: run(library(MultipleNegativesRankingLoss(model, **nearest)), clock),
+            "ours": lambda clock: train_once(ours.trainer(), clock),
+            "library": lambda clock: train_once(library(MultipleNegativesRankingLoss(model, **nearest)), clock),
             "bare": bare,
         }),
         "cached": race(bench, bench.steps, {
-            "ours": lambda clock: run(ours.trainer(mini_batch_size=cut), clock),
-            "library": lambda clock: run(library(cached), clock),
+            "ours": lambda clock: train_once(ours.trainer(mini_batch_size=cut), clock),
+            "library": lambda clock: train_once(library(cached), clock),
         }),
     }  # fmt: skip
-    tokens = [
-        sum(int(features[side]["attention_mask"].sum()) for features in batches) / len(batches) for side in (0, 1)
-    ]
-    weights = [linear_parameters(encoder.encoder) for encoder in encoders(model)]
+    messages, replies, _ = tokens_a_step(first)
+    query, document = (linear_parameters(encoder.encoder) for encoder in encoders(model))
     for figure in figures.values():
-        add_speed(bench, figure, sum(a * b for a, b in zip(weights, tokens, strict=True)), sum(tokens))
+        add_speed(bench, figure, query * messages + document * replies, messages + replies)
     return {"mini_batch_size": {"uncached": bench.batch, "cached": cut}, **figures}
 
 
@@ -324,9 +322,8 @@ def bench_generation(bench: Bench) -> dict[str, Any]:
             clock.step()
         extract_model_from_parallel(wrapped, keep_fp32_wrapper=False)
 
-    figure = race(bench, bench.steps, {"ours": lambda clock: run(ours.trainer(), clock), "accelerate": bare})
-    rows = ours.trainer().train_dataset
-    read, written = (sum(map(len, rows[column][:])) / bench.steps for column in ("input_ids", "labels"))
+    figure = race(bench, bench.steps, {"ours": lambda clock: train_once(ours.trainer(), clock), "accelerate": bare})
+    read, written, _ = tokens_a_step(ours.trainer())
     encoder, decoder = linear_parameters(model.model.encoder), linear_parameters(model.model.decoder)
     crossing = [layer.encoder_attn for layer in model.model.decoder.layers]  # its keys and values are of the message
     across = sum(linear_parameters(layer.k_proj) + linear_parameters(layer.v_proj) for layer in crossing)
@@ -354,25 +351,30 @@ def bench_sorting(bench: Bench) -> dict[str, Any]:
     data = bench.data(steps, full=False)
 
     def sorting(ours: Run) -> dict[str, Any]:
-        figure = race(bench, steps, {
-            "ours": lambda clock: run(ours.trainer(length_window=WINDOW), clock),
-            "unsorted": lambda clock: run(ours.trainer(length_window=0), clock),
-        })  # fmt: skip
-        trainers = {"ours": ours.trainer(length_window=WINDOW), "unsorted": ours.trainer(length_window=0)}
-        return {**figure, "padding": {name: round(padding(trainer), 3) for name, trainer in trainers.items()}}
+        windows = {"ours": WINDOW, "unsorted": 0}
+
+        def entry(window: int) -> Callable[[Clock], None]:
+            return lambda clock: train_once(ours.trainer(length_window=window), clock)
+
+        figure = race(bench, steps, {name: entry(window) for name, window in windows.items()})
+        shares = {name: tokens_a_step(ours.trainer(length_window=window))[2] for name, window in windows.items()}
+        return {**figure, "padding": {name: round(share, 3) for name, share in shares.items()}}
 
     return {"retrieval": sorting(bench.retriever(data)), "generation": sorting(bench.generator(data))}
 
 
-def padding(trainer: Any) -> float:
-    """The share of positions that hold no token."""
-    held = positions = 0
+def tokens_a_step(trainer: Any) -> tuple[float, float, float]:
+    """Tokens of messages and of replies in a step, and the share of its positions that hold none."""
+    held, positions, steps = [0, 0], 0, 0
     for batch in trainer.get_train_dataloader():
-        marks = [values for name, values in batch.items() if name.endswith("attention_mask")]
-        marks += [batch["labels"] != IGNORED] if "labels" in batch else []
-        held += sum(int(values.sum()) for values in marks)
+        if "labels" in batch:
+            marks = batch["attention_mask"], batch["labels"] != IGNORED
+        else:
+            marks = batch["message_attention_mask"], batch["reply_attention_mask"]
+        held = [count + int(values.sum()) for count, values in zip(held, marks, strict=True)]
         positions += sum(values.numel() for values in marks)
-    return 1 - held / positions
+        steps += 1
+    return held[0] / steps, held[1] / steps, 1 - sum(held) / positions
 
 
 def linear_parameters(module: Any) -> int:
@@ -431,12 +433,15 @@ def main() -> None:
     options = parser.parse_args()
     if options.steps is not None and options.steps <= SKIPPED:
         parser.error(f"--steps {options.steps}: expected {SKIPPED + 1} or more.")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: there is no GPU that torch can use; pass --device cpu.")
     no_data_bars()
     no_model_bars()
     logging.getLogger("transformers").setLevel(logging.ERROR)
     workload = (__doc__ or "").split("\n\n", 1)[1].split("\n\nRun: ")[0]
     print(workload)
-    record: dict[str, Any] = {"name": "bench_training", "workload": workload, "options": vars(options) | {"out": None}}
+    record: dict[str, Any] = {"name": "bench_training", "workload": workload, "options": dict(vars(options))}
+    del record["options"]["out"]
     functions = {"retrieval": bench_retrieval, "generation": bench_generation, "sorting": bench_sorting}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, Path(folder))
@@ -444,12 +449,9 @@ def main() -> None:
         for section in options.only:
             record[section] = functions[section](bench)
             show(section, record[section])
-    record["machine"] = {
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "gpu": torch.cuda.get_device_name() if bench.cuda else None,
-        "load_at_the_end": round(os.getloadavg()[0], 1),
-    }
+    record["machine"] = {"cores": os.cpu_count(), "threads": torch.get_num_threads()}
+    record["machine"] |= {"load_at_the_end": round(os.getloadavg()[0], 1)}
+    record["machine"] |= {"gpu": torch.cuda.get_device_name()} if bench.cuda else {}
     packages = ("torch", "transformers", "sentence-transformers", "accelerate")
     record["versions"] = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
     out = options.out

@@ -52,7 +52,7 @@ class SmoothedLoss:
 
 
 def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:
-    """All training sources one after the other as `input_ids`, `labels` and `prompt`, and the tokens of each row."""
+    """All training sources one after the other as `input_ids`, `labels` and `prompt`, and (rows, 2) their tokens."""
     languages = {source.config: source.language for source in data.plan.sources}
     encoded = [_encode(pairs, coder, languages[config]) for config, pairs in data.sources.items()]
     rows = concatenate_datasets(encoded)
@@ -64,7 +64,7 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
 
     def encode(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
         sources, targets = coder.messages(batch["message"], language), coder.replies(batch["reply"])
-        lengths = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
+        lengths = [[len(source), len(target)] for source, target in zip(sources, targets, strict=True)]
         return {"input_ids": sources, "labels": targets, "prompt": [prompt] * len(sources), "length": lengths}
 
     with bars_for_long_work(len(pairs) > LONG_WORK):

@@ -14,6 +14,7 @@ from mrs_core.errors import InputError
 from mrs_training.settings import shares
 
 BATCHES = ("language", "mixed")  # one language a batch, as in the official code, or all languages in each
+RUN = 6  # steps of like messages that are sorted by their replies: about the root of a window
 WINDOW = 50  # batches that are sorted together: enough for near-equal lengths, few enough for random batches
 
 
@@ -33,8 +34,9 @@ class PairSampler(Sampler[list[int]]):
         batch_size: rows a batch of this rank.
         alpha: see above.
         mixed: draw each batch from all sources together; else a step has one source.
-        lengths: (rows) of any unit; with it, rows are sorted by length in windows of `window` steps before they are
-            cut into batches, which saves padding. The order of the batches stays random.
+        lengths: (rows), or (rows, 2) for message and reply, of any unit; with it, rows are sorted by length in windows
+            of `window` steps before they are cut into batches, which saves padding. The order of the batches stays
+            random.
         world_size, rank: of this process.
         accumulation: batches a step and rank.
         seed: of the order.
@@ -113,9 +115,19 @@ class PairSampler(Sampler[list[int]]):
     def _cut(self, rows: np.ndarray) -> np.ndarray:
         if self._lengths is not None:
             wide = self._window * self._step
-            windows = [rows[begin : begin + wide] for begin in range(0, len(rows), wide)]
-            rows = np.concatenate([window[np.argsort(self._lengths[window], kind="stable")] for window in windows])
+            windows = (rows[begin : begin + wide] for begin in range(0, len(rows), wide))
+            rows = np.concatenate([self._sorted(window) for window in windows])
         return rows.reshape(-1, self._step)
+
+    def _sorted(self, window: np.ndarray) -> np.ndarray:
+        """By the first length, then each run of steps by the second: the steps of a run are alike in the first."""
+        assert self._lengths is not None
+        if self._lengths.ndim == 1:
+            return window[np.argsort(self._lengths[window], kind="stable")]
+        window = window[np.argsort(self._lengths[window, 0], kind="stable")]
+        run = RUN * self._step
+        runs = (window[begin : begin + run] for begin in range(0, len(window), run))
+        return np.concatenate([rows[np.argsort(self._lengths[rows, 1], kind="stable")] for rows in runs])
 
 
 def _quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
@@ -192,10 +204,10 @@ def make_sampler(sizes: Sequence[int], options: Any, training: Any, alpha: float
 
 
 def byte_lengths(pairs: Dataset) -> np.ndarray:
-    """(rows) UTF-8 bytes of message and reply together: tokens are in proportion, within a language."""
+    """(rows, 2) UTF-8 bytes of message and reply: tokens are in proportion, within a language."""
     table = pairs.select_columns(["message", "reply"]).with_format("arrow")
-    counts = [
-        pc.add(pc.binary_length(batch["message"]), pc.binary_length(batch["reply"]))
-        for batch in table.iter(batch_size=100_000)
+    sides = [
+        np.concatenate([np.asarray(pc.binary_length(batch[side])) for batch in table.iter(batch_size=100_000)])
+        for side in ("message", "reply")
     ]
-    return np.concatenate([np.asarray(count) for count in counts])
+    return np.stack(sides, axis=1)

@@ -235,6 +235,21 @@ def test_windows_save_most_padding_without_sorting_the_epoch(mixed: bool) -> Non
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.2  # short and long steps come in any order
 
 
+def test_both_sides_save_padding_where_their_sum_does_not() -> None:
+    rng = np.random.default_rng(0)
+    sides = rng.integers(1, 100, (2_000, 2))
+
+    def padded(lengths: np.ndarray) -> int:
+        sampler = PairSampler([2_000], 10, lengths=lengths, window=50, seed=1)
+        return sum(int(sides[rows].max(axis=0).sum()) * len(rows) for rows in sampler)
+
+    both, total = padded(sides), padded(sides.sum(axis=1))
+    assert both < 0.85 * total
+    assert both < 0.75 * padded(np.zeros(2_000, np.int64))
+    rows = [row for batch in PairSampler([2_000], 10, lengths=sides, window=50, seed=1) for row in batch]
+    assert sorted(rows) == list(range(2_000))
+
+
 def test_without_lengths_nothing_is_sorted() -> None:
     case = Case((60,), 5, 1.0, False, 1, 1, 0, 50, None)
     assert case.steps() == case.steps(window=0)
@@ -349,6 +364,6 @@ def test_a_source_without_rows_is_refused(sizes: list[int]) -> None:
 
 def test_byte_lengths_are_those_of_both_sides() -> None:
     pairs = Dataset.from_dict({"message": ["ab", "ñ", ""], "reply": ["c", "はい", "x"], "label": [1, 2, 3]})
-    assert byte_lengths(pairs).tolist() == [3, 2 + 6, 1]
+    assert byte_lengths(pairs).sum(axis=1).tolist() == [3, 2 + 6, 1]
     chosen = pairs.select([2, 0])  # a sample of rows: in its own order
-    assert byte_lengths(chosen).tolist() == [1, 3]
+    assert byte_lengths(chosen).sum(axis=1).tolist() == [1, 3]
