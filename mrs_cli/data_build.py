@@ -14,7 +14,9 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--dumps", required=True, nargs="+", metavar="GLOB", help="the months, such as 'RC_*.zst'")
     parser.add_argument("--out", required=True, type=Path, help="the folder to write")
     parser.add_argument(
-        "--profile", default="paper", help="paper (default), or clean: no bots, masked, no duplicates, split by thread"
+        "--profile",
+        default="paper",
+        help="paper (default), or clean: no bots, no Markdown, no duplicates, split by thread",
     )
     parser.add_argument(
         "--language-model",
@@ -42,7 +44,10 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         changes.add_argument(flag, type=kind, help=text)
     changes.add_argument("--english-months", metavar="FIRST:LAST", help="or `all` (paper: 2018-01:2018-12)")
     changes.add_argument("--split-by", help="example (paper) or thread")
-    for flag, text in (("--drop-bots", "leave out what bots wrote"), ("--clean", "mask, tidy, drop duplicates")):
+    for flag, text in (
+        ("--drop-bots", "leave out what bots wrote"),
+        ("--clean", "Markdown to text, no quotes, no duplicates"),
+    ):
         changes.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
     parser.set_defaults(run=run_build)
 

@@ -23,6 +23,7 @@ from mrs_datasets.reddit.counts import ReplyCounts
 from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
 from mrs_datasets.reddit.join import join_bucket
 from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs, languages_with
+from mrs_datasets.reddit.markup import mask
 from mrs_datasets.reddit.partition import partition
 from mrs_datasets.reddit.plan import Plan
 from mrs_datasets.reddit.read import ReadCounts, read_comments
@@ -182,7 +183,7 @@ def _months(work: WorkFolder, plan: Plan, settings: Settings, pipeline: Pipeline
 def pair_shard(
     months: Sequence[Path], bucket: int, target: Path, settings: Settings, model: Path, advance: Advance
 ) -> dict[str, Any]:
-    """Join one bucket, tell languages, and clean where the profile says so; the counts of all three."""
+    """Join one bucket, tell languages, mask, and clean where the profile says so; the counts of all."""
     from mrs_core.language_id import LanguageIdentifier
 
     pairs, joined = join_bucket(months, bucket)
@@ -195,6 +196,8 @@ def pair_shard(
             if outcome != KEPT:
                 outcomes[language, outcome] += count
                 outcomes[language, KEPT] -= count
+    else:
+        pairs = _masked(pairs)
     _write_arrow(target, pairs.sort_by([("language", "ascending"), ("order", "ascending"), ("thread", "ascending")]))
     advance(1)
     return {
@@ -218,6 +221,17 @@ def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table
         _move(languages.filter(late), OTHER_MONTH, outcomes)
         keep = pc.and_(ours, pc.invert(late))
     return pairs.filter(keep)
+
+
+def _masked(pairs: pa.Table) -> pa.Table:
+    """Links, names and addresses masked, in every profile: links hold ids, and no user's name may be in the data."""
+    for side in ("message", "reply"):
+        texts = pa.chunked_array(
+            [pa.array([mask(text) for text in chunk.to_pylist()], pa.string()) for chunk in pairs[side].chunks],
+            pa.string(),
+        )
+        pairs = pairs.set_column(pairs.schema.get_field_index(side), side, texts)
+    return pairs
 
 
 def _move(languages: pa.ChunkedArray, reason: str, outcomes: Outcomes) -> None:

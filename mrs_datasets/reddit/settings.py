@@ -26,7 +26,8 @@ class Settings:
         english_months: first and last month of English replies that are kept (section 2: 2018 only); None: all.
         min_reply_count, max_responses: of the response sets (section 2.1: twenty times; 30,000 to 50,000).
         drop_bots: leave out what bots wrote (the paper does not say that it did).
-        clean: mask names, addresses and links, turn Markdown into text, drop duplicates (ours).
+        clean: turn Markdown into text, leave out quotes, drop duplicates (ours). Links, users' names and e-mail
+            addresses are masked in every profile, which the paper does not say of its data.
         split_by: `example` (section 2: 80/10/10 at random), or `thread`, so that no thread is in two splits.
         min_characters, max_characters: of both sides; None: no bound (the paper names none).
         buckets: parts of the join; changes memory and files, not results.
