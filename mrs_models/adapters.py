@@ -305,7 +305,11 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
 
     try:
         loaded: PreTrainedModel = AutoModelForSeq2SeqLM.from_pretrained(
-            name, revision=record["revision"] or "main", use_safetensors=True, trust_remote_code=False
+            name,
+            revision=record["revision"] or "main",
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,  # as the trainer loads it
         )
     except (OSError, ValueError, SafetensorError) as error:
         raise InputError(f"no sequence-to-sequence model ({_first_line(error)}).") from None

@@ -99,6 +99,7 @@ class Generation(Recipe[GenerationArguments]):
     def resolved(self, options: GenerationArguments) -> GenerationArguments:
         require_least(options, "message_tokens", 4)
         require_least(options, "reply_tokens", 4)
+        require_least(options, "decoding_batch_size", 1)
         if _decoding(options).beams < SUGGESTIONS:
             raise InputError(f"--beams {options.beams}: {SUGGESTIONS} replies are suggested; pass at least as many.")
         return options

@@ -1,0 +1,590 @@
+"""The generation trainer through its real commands, on a small prepared folder in two languages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from mrs_core.text import normalise_reply
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+TRAINER = ROOT / "trainers" / "generation.py"
+YAMLS = sorted((ROOT / "trainers" / "configs" / "generation").rglob("*.y*ml"))
+SYSTEMS = ["Model", "Random", "Most frequent", "TF-IDF"]
+THINGS = ("train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam", "cake", "bike")
+QUESTIONS = {
+    "en": {
+        "How is the {}?": ["Very good, thanks!", "Not so good."],
+        "Did you see the {}?": ["Yes, I did.", "No, not yet."],
+        "Thanks for the {}.": ["You are welcome!", "No problem."],
+    },
+    "es": {
+        "¿Qué tal {}?": ["¡Muy bien, gracias!", "No muy bien."],
+        "¿Has visto {}?": ["Sí, claro.", "No, todavía no."],
+        "Gracias por {}.": ["De nada.", "No hay problema."],
+    },
+}
+STEPS = 6
+OPTIONS = [
+    "--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 2, "--save_steps", 2,
+    "--save_total_limit", 9, "--logging_steps", 1, "--per_device_train_batch_size", 8, "--max_validation_examples", 5,
+    "--max_test_examples", 7, "--vocabulary", 300, "--max_tokens", 8, "--learning_rate", 1e-3,
+]  # fmt: skip
+# Steps in proportion to the gradient: Adam would hide a wrong scale, and turn rounding errors into whole steps.
+PLAIN = ["--optim", "sgd", "--learning_rate", 0.2, "--lr_scheduler_type", "constant"]
+LORA = ["--peft", "lora", "--lora_rank", 4, "--learning_rate", 0.02]
+SHORT = ["--max_steps", 2]
+
+
+def launch(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user would, on one thread."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done
+
+
+def record(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    """The log of a run."""
+    last = max(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
+    return json.loads((last / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
+
+
+def losses(folder: Path) -> list[float]:
+    return [entry["loss"] for entry in history(folder) if "loss" in entry]
+
+
+def evaluations(folder: Path) -> dict[int, dict[str, float]]:
+    """Step -> the figures on validation."""
+    found = {}
+    for entry in history(folder):
+        figures = {key: value for key, value in entry.items() if key.startswith("eval_")}
+        if figures:
+            found[entry["step"]] = figures
+    return found
+
+
+def predictions(folder: Path) -> dict[str, list[list[str]]]:
+    """File name -> its rows."""
+    paths = sorted(folder.glob("predictions*.tsv"))
+    return {p.name: [line.split("\t") for line in p.read_text(encoding="utf-8").splitlines()] for p in paths}
+
+
+def weights(folder: Path, step: int = STEPS) -> dict[str, torch.Tensor]:
+    """Of a checkpoint."""
+    (path,) = (folder / f"checkpoint-{step}").glob("*.safetensors")
+    return load_file(path)
+
+
+def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    assert one.keys() == other.keys()
+    return max(float((one[name] - other[name]).abs().max()) for name in one)
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `data/`: 36 messages a language, some of them translated to Spanish, too."""
+    from mrs_datasets.prepare import prepare_mrs
+
+    folder = tmp_path_factory.mktemp("generation")
+    (folder / "source").mkdir()
+    for name, code, things in (("en", "en", THINGS), ("es", "es", THINGS), ("mt-es", "es", THINGS[:7])):
+        lines = [
+            f"{question.format(thing)}\t{answer}\n"
+            for question, answers in QUESTIONS[code].items()
+            for thing in things
+            for answer in answers
+        ]
+        (folder / "source" / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+    prepare_mrs(str(folder / "source"), folder / "data")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def base(workplace: Path) -> Path:
+    """A checkpoint to start from, with dropout, as the published ones have."""
+    from mrs_models.tiny_generator import build_tiny_generator
+
+    texts = [line for path in (workplace / "source").iterdir() for line in path.read_text("utf-8").splitlines()]
+    folder = build_tiny_generator(texts, ["en", "es"], workplace / "small", 5, 300)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config["dropout"] == 0
+    (folder / "config.json").write_text(json.dumps({**config, "dropout": 0.1}), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(workplace: Path) -> tuple[Path, str]:
+    """The folder of one run, and what it printed."""
+    command = [BIN / "accelerate", "launch", TRAINER, "--data", "data", "--output_dir", "base", *OPTIONS]
+    return workplace / "base", launch(*command, cwd=workplace).stdout
+
+
+@pytest.fixture
+def _state() -> Iterator[None]:
+    """Parsing training arguments sets a state of accelerate, which the next parse must not meet."""
+    from accelerate.state import AcceleratorState
+
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture
+def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, _state: None) -> Iterator[Callable[..., Path]]:
+    """A function that trains in this process, in the folder `output` below the workplace, and returns it."""
+    from accelerate.state import AcceleratorState
+    from mrs_trainers.generation import main
+
+    threads = torch.get_num_threads()
+
+    def call(output: str, *options: object) -> Path:
+        monkeypatch.chdir(workplace)
+        if not (workplace / output / "run.json").exists():  # of another test
+            AcceleratorState._reset_state(reset_partial_state=True)
+            assert main([str(part) for part in ("--data", "data", *OPTIONS, "--output_dir", output, *options)]) == 0
+        return workplace / output
+
+    torch.set_num_threads(1)
+    yield call
+    torch.set_num_threads(threads)
+
+
+# --- the folder of a run
+
+
+def test_the_folder_has_what_a_retrievers_has(trained: tuple[Path, str]) -> None:
+    folder, _ = trained
+    names = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
+    assert names == {
+        "model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+        "generator.json", "run.json", "README.md", "curves.png", "predictions.en.tsv", "predictions.es.tsv",
+    }  # fmt: skip
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    facts = json.loads((folder / "generator.json").read_text(encoding="utf-8"))
+    assert (facts["language_tokens"], facts["languages"]) == ("unicoder", ["en", "es"])
+    assert (facts["message_tokens"], facts["reply_tokens"]) == (70, 30)
+    assert (facts["decoding"]["beams"], facts["decoding"]["max_tokens"]) == (5, 8)
+
+
+def test_run_json_has_what_repeats_the_run_and_its_figures(trained: tuple[Path, str]) -> None:
+    folder, printed = trained
+    run = record(folder)
+    assert (run["trainer"], run["steps"], run["seed"]) == ("generation", STEPS, 42)
+    expected = {"data": "data", "model_name_or_path": "tiny", "beams": 5, "label_smoothing_factor": 0.1}
+    assert {key: run["arguments"][key] for key in expected} == expected
+    assert run["plan"] == {
+        "setting": None, "train": ["en", "es"], "sampling_alpha": 1.0, "validation": ["en", "es"], "test": ["en", "es"],
+    }  # fmt: skip
+    scores = {step: figures["eval_weighted_rouge"] for step, figures in evaluations(folder).items()}
+    assert scores.keys() == {2, 4, 6}
+    assert scores[run["best_step"]] == run["best_metric"] == max(scores.values())
+    systems = run["metrics"]["systems"]
+    assert list(systems) == SYSTEMS
+    for scopes in systems.values():
+        assert list(scopes) == ["pooled", "en", "es"]
+        assert scopes["pooled"]["n"] == scopes["en"]["n"] + scopes["es"]["n"]
+        assert not [key for key in scopes["pooled"] if "mrr" in key], "a generator ranks nothing"
+    own = [systems["Model"][scope]["perplexity"] for scope in ("en", "es", "pooled")]
+    assert 1 < min(own) <= own[2] <= max(own)
+    assert not any("perplexity" in scopes["pooled"] for name, scopes in systems.items() if name != "Model")
+    for language in ("en", "es"):
+        signatures = run["metrics"]["signatures"][language]
+        assert f"lang:{language}|" in signatures["mrs_rouge"]
+        assert signatures["reply_perplexity"].startswith("reply_perplexity|avg:token|")
+    assert f"{own[2]:,.1f}" in next(line for line in printed.splitlines() if line.startswith("│ Model"))
+
+
+def test_the_card_renders_and_renders_again(trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    from huggingface_hub import ModelCard
+
+    from mrs_cli.main import main
+
+    path = trained[0] / "README.md"
+    card = ModelCard.load(path)
+    assert card.data.language == ["en", "es"]
+    assert 'Suggester.load("' in card.text
+    found = {(r.dataset_config, r.metric_type): r.metric_value for r in card.data.eval_results or []}
+    systems = record(trained[0])["metrics"]["systems"]["Model"]
+    for language in ("en", "es"):
+        assert found[language, "mrs_rouge"] == pytest.approx(systems[language]["weighted"], abs=1e-6)
+    assert f"{systems['pooled']['perplexity']:,.2f}" in card.text
+    before = path.read_bytes()
+    path.unlink()
+    assert main(["models", "card", str(trained[0])]) == 0
+    capsys.readouterr()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_predictions_score_to_the_figures_of_the_record(
+    trained: tuple[Path, str], language: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_cli.main import main
+
+    assert main(["score", str(trained[0] / f"predictions.{language}.tsv"), "--lang", language, "--json"]) == 0
+    scored = json.loads(capsys.readouterr().out)
+    own = record(trained[0])["metrics"]["systems"]["Model"][language]
+    for key in ("n", "weighted", "rouge1", "dist1", "dist2"):
+        assert scored[key] == pytest.approx(own[key], abs=1e-9)
+
+
+def test_the_command_suggests_what_is_in_the_predictions(
+    trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_cli.main import main
+
+    rows = predictions(trained[0])["predictions.es.tsv"]
+    messages = [row[0] for row in rows]
+    assert main(["suggest", "--model", str(trained[0]), "--lang", "es", "--json", *messages]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [[s["reply"] for s in answer["suggestions"]] for answer in answers] == [row[2:] for row in rows]
+    for row in rows:
+        assert len({normalise_reply(reply) for reply in row[2:]}) == len(row[2:]) <= 3
+    assert main(["suggest", "--model", str(trained[0]), "--lang", "ja", "hola"]) == 2
+
+
+def test_the_kept_weights_are_those_of_the_best_checkpoint(trained: tuple[Path, str]) -> None:
+    folder = trained[0]
+    kept = load_file(folder / "model.safetensors")
+    assert largest_difference(kept, weights(folder, record(folder)["best_step"])) == 0
+
+
+def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
+    (workplace / "run.yaml").write_text(
+        "data: data\nlanguages: [es]\nmax_steps: 50\nlabel_smoothing_factor: 0.2\nwarmup_steps: 1\n"
+        "eval_strategy: steps\nsave_strategy: steps\neval_steps: 2\nsave_steps: 2\nvocabulary: 200\nbeams: 6\n"
+        "groups: 2\ndiversity_penalty: 0.5\nno_repeat_ngram: 3\nblocked: [gracias, no hay]\nmax_train_examples: 20\n"
+        "max_tokens: 6\noutput_dir: never\n"
+    )
+    options = ["--config", "run.yaml", *SHORT, "--output_dir", "single"]
+    done = launch(BIN / "mrs", "train", "generation", *options, cwd=workplace)
+    folder = workplace / "single"
+    assert not (workplace / "never").exists()
+    run = record(folder)
+    expected = {"languages": ["es"], "max_steps": 2, "label_smoothing_factor": 0.2, "groups": 2}
+    assert {key: run["arguments"][key] for key in expected} == expected
+    assert run["data"]["rows"]["es"]["train"] == 20
+    assert list(predictions(folder)) == ["predictions.tsv"]
+    assert "predictions.tsv" in done.stdout
+    stored = json.loads((folder / "generator.json").read_text(encoding="utf-8"))["decoding"]
+    assert (stored["groups"], stored["no_repeat_ngram"], stored["blocked"]) == (2, 3, ["gracias", "no hay"])
+
+
+# --- invariants of training
+
+
+def test_the_same_seed_gives_the_same_run(trained: tuple[Path, str], train: Callable[..., Path]) -> None:
+    folder = train("again")
+    assert largest_difference(weights(folder), weights(trained[0])) == 0
+    assert predictions(folder) == predictions(trained[0])
+    assert record(folder)["metrics"] == record(trained[0])["metrics"]
+
+
+def test_resumed_equals_uninterrupted(train: Callable[..., Path], base: Path, workplace: Path) -> None:
+    """With dropout: the random state comes back, too."""
+    options = ["--model_name_or_path", base]
+    whole = train("dropped", *options)
+    shutil.copytree(whole / "checkpoint-2", workplace / "resumed" / "checkpoint-2")
+    resumed = train("resumed", *options, "--resume_from_checkpoint", "last")
+    assert largest_difference(weights(resumed), weights(whole)) <= 1e-6
+    assert losses(resumed) == pytest.approx(losses(whole), abs=1e-4)
+    assert predictions(resumed) == predictions(whole)
+    assert record(resumed)["best_step"] == record(whole)["best_step"]
+
+
+def test_accumulated_batches_equal_a_large_one(train: Callable[..., Path]) -> None:
+    whole = train("plain", *PLAIN)
+    parts = train("parts", *PLAIN, "--per_device_train_batch_size", 4, "--gradient_accumulation_steps", 2)
+    assert len(losses(parts)) == STEPS
+    assert losses(parts) == pytest.approx(losses(whole), abs=1e-3)
+    assert losses(whole)[-1] < losses(whole)[0] - 0.2, "the steps are large enough to differ"
+    assert largest_difference(weights(parts), weights(whole)) < 1e-4
+
+
+def test_two_ranks_equal_one_and_one_writes(train: Callable[..., Path], workplace: Path) -> None:
+    """Five validation examples a language on two ranks: one has three of them, the other two."""
+    whole = train("plain", *PLAIN)
+    command = [BIN / "torchrun", "--standalone", "--nproc_per_node", 2, TRAINER, "--data", "data", *OPTIONS, *PLAIN]
+    options = ["--per_device_train_batch_size", 4, "--use_cpu", "true", "--output_dir", "ranks"]
+    done = launch(*command, *options, cwd=workplace)
+    assert done.stdout.count("wrote ranks") == 1
+    assert done.stdout.count("Test split, 2 languages pooled") == 1
+    ranks = workplace / "ranks"
+    assert record(whole)["data"]["rows"]["es"]["validation"] % 2 == 1
+    assert losses(ranks) == pytest.approx(losses(whole), abs=1e-3)
+    assert largest_difference(weights(ranks), weights(whole)) < 1e-4
+    one, other = evaluations(whole), evaluations(ranks)
+    assert one.keys() == other.keys() == {2, 4, 6}
+    for step, figures in one.items():
+        assert other[step] == pytest.approx(figures, rel=1e-3), "every example once"
+    assert predictions(ranks) == predictions(whole)
+
+
+def test_patience_ends_a_run_that_gets_no_better(train: Callable[..., Path]) -> None:
+    each = ["--eval_steps", 1, "--save_steps", 1, "--max_steps", 20]
+    run = record(train("patient", "--patience", 1, "--learning_rate", 0, *each))
+    assert (run["steps"], run["best_step"]) == (2, 1)
+
+
+def test_the_lowest_perplexity_is_the_best(train: Callable[..., Path]) -> None:
+    """From the first evaluation on it only grows: the rate is far too high."""
+    metric = ["--metric_for_best_model", "perplexity", "--learning_rate", 1.0, "--warmup_steps", 0]
+    folder = train("fitting", *metric, "--eval_steps", 1, "--save_steps", 1)
+    found = {step: figures["eval_perplexity"] for step, figures in evaluations(folder).items()}
+    run = record(folder)
+    assert run["best_metric"] == found[run["best_step"]] == min(found.values()) < max(found.values())
+
+
+def test_frozen_embeddings_stay_and_the_rest_learns(train: Callable[..., Path], base: Path) -> None:
+    folder = train("frozen", "--model_name_or_path", base, "--freeze_embeddings", "true")
+    start, end = load_file(base / "model.safetensors"), weights(folder)
+    same = {name for name, value in start.items() if torch.equal(end[name], value)}
+    assert same == {"model.shared.weight", "final_logits_bias"}, "the bias is no parameter"
+    free = weights(train("dropped", "--model_name_or_path", base))
+    assert not torch.equal(free["model.shared.weight"], start["model.shared.weight"])
+
+
+# --- settings
+
+
+# Options, the plan (every share is by size unless it says so), and which words the small tokenizer knows from training.
+PLANS: dict[str, tuple[list[str], dict[str, Any], set[str]]] = {
+    "monolingual": (
+        ["--languages", "es"],
+        {"train": ["es"], "validation": ["es"], "test": ["es"]},
+        {"gracias"},
+    ),
+    "zero_shot": ([], {"train": ["en"], "validation": ["en"], "test": ["en", "es"]}, {"thanks"}),
+    "mt": ([], {"train": ["mt-es"], "validation": ["es"], "test": ["es"]}, {"gracias"}),
+    "multilingual": (
+        ["--train", "en", "es"],  # in place of five languages
+        {"train": ["en", "es"], "validation": ["en", "es"], "test": ["en", "es"], "sampling_alpha": 0.0},
+        {"thanks", "gracias"},
+    ),
+}
+
+
+@pytest.mark.parametrize("setting", PLANS)
+def test_a_setting_of_the_paper_from_data_to_suggestions(setting: str, train: Callable[..., Path]) -> None:
+    from tokenizers import Tokenizer
+
+    from mrs_models.suggester import Suggester
+
+    options, plan, words = PLANS[setting]
+    folder = train(setting, "--setting", setting, *options, *SHORT)
+    run = record(folder)
+    assert run["plan"] == {"setting": setting, "sampling_alpha": 1.0, **plan}
+    rows = run["data"]["rows"]
+    assert {code for code, counts in rows.items() if "train" in counts} == set(plan["train"])
+    assert {code for code, counts in rows.items() if "validation" in counts} == set(plan["validation"])
+    tested = plan["test"]
+    names = [f"predictions.{code}.tsv" for code in tested] if len(tested) > 1 else ["predictions.tsv"]
+    assert {name: len(found) for name, found in predictions(folder).items()} == {
+        name: rows[code]["test"] for name, code in zip(names, tested, strict=True)
+    }
+    assert set(tested) <= set(Suggester.load(folder).languages)
+    vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab()
+    assert {word for word in ("thanks", "gracias") if f"▁{word}" in vocabulary} == words
+    own = "--train" in options  # other sources than the paper's
+    paper = [(row["model"], row["language"]) for row in run["metrics"]["paper"]]
+    # The paper prints no figure of the zero-shot generator (section 5.2).
+    assert paper == ([] if own or setting == "zero_shot" else [("xdae", code) for code in tested])
+    assert f"{setting} setting (section 3.2)" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_paper_has_a_configuration_of_each_kind() -> None:
+    assert {path.stem.partition("_")[0] for path in YAMLS} == {"monolingual", "mt", "multilingual", "zero"}
+
+
+@pytest.mark.usefixtures("_state")
+@pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
+def test_every_configuration_parses(path: Path) -> None:
+    from mrs_trainers.generation import make_parser
+
+    from mrs_core.arguments import parse_with_config
+
+    parts = parse_with_config(make_parser(), ["--config", str(path)])
+    for key, value in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        found = next(getattr(part, key) for part in parts if hasattr(part, key))
+        text = getattr(found, "value", found)
+        assert text == (type(text)(value) if isinstance(text, (float, str)) else value), key
+
+
+# --- adapters
+
+
+def test_adapters_of_a_generator(
+    train: Callable[..., Path], base: Path, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_cli.main import main
+
+    whole = train("lora", "--model_name_or_path", base, *LORA)
+    check_adapters(whole, base, {"seq2seq"})
+    shutil.copytree(whole / "checkpoint-2", workplace / "lora-resumed" / "checkpoint-2")
+    resumed = train("lora-resumed", "--model_name_or_path", base, *LORA, "--resume_from_checkpoint", "last")
+    assert largest_difference(weights(resumed), weights(whole)) <= 1e-6
+    assert predictions(resumed) == predictions(whole)
+
+    start, merged = load_file(base / "model.safetensors"), load_file(whole / "model.safetensors")
+    assert start.keys() == merged.keys()
+    changed = {name for name in start if not torch.allclose(start[name], merged[name], atol=1e-7)}
+    assert changed
+    assert all(name.endswith(("q_proj.weight", "v_proj.weight")) for name in changed), changed
+    assert (whole / "adapter" / "generator.json").read_bytes() == (whole / "generator.json").read_bytes()
+    rows = predictions(whole)["predictions.es.tsv"]
+    check_suggestions(main, capsys, whole, [row[0] for row in rows], [row[2:] for row in rows])
+
+
+@pytest.mark.usefixtures("_state")
+def test_adapters_of_a_retriever(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from accelerate.state import AcceleratorState
+    from mrs_trainers.retrieval import main as trainer
+
+    from mrs_cli.main import main
+    from mrs_models.tiny import build_tiny
+
+    texts = [line for path in (workplace / "source").iterdir() for line in path.read_text("utf-8").splitlines()]
+    encoder = build_tiny(texts, workplace / "encoder", 5, 300)
+    monkeypatch.chdir(workplace)
+
+    def run(output: str, *more: str) -> Path:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        shared = OPTIONS[: OPTIONS.index("--vocabulary")]
+        options = [*shared, "--data", "data", "--model_name_or_path", encoder, "--pooling", "mean", *LORA, *more]
+        assert trainer([str(part) for part in (*options, "--output_dir", output)]) == 0
+        return workplace / output
+
+    whole = run("retriever")
+    check_adapters(whole, encoder, {"query", "document"})
+    shutil.copytree(whole / "checkpoint-2", workplace / "retriever-resumed" / "checkpoint-2")
+    resumed = run("retriever-resumed", "--resume_from_checkpoint", "last")
+    assert largest_difference(weights(resumed), weights(whole)) <= 1e-6
+    assert predictions(resumed) == predictions(whole)
+    rows = predictions(whole)["predictions.es.tsv"]
+    check_suggestions(main, capsys, whole, [row[0] for row in rows], [row[2:] for row in rows])
+
+
+def check_adapters(folder: Path, base: Path, encoders: set[str]) -> None:
+    """Checkpoints hold adapters alone, the best of which are in `adapter/`, which is small and names its base."""
+    size = (base / "model.safetensors").stat().st_size
+    for step in (2, 4, 6):
+        held = [path.name for path in (folder / f"checkpoint-{step}").rglob("*.safetensors")]
+        assert held == ["adapter_state.safetensors"]
+        assert all(".lora_" in name for name in weights(folder, step))
+    facts = json.loads((folder / "adapter" / "adapter.json").read_text(encoding="utf-8"))
+    assert facts["base"] == str(base)
+    assert {path.name for path in (folder / "adapter").iterdir() if path.is_dir()} == encoders
+    assert sum(path.stat().st_size for path in (folder / "adapter").rglob("*") if path.is_file()) < size / 3
+    best = weights(folder, record(folder)["best_step"])
+    kept = {
+        f"{name}.{key}": value
+        for name in encoders
+        for key, value in load_file(folder / "adapter" / name / "adapter_model.safetensors").items()
+    }
+    assert len(kept) == len(best)
+    for name, value in best.items():
+        encoder, _, key = name.partition(".")
+        assert torch.equal(kept[f"{encoder}.base_model.model.{key.replace('.default.', '.')}"], value)
+    assert largest_difference(best, weights(folder, 2 if record(folder)["best_step"] != 2 else 4)) > 0
+
+
+def check_suggestions(
+    main: Callable[[list[str]], int],
+    capsys: pytest.CaptureFixture[str],
+    folder: Path,
+    messages: list[str],
+    expected: list[list[str]],
+) -> None:
+    """The merged model and the adapters on their base answer alike."""
+    capsys.readouterr()
+    for model in (folder, folder / "adapter"):
+        assert main(["suggest", "--model", str(model), "--lang", "es", "--json", *messages]) == 0
+        answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [[s["reply"] for s in answer["suggestions"]] for answer in answers] == expected
+
+
+# --- refusals
+
+
+BAD_RUNS: dict[str, tuple[list[str], str]] = {
+    "beams": (["--beams", "2"], "--beams 2: 3 replies are suggested; pass at least as many."),
+    "no beam": (["--beams", "0"], "--beams: expected a whole number from 1, found 0."),
+    "blocked": (["--blocked", ""], "--blocked: expected a list of words or phrases, none empty"),
+    "groups": (["--groups", "2"], "--groups 2: must divide --beams, which is 5"),
+    "diversity": (["--diversity_penalty", "1"], "--diversity_penalty 1: needs --groups of 2 or more"),
+    "lengths": (["--min_tokens", "9"], "--min_tokens 9: exceeds --max_tokens 8"),
+    "message tokens": (["--message_tokens", "3"], "--message_tokens: expected 4 or more, found 3"),
+    "reply tokens": (["--reply_tokens", "2"], "--reply_tokens: expected 4 or more, found 2"),
+    "too long a message": (["--message_tokens", "200"], "--message_tokens 200: the model reads at most 128"),
+    "too long a reply": (["--reply_tokens", "200"], "--reply_tokens 200: the model writes at most 128"),
+    "too long an answer": (["--max_tokens", "200"], "--max_tokens 200: the model writes at most 127"),
+    "decoding batch": (["--decoding_batch_size", "0"], "--batch_size: expected a whole number from 1"),
+    "peft": (["--peft", "lora"], "--peft lora adapts a trained model, and `tiny` is none"),
+    "kind of peft": (["--peft", "prefix"], "--peft: expected one of none, lora"),
+    "rank": (["--lora_rank", "0"], "--lora_rank: expected 1 or more"),
+    "metric": (["--metric_for_best_model", "mrr"], "--metric_for_best_model: expected one of weighted_rouge, perpl"),
+    "language": (["--languages", "ja"], "--languages: ja needs the config 'ja'"),
+    "setting": (["--setting", "bilingual"], "--setting bilingual: expected one of monolingual"),
+    "batches": (["--batches", "random"], "--batches: expected one of language, mixed"),
+    "patience": (["--patience", "1", "--load_best_model_at_end", "false"], "--patience needs"),
+    "data": (["--data", "nowhere"], "nowhere: no such folder"),
+    "model": (["--model_name_or_path", "./nowhere"], "--model_name_or_path ./nowhere: cannot load"),
+    "checkpoint": (["--resume_from_checkpoint", "last"], "--resume_from_checkpoint last: "),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("_state")
+@pytest.mark.parametrize("case", BAD_RUNS)
+def test_the_trainer_refuses_in_one_sentence(
+    case: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_trainers.generation import main
+
+    monkeypatch.chdir(workplace)
+    options, expected = BAD_RUNS[case]
+    shared = [str(part) for part in ("--data", "data", *OPTIONS, "--output_dir", f"refused-{case}")]
+    assert main([*shared, *options]) == 2
+    sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("generation: ")]
+    assert len(sentences) == 1
+    assert expected in sentences[0]
+    assert not list(workplace.glob(f"refused-{case}/*"))
+
+
+@pytest.mark.usefixtures("_state")
+def test_a_checkpoint_without_the_tokens_of_a_language_is_refused(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_trainers.generation import main
+
+    from mrs_models.tiny_generator import build_tiny_generator
+
+    monkeypatch.chdir(workplace)
+    build_tiny_generator(["How are you?"] * 3, ["en"], Path("english"), 1, 100)
+    assert (
+        main(["--data", "data", "--model_name_or_path", "english", "--output_dir", "refused", "--max_steps", "1"]) == 2
+    )
+    assert "the model has no token [es] for the language es" in capsys.readouterr().err
+    assert not Path("refused").exists()
