@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
+BUILT := build/demo-build
 # Nothing here needs a hub: what is not local is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # What accelerate would assume anyway; said, it does not print a notice about it.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo test test-faults quality bench sample baseline clean
+.PHONY: demo demo-build test test-faults quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -31,6 +32,16 @@ demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded samp
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang ja "明日の会議は何時からですか？"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang de "Danke für deine Hilfe gestern!"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/generator --lang en "Are you coming to dinner tonight?"
+
+demo-build: $(STAMP)  ## from two months of made-up dumps to the data set, and a model trained on it
+	$(BIN)/mrs data synth --out $(BUILT)/dumps --months 2018-01 2018-02 --comments 100000 --overwrite \
+		--language-model $(BUILT)/languages.bin
+	$(BIN)/mrs data build --dumps '$(BUILT)/dumps/RC_*.zst' --out $(BUILT)/mrs --overwrite --buckets 8 \
+		--language-model $(BUILT)/languages.bin --min-examples 1000 --min-reply-count 5
+	$(BIN)/mrs data stats $(BUILT)/mrs
+	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(BUILT)/mrs --max_steps 300 \
+		--max_train_examples 5000 --max_validation_examples 500 --max_test_examples 500 \
+		--output_dir $(BUILT)/retriever --overwrite true
 
 test: $(STAMP)  ## unit and integration tests
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults" --numprocesses 2 --dist loadfile

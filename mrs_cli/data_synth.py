@@ -29,6 +29,12 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
         metavar="LOG",
         help="log2 of the zstd window in bytes (default 31, as the published dumps)",
     )
+    parser.add_argument(
+        "--language-model",
+        type=Path,
+        metavar="FILE",
+        help="also write a small fastText model that tells the languages of these dumps (lid.176 is for real ones)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace dumps that this command wrote to --out")
     parser.set_defaults(run=run)
 
@@ -53,4 +59,9 @@ def run(options: argparse.Namespace) -> None:
         print(f"{name}  {facts['lines']:,} lines, {facts['bytes']:,} bytes, {facts['compressed']:,} packed")
     for name, facts in manifest["profiles"].items():
         print(f"{name}: {facts['kept']:,} comments stay, {facts['pairs']:,} pairs")
+    if options.language_model:
+        from mrs_datasets.reddit.synth_languages import write_language_model
+
+        write_language_model(options.language_model, options.seed)
+        print(f"wrote {options.language_model}")
     print(f"wrote {options.out} ({MANIFEST} has the expected counts)")

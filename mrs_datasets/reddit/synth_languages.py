@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import multiprocessing
 import tempfile
 from pathlib import Path
 
@@ -18,10 +20,8 @@ def write_language_model(path: Path, seed: int = 0) -> None:
         MissingExtraError: fasttext is not installed.
         InputError: the file cannot be written.
     """
-    try:
-        import fasttext
-    except ImportError:
-        raise MissingExtraError("fasttext", "langid", "language identification") from None
+    if importlib.util.find_spec("fasttext") is None:
+        raise MissingExtraError("fasttext", "langid", "language identification")
     from mrs_datasets.prepared import open_prepared
 
     sample = open_prepared("sample")
@@ -35,11 +35,25 @@ def write_language_model(path: Path, seed: int = 0) -> None:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             texts = Path(folder) / "texts"
             texts.write_text("\n".join(line.replace("\n", " ") for line in lines) + "\n", encoding="utf-8")
-            model = fasttext.train_supervised(
-                str(texts), minn=2, maxn=4, dim=16, epoch=8, lr=0.5, bucket=50_000, thread=1, seed=seed, verbose=0
-            )
             whole = Path(folder) / "model"
-            model.save_model(str(whole))
+            _train_apart(texts, whole, seed)
             whole.replace(path)
     except OSError as error:
         raise InputError(f"--language-model {path}: cannot be written ({error.strerror or error}).") from None
+
+
+def _train_apart(texts: Path, model: Path, seed: int) -> None:
+    """Train in a process of its own: fastText 0.9.3 now and then ends in NaN where a process has done much before."""
+    process = multiprocessing.get_context("spawn").Process(target=_train, args=(str(texts), str(model), seed))
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise InputError("--language-model: fastText could not be trained; try another --seed.")
+
+
+def _train(texts: str, model: str, seed: int) -> None:
+    import fasttext
+
+    fasttext.train_supervised(
+        texts, minn=2, maxn=4, dim=16, epoch=8, lr=0.5, bucket=50_000, thread=1, seed=seed, verbose=0
+    ).save_model(model)
