@@ -55,12 +55,12 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run_build(options: argparse.Namespace) -> int:
     from mrs_core.language_id import LanguageIdentifier
     from mrs_datasets.reddit.build import PAGE, build
-    from mrs_datasets.reddit.plan import find_dumps, make_plan, read_size
+    from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_plan, read_size
     from mrs_datasets.reddit.settings import make_settings, read_months
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
-        "max_characters", "keep_rejects", "split_by", "drop_bots", "clean",
+        "max_characters", "keep_rejects", "split_by", "drop_bots", "clean", "buckets",
     )  # fmt: skip
     changes = {name: getattr(options, name) for name in names}
     settings = make_settings(options.profile, **changes)
@@ -71,7 +71,10 @@ def run_build(options: argparse.Namespace) -> int:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
     model = LanguageIdentifier.open(options.language_model).path  # refused now, not after hours of reading
     files = find_dumps(options.dumps)
-    plan = make_plan(files, options.out, options.workers, read_size(options.memory), options.buckets or 64)
+    buckets = settings.buckets if options.buckets is None else options.buckets
+    if options.resume and options.buckets is None:
+        buckets = begun_buckets(options.out) or buckets
+    plan = make_plan(files, options.out, options.workers, read_size(options.memory), buckets)
     for line in plan.lines():
         print(line, file=sys.stderr)
     if options.plan:

@@ -69,7 +69,9 @@ class TextCoder:
     def _cut(self, texts: Sequence[str], room: int) -> list[list[int]]:
         if not texts:
             return []
-        found = self.tokenizer(list(texts), add_special_tokens=False, truncation=True, max_length=max(room, 1))
+        found = self.tokenizer(
+            list(texts), add_special_tokens=False, split_special_tokens=True, truncation=True, max_length=max(room, 1)
+        )
         return list(found["input_ids"])
 
     def _ids(self, language: str, places: tuple[str, ...]) -> list[int]:

@@ -120,6 +120,10 @@ class RetrievalSuggester(Suggester):
     def languages(self) -> list[str]:
         return list(self.indexes)
 
+    def require_language(self, language: str) -> None:
+        super().require_language(language)
+        self.indexes[language]  # a damaged one is found now
+
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
         if not messages:

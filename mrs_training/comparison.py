@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mrs_metrics.tokenize import get_tokenizer
@@ -14,6 +14,7 @@ from mrs_training.evaluation import Measures, SystemResult, difference, evaluate
 
 MODEL = "Model"  # the name of the trained model's row
 POOLED = "pooled"
+BASELINE_EXAMPLES = 1_000  # of each language, for the baselines on validation
 MakeSystem = Callable[[LanguageData], System]
 
 
@@ -81,14 +82,18 @@ class ValidationLog:
 
     def evaluate(self, make_system: MakeSystem) -> tuple[dict[str, Any], list[str]]:
         """The model's figures pooled over the languages, and one line of text for each system."""
-        figures = self._pooled([[make_system(part)] for part in self._parts])[MODEL]
-        if not self._baselines:
-            self._baselines = self._pooled([list(baselines(part, self._seed)) for part in self._parts])
+        figures = self._pooled([[make_system(part)] for part in self._parts], self._parts)[MODEL]
+        if not self._baselines:  # on a sample of long splits: TF-IDF takes 10 ms an example, and other ranks wait
+            few = [
+                replace(part, validation=sample_rows(part.validation, BASELINE_EXAMPLES, self._seed))
+                for part in self._parts
+            ]
+            self._baselines = self._pooled([list(baselines(part, self._seed)) for part in few], few)
         return figures, [_line(name, row) for name, row in {MODEL: figures, **self._baselines}.items()]
 
-    def _pooled(self, systems: list[list[System]]) -> dict[str, dict[str, Any]]:
+    def _pooled(self, systems: list[list[System]], parts: list[LanguageData]) -> dict[str, dict[str, Any]]:
         results: dict[str, list[SystemResult]] = {}
-        for part, group in zip(self._parts, systems, strict=True):
+        for part, group in zip(parts, systems, strict=True):
             for system in group:
                 found = evaluate_part(system, part, part.validation, self._seed, self._measures)
                 results.setdefault(system.name, []).append(found)

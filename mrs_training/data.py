@@ -108,6 +108,9 @@ def load_language(
         InputError: a split or the response set is missing.
     """
     splits = {split: sample_rows(data.load(language, split), limits.get(split), seed) for split in SPLITS}
+    for split, rows in splits.items():
+        if not len(rows):
+            raise InputError(f"{data.name}: the {split} split of {language} is empty; leave {language} out.")
     try:
         rows = data.load(responses_config(language), "train")
         responses = ResponseSet(rows["reply"][:], rows["cluster"][:], rows["log_prob"][:])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from accelerate.utils import gather_object
-from datasets import Dataset, concatenate_datasets
+from accelerate.utils import broadcast_object_list, gather_object
+from datasets import Dataset, Features, Value, concatenate_datasets
+from datasets import Sequence as Sequence_
 from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
@@ -24,7 +27,7 @@ from mrs_training.data import LONG_WORK, LanguageData, RunData
 from mrs_training.sampling import SampledPairs
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
-BEST_METRIC = METRICS[0]  # the paper's main metric picks the checkpoint (section 3.3)
+BEST_METRIC = METRICS[1]  # fairseq, the official code's toolkit, picks by the loss; early ROUGE is often 0
 
 
 class SmoothedLoss:
@@ -56,7 +59,19 @@ def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray
     languages = {source.config: source.language for source in data.plan.sources}
     encoded = [_encode(pairs, coder, languages[config]) for config, pairs in data.sources.items()]
     rows = concatenate_datasets(encoded)
-    return rows.remove_columns("length"), np.asarray(rows["length"][:])
+    lengths = [
+        np.asarray(batch["length"].combine_chunks().flatten()).reshape(-1, 2)
+        for batch in rows.select_columns(["length"]).with_format("arrow").iter(batch_size=100_000)
+    ]
+    return rows.remove_columns("length"), np.concatenate(lengths)
+
+
+def _fingerprint(pairs: Dataset, coder: TextCoder, language: str) -> str:
+    """Of the encoded pairs: equal runs share one file in the cache, on every rank."""
+    backend = getattr(coder.tokenizer, "backend_tokenizer", None)
+    vocabulary = backend.to_str() if backend is not None else str(sorted(coder.tokenizer.get_vocab().items()))
+    facts = [pairs._fingerprint, vocabulary, coder.row.name, coder.message_tokens, coder.reply_tokens, language]
+    return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
 
 def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
@@ -69,7 +84,14 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
 
     with bars_for_long_work(len(pairs) > LONG_WORK):
         return pairs.map(
-            encode, batched=True, remove_columns=pairs.column_names, desc="tokens", load_from_cache_file=False
+            encode,
+            batched=True,
+            remove_columns=pairs.column_names,
+            features=Features(
+                {name: Sequence_(Value("int32")) for name in ("input_ids", "labels", "prompt", "length")}
+            ),
+            desc="tokens",
+            new_fingerprint=_fingerprint(pairs, coder, language),
         )
 
 
@@ -104,18 +126,20 @@ class GenerationTrainer(SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
                 tokens += counts.tolist()
         if world > 1:
             answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
-        fit = aggregate(score_losses(losses, tokens))
-        figures, lines = self._log.evaluate(lambda part: _Known(part.language, answers))
+        found: dict[str, float] = {}
         if self.is_world_process_zero():
+            fit = aggregate(score_losses(losses, tokens))
+            figures, lines = self._log.evaluate(lambda part: _Known(part.language, answers))
             lines[0] += f" perplexity {fit['perplexity']:.1f}"
             tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
-        found = {
-            "weighted_rouge": figures["weighted"],
-            "perplexity": fit["perplexity"],
-            "loss": fit["loss"],
-            "dist1": figures["dist1"],
-            "dist2": figures["dist2"],
-        }
+            found = {
+                "weighted_rouge": figures["weighted"],
+                "perplexity": fit["perplexity"],
+                "loss": fit["loss"],
+                "dist1": figures["dist1"],
+                "dist2": figures["dist2"],
+            }
+        found = broadcast_object_list([found])[0]
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items() if math.isfinite(value)}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)

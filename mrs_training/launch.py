@@ -16,12 +16,13 @@ from transformers.utils.logging import disable_progress_bar
 from mrs_core import hub
 from mrs_core.errors import InputError
 from mrs_datasets.prepared import open_prepared
+from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
 from mrs_training.card import model_card
 from mrs_training.comparison import MakeSystem, compare_on_test
-from mrs_training.data import RunData, load_run_data
+from mrs_training.data import LanguageData, RunData, load_run_data
 from mrs_training.evaluation import Measures
-from mrs_training.options import SharedArguments, require_sound
+from mrs_training.options import TINY, SharedArguments, require_sound
 from mrs_training.paper_results import paper_rows
 from mrs_training.progress import show_loss_bar
 from mrs_training.run import ADAPTER, RunFolder, last_checkpoint, publication, require_best_weights, run_record
@@ -104,6 +105,17 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         data = load_run_data(source, options, training.seed, need_responses=recipe.ranks)
     languages = [part.language for part in data.test]
     facts = {**source.identity(languages, data.sources), "rows": data.rows()}
+    _require_tokenizers([*data.validation, *data.test])
+    identity = {
+        "trainer": recipe.trainer,
+        "data": facts.get("revision") or facts.get("content_hash"),
+        "train": [source.config for source in data.plan.sources],
+        "validation": list(data.plan.validation),
+        "model": f"{options.model_name_or_path}@{options.model_revision}",
+        "vocabulary": options.vocabulary if options.model_name_or_path == TINY else None,
+        "seed": training.seed,
+    }
+    run.require_same(identity)
     model = recipe.make_model(options, training, data)
     if options.peft == "lora":
         add_lora(model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
@@ -113,7 +125,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         trainer.add_callback(EarlyStoppingCallback(options.patience))
     show_loss_bar(trainer)
     with training.main_process_first(local=False):
-        run.begin()
+        run.begin(identity)
     trainer.train(resume_from_checkpoint=checkpoint)
     if training.load_best_model_at_end:
         best = trainer.state.best_model_checkpoint
@@ -127,6 +139,8 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         recipe.complete_adapter(run.folder / ADAPTER)
         merge_lora(model)
     systems = recipe.systems(model, options, data)
+    run.reopen()
+    recipe.save(model, options, run.folder)  # before hours of evaluation
     compared = compare_on_test(systems, data.test, training.seed, Measures.available(recipe.ranks))
     recipe.more_figures(model, options, data, compared.figures)
     compared.figures["paper"] = _paper(recipe.trainer, options, languages)
@@ -141,12 +155,20 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         milliseconds=compared.milliseconds,
         seconds=time.time() - started,
     )
-    recipe.save(model, options, run.folder)
     run.finish(record, data.test, compared.suggestions, trainer.state.log_history)
     print_results(record)
     print(f"wrote {run.folder}: model, run.json, curves.png, {run.predictions_name(languages)}")
     if repo_id:
         _publish(run.folder, repo_id, record, training)
+
+
+def _require_tokenizers(parts: Sequence[LanguageData]) -> None:
+    """Refuse now what the metrics would miss after training."""
+    for part in parts:
+        try:
+            get_tokenizer(part.language)
+        except ImportError as error:
+            raise InputError(f"--languages {part.language}: {error}") from None
 
 
 def _paper(family: str, options: SharedArguments, languages: Sequence[str]) -> list[dict[str, Any]]:

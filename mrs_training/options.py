@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from mrs_core.errors import InputError
@@ -14,6 +14,20 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
 TINY = "tiny"
+# Options of the libraries' trainers that something of ours takes the place of.
+WITHOUT_EFFECT = {
+    "auto_find_batch_size": "the size of a batch is fixed by --per_device_train_batch_size",
+    "data_seed": "--seed draws the batches",
+    "train_sampling_strategy": "see --batches and --length_window",
+    "bf16_full_eval": "evaluation is in the model's precision",
+    "fp16_full_eval": "evaluation is in the model's precision",
+    "predict_with_generate": "every evaluation generates",
+    "generation_num_beams": "see --beams",
+    "generation_max_length": "see --max_tokens",
+    "generation_config": "see --beams and the options beside it",
+    "prompts": "messages and replies are encoded as they are, in training and after it",
+    "save_only_model": "such a checkpoint cannot be resumed",
+}
 ADAPTERS = ("none", "lora")
 
 
@@ -87,10 +101,36 @@ def require_sound(options: SharedArguments, training: TrainingArguments, metrics
     ):
         if value not in allowed:
             raise InputError(f"--{name}: expected one of {', '.join(allowed)}, found {value!r}.")
+    for name in ("max_train_examples", "max_validation_examples", "max_test_examples"):
+        if getattr(options, name) is not None:
+            require_least(options, name, 1)
+    require_least(training, "seed", 0)
+    if training.n_gpu > 1:
+        raise InputError(
+            f"one process sees {training.n_gpu} GPUs: start one for each with `torchrun --nproc_per_node "
+            f"{training.n_gpu}` or `accelerate launch`, or choose one with CUDA_VISIBLE_DEVICES."
+        )
+    for name, reason in WITHOUT_EFFECT.items():
+        if name in {field.name for field in fields(training)} and _given(training, name):
+            raise InputError(f"--{name}: has no effect here: {reason}; leave it out.")
+    if training.load_best_model_at_end and training.eval_steps != training.save_steps:
+        raise InputError(
+            f"--save_steps {training.save_steps:g}: must equal --eval_steps, which is {training.eval_steps}, so that "
+            "the best model is among the checkpoints; pass the same for both, or --load_best_model_at_end false."
+        )
+    if options.peft != "none" and (options.freeze_embeddings or getattr(options, "freeze_layers", False)):
+        raise InputError("--peft lora: freezes all but the adapters already; leave the --freeze options out.")
     if options.patience and not training.load_best_model_at_end:
         raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
     if options.peft != "none" and options.model_name_or_path == TINY:
         raise InputError("--peft lora adapts a trained model, and `tiny` is none; pass --model_name_or_path.")
+
+
+def _given(training: TrainingArguments, name: str) -> bool:
+    """Whether an option differs from its default."""
+    field = next(field for field in fields(training) if field.name == name)
+    value = getattr(training, name)
+    return bool(value != field.default and value is not None and value != {})
 
 
 def require_least(options: Any, name: str, least: int) -> None:

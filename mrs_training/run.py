@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainerState
 
-STAYS = ("checkpoint-*", "predictions*.tsv", "eval")
+IDENTITY = "resume.json"  # what the checkpoints are of
+STAYS = ("checkpoint-*", IDENTITY, "predictions*.tsv", "eval")
 RECORD = "run.json"  # written last: a folder that has it holds a finished run
 # What either family's model is made of, so that no file of an old model is read as one of the new.
 MODEL_FILES = [
@@ -50,7 +51,7 @@ class RunFolder:
     def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
         self.folder, self._overwrite, self._resume = folder, overwrite, bool(resume)
         there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        own = {name for name in there if name in (RECORD, "eval") or name.startswith("checkpoint-")}
+        own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
         if folder.exists() and (not folder.is_dir() or (there and not own)):
             raise InputError(f"--output_dir {folder}: is not empty and no folder of a run; choose another folder.")
         if self._overwrite and not resume:
@@ -63,17 +64,47 @@ class RunFolder:
                 "--resume_from_checkpoint last to go on, or --overwrite to start again."
             )
 
-    def begin(self) -> None:
+    def require_same(self, identity: dict[str, Any]) -> None:
+        """Refuse to resume with other data or another model than the checkpoints are of.
+
+        Raises:
+            InputError: what differs.
+        """
+        path = self.folder / IDENTITY
+        if not self._resume or not path.is_file():
+            return
+        try:
+            before = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            return
+        differing = [
+            f"{key} {before.get(key)} before, {value} now"
+            for key, value in identity.items()
+            if before.get(key) != value
+        ]
+        if differing:
+            raise InputError(
+                f"--resume_from_checkpoint: {self.folder} was begun with something else ({'; '.join(differing)}); pass "
+                "the same, or start again with --overwrite true."
+            )
+
+    def reopen(self) -> None:
+        """From here on the folder is that of a run that is not finished."""
+        (self.folder / RECORD).unlink(missing_ok=True)
+
+    def begin(self, identity: dict[str, Any]) -> None:
         """Make the folder ready for the run, now that its input is known to be good.
 
         Nothing may stay that could be taken for the new run's: an old index holds vectors of the old model.
         """
-        stale = [RECORD]  # until this run ends, it is no finished one
+        stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
             stale += ["README.md", "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, ADAPTER, "checkpoint-*"]
             stale += MODEL_FILES
         for path in [path for pattern in stale for path in self.folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.folder / IDENTITY, _json(identity))
 
     @staticmethod
     def predictions_name(languages: Sequence[str], language: str | None = None) -> str:
@@ -175,7 +206,8 @@ def last_checkpoint(folder: Path, resume: str | None) -> str | None:
             raise InputError(f"--resume_from_checkpoint {resume}: no such folder.")
         return resume
     whole = (path.parent for path in folder.glob("checkpoint-*/trainer_state.json"))  # the trainer writes it last
-    checkpoints = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))
+    numbered = (path for path in whole if path.name.rpartition("-")[2].isdigit())
+    checkpoints = sorted(numbered, key=lambda path: int(path.name.rpartition("-")[2]))
     if not checkpoints:
         raise InputError(
             f"--resume_from_checkpoint last: {folder} has no whole checkpoint; start again with --overwrite true."

@@ -177,7 +177,9 @@ class SampledPairs:
         )
 
 
-def make_sampler(sizes: Sequence[int], options: Any, training: Any, alpha: float, lengths: np.ndarray) -> PairSampler:
+def make_sampler(
+    sizes: Sequence[int], options: Any, training: Any, alpha: float, lengths: np.ndarray | None
+) -> PairSampler:
     """The sampler of a run.
 
     Args:

@@ -120,7 +120,8 @@ class Generation(Recipe[GenerationArguments]):
         return generator.model
 
     def make_trainer(self, model: Any, options: GenerationArguments, training: Any, data: RunData) -> Trainer:
-        rows, lengths = encode_sources(data, self.generator.coder)
+        with training.main_process_first(local=False):  # one rank fills the cache, the others read it
+            rows, lengths = encode_sources(data, self.generator.coder)
         smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
         trainer = GenerationTrainer(
             model=model,

@@ -161,6 +161,11 @@ class Retrieval(Recipe[RetrievalArguments]):
     def make_trainer(
         self, model: SentenceTransformer, options: RetrievalArguments, training: Any, data: RunData
     ) -> Trainer:
+        for part in data.test if _alpha(options.alpha) != 0 else []:
+            if not any(value is not None for value in part.responses.log_probs):
+                raise InputError(
+                    f"--alpha {options.alpha}: the response set of {part.language} has no log-probabilities."
+                )
         training.router_mapping = {"message": "query", "reply": "document"}
         with training.main_process_first(local=False):
             pairs = concatenate_datasets([with_reply_ids(source) for source in data.sources.values()])
@@ -173,7 +178,8 @@ class Retrieval(Recipe[RetrievalArguments]):
             evaluator=ReplyEvaluator(data.validation, _alpha(options.alpha) or 0.0, training.seed),
         )
         sizes = [len(source) for source in data.sources.values()]
-        trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, byte_lengths(pairs))
+        lengths = byte_lengths(pairs) if options.length_window else None
+        trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
         return trainer
 
     def weights(self, model: SentenceTransformer) -> dict[str, Tensor]:
@@ -234,9 +240,14 @@ def _alpha(text: str) -> float | None:
     if text == SWEEP:
         return None
     try:
-        return float(text)
+        alpha = float(text)
+        if 0 <= alpha < float("inf"):
+            return alpha
+        raise ValueError
     except ValueError:
-        raise InputError(f"--alpha {text}: expected a number, or `{SWEEP}` for the best one on validation.") from None
+        raise InputError(
+            f"--alpha {text}: expected a number from 0, or `{SWEEP}` for the best one on validation."
+        ) from None
 
 
 def _swept(model: SentenceTransformer, data: RunData, seed: int) -> dict[float, float]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.files import whole_folder, write_whole
+from mrs_core.language_id import LanguageIdentifier
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.readers import Chunks
@@ -25,12 +28,22 @@ from mrs_datasets.reddit.join import join_bucket
 from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs, languages_with
 from mrs_datasets.reddit.markup import mask
 from mrs_datasets.reddit.partition import partition
-from mrs_datasets.reddit.plan import Plan
+from mrs_datasets.reddit.plan import Plan, work_place
 from mrs_datasets.reddit.read import ReadCounts, read_comments
 from mrs_datasets.reddit.report_page import funnel_page
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.split import assign_splits
-from mrs_datasets.reddit.work import Advance, Shard, WorkFolder, run_stage, timed
+from mrs_datasets.reddit.work import MARKER as WORK_MARKER
+from mrs_datasets.reddit.work import (
+    Advance,
+    Shard,
+    WorkFolder,
+    remove_leftovers,
+    remove_work,
+    run_stage,
+    timed,
+    writing,
+)
 from mrs_datasets.report import Report
 from mrs_datasets.responses import response_table
 from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
@@ -52,6 +65,7 @@ class Pipeline:
 
     plan: Plan
     settings: Settings
+    language_model: dict[str, Any]
     stages: list[dict[str, Any]] = field(default_factory=list)
     languages: dict[str, dict[str, int]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -71,7 +85,8 @@ class Pipeline:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "dumps": [{"name": path.name, "bytes": path.stat().st_size} for path in self.plan.files],
+            "dumps": [_name_and_bytes(path) for path in self.plan.files],
+            "language_model": self.language_model,
             "profile": self.settings.profile,
             "departures": self.settings.departures(),
             "stages": self.stages,
@@ -100,14 +115,26 @@ def build(
         InputError: an unreadable dump, a wrong language model, a full disk, a killed worker, or nothing left to write;
             what was finished stays for `resume`.
     """
+    settings = replace(settings, buckets=plan.buckets)
+    pipeline = Pipeline(plan, settings, _name_and_bytes(language_model))
+    place = work_place(out)
+    if resume and (report := _whole_already(out, pipeline)):
+        if place.is_dir() and ((place / WORK_MARKER).is_file() or not any(place.iterdir())):
+            remove_work(place)
+        remove_leftovers(out, "partial", "old")
+        return report
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]) and not overwrite:
         raise InputError(f"{out} exists already; choose another folder, delete it, or pass --overwrite.")
-    dumps = [[path.name, path.stat().st_size] for path in plan.files]
     kept = {name: value for name, value in settings.as_dict().items() if name not in OF_WRITING}
-    identity = {"settings": kept, "dumps": dumps, "buckets": plan.buckets}
-    identity["language model"] = [language_model.name, language_model.stat().st_size]
-    work = WorkFolder(out.parent / f".{out.name}.build", identity, resume, overwrite)
-    pipeline = Pipeline(plan, settings)
+    identity = {
+        "settings": kept,
+        "dumps": [_name_and_bytes(path) for path in plan.files],
+        "buckets": plan.buckets,
+        "language model": list(pipeline.language_model.values()),
+    }
+    # Pairs come from all months and the model. Until they are begun, a broken month may be put in place of another.
+    changeable = () if (place / PAIRS).exists() else ("dumps", "language model")
+    work = WorkFolder(place, identity, resume, overwrite, changeable)
     seconds: dict[str, float] = {}
     with timed(seconds, "months"):
         months = _months(work, plan, settings, pipeline)
@@ -117,8 +144,26 @@ def build(
     with timed(seconds, "write"):
         report = _write(work, out, settings, chosen, plan, pipeline, overwrite)
     work.remove()
+    remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
     return report
+
+
+def _name_and_bytes(path: Path) -> dict[str, Any]:
+    return {"name": path.name, "bytes": path.stat().st_size}
+
+
+def _whole_already(out: Path, pipeline: Pipeline) -> dict[str, Any] | None:
+    """The report at `out`, where it is of this very build, which was then cut off after its last step."""
+    try:
+        report: dict[str, Any] = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        buckets = report["settings"]["buckets"]  # they make files, and a resumed build keeps them
+        now = {**pipeline.as_dict(), "settings": {**pipeline.settings.as_dict(), "buckets": buckets}}
+        there = {**report["pipeline"], "settings": report["settings"]}
+        same = all(there[key] == now[key] for key in ("dumps", "language_model", "settings"))
+        return report if same and report["version"] == __version__ else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 # --- Months: read, filter, partition --------------------------------------------------------------------------------
@@ -151,15 +196,11 @@ def month_shard(path: Path, target: Path, settings: Settings, buckets: int, adva
 
 def _months(work: WorkFolder, plan: Plan, settings: Settings, pipeline: Pipeline) -> list[Path]:
     folder = work.stage(MONTHS)
-    targets = [folder / f"{path.name}.arrow" for path in plan.files]
+    names = [f"{path.name}.{path.stat().st_size}" for path in plan.files]  # fetched again, it is another shard
+    targets = [folder / f"{name}.arrow" for name in names]
     shards = [
-        Shard(
-            path.name,
-            path.stat().st_size,
-            target,
-            partial(month_shard, path, target, settings, plan.buckets),
-        )
-        for path, target in zip(plan.files, targets, strict=True)
+        Shard(name, path.stat().st_size, target, partial(month_shard, path, target, settings, plan.buckets))
+        for name, path, target in zip(names, plan.files, targets, strict=True)
     ]
     counts = run_stage(work, MONTHS, shards, plan.workers, "B", scale=True)
     lines = pipeline.add("read", sum(c["lines"] for c in counts), _summed(c["rejected"] for c in counts))
@@ -184,10 +225,8 @@ def pair_shard(
     months: Sequence[Path], bucket: int, target: Path, settings: Settings, model: Path, advance: Advance
 ) -> dict[str, Any]:
     """Join one bucket, tell languages, mask, and clean where the profile says so; the counts of all."""
-    from mrs_core.language_id import LanguageIdentifier
-
     pairs, joined = join_bucket(months, bucket)
-    pairs, told = identify_pairs(pairs, LanguageIdentifier.open(model), settings.min_language_score)
+    pairs, told = identify_pairs(pairs, _identifier(model), settings.min_language_score)
     outcomes: Outcomes = Counter(told)
     pairs = _of_mrs(pairs, settings, outcomes)
     if settings.clean:
@@ -206,6 +245,12 @@ def pair_shard(
         "pairs": joined.pairs,
         "outcomes": [[language, outcome, count] for (language, outcome), count in sorted(outcomes.items()) if count],
     }
+
+
+@lru_cache(maxsize=1)
+def _identifier(model: Path) -> LanguageIdentifier:
+    """The model, read once in a process and not for every bucket."""
+    return LanguageIdentifier.open(model)
 
 
 def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table:
@@ -296,7 +341,8 @@ def _write(
 ) -> dict[str, Any]:
     report = Report("reddit", settings.as_dict())
     report.notes += pipeline.warnings
-    with whole_folder(out, overwrite, MARKER) as folder:
+    remove_leftovers(out, "partial")  # what was replaced stays until there is something in its place
+    with writing(out), whole_folder(out, overwrite, MARKER) as folder:
         chunks = _chunks(work, folder, settings, languages, plan.buckets, pipeline)
         report.extra["pipeline"] = pipeline.as_dict  # complete once the chunks are written
         result = write_prepared(folder, chunks, report, MRS, "the dumps")
@@ -311,6 +357,7 @@ def _chunks(
     pairs = sum(row.get(KEPT, 0) for row in pipeline.languages.values())
     for language in languages:
         seen = np.empty(0, np.uint64)
+        written: Counter[str] = Counter()
         with ReplyCounts(COUNT_BYTES, work.folder / "replies") as replies:
             for number in range(buckets):
                 table = _read_language(work.folder / PAIRS / f"{_bucket(number)}.arrow", language)
@@ -321,9 +368,15 @@ def _chunks(
                 for split, part in _splits(table, settings.split_by):
                     if split == SPLITS[0]:
                         replies.add(part["reply"])
+                    written[split] += part.num_rows
                     yield language, split, part
             frequent = replies.frequent(settings.min_reply_count, settings.max_responses)
             responses = response_table(frequent, replies.pairs, replies.distinct)
+        if missing := [split for split in SPLITS if not written[split]]:
+            raise InputError(
+                f"{language}: none of its {written.total():,} pairs falls into {' or '.join(missing)}; raise "
+                f"--min-examples, pass more months{', or --split-by example' if settings.split_by == 'thread' else ''}."
+            )
         if not responses.num_rows:
             raise InputError(
                 f"{language}: no reply comes {settings.min_reply_count} times in training; lower --min-reply-count."
@@ -356,23 +409,26 @@ def _splits(pairs: pa.Table, by: str) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _read_language(path: Path, language: str) -> pa.Table:
-    with pa.memory_map(str(path)) as source:
-        table = pa.ipc.open_file(source).read_all()
-        return table.filter(pc.equal(table["language"], language))
+    try:
+        with pa.OSFile(str(path), "rb") as source:
+            table = pa.ipc.open_file(source).read_all()
+            return table.filter(pc.equal(table["language"], language))
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise InputError(f"{path}: is damaged ({reason}); delete it and go on with --resume.") from None
 
 
 def _write_arrow(path: Path, table: pa.Table) -> None:
     temporary = path.with_name(f".{path.name}.partial-0")
-    try:
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema, options=options) as writer:
-            writer.write_table(table, max_chunksize=1 << 16)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error}); make room on the disk and go on with --resume."
-        ) from None
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with writing(path):
+        try:
+            sink = pa.OSFile(str(temporary), "wb")
+            with sink, pa.ipc.new_file(sink, table.schema, options=options) as writer:
+                writer.write_table(table, max_chunksize=1 << 16)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _summed(counts: Any) -> Counter[str]:

@@ -98,6 +98,10 @@ def _sample(batch: pa.RecordBatch, hit: pa.Array, samples: list[str], limit: int
         samples += batch.column("body").filter(hit)[:missing].to_pylist()
 
 
+def _is_empty(body: pa.Array) -> pa.Array:
+    return pc.or_(pc.equal(pc.binary_length(body), 0), pc.utf8_is_space(body))
+
+
 def _too_short(batch: pa.RecordBatch, rules: Rules) -> pa.Array | None:
     return None if rules.min_characters is None else pc.less(_characters(batch), rules.min_characters)
 
@@ -116,7 +120,7 @@ _RULES: tuple[tuple[str, Callable[[pa.RecordBatch, Rules], pa.Array | None]], ..
     (DELETED, lambda batch, rules: pc.starts_with(batch.column("body"), "[deleted]")),
     (DELETED_LATER, lambda batch, rules: batch.column("deleted_later")),
     (LOW_SCORE, lambda batch, rules: pc.fill_null(pc.less(batch.column("score"), rules.min_score), False)),
-    (EMPTY, lambda batch, rules: pc.equal(pc.utf8_trim_whitespace(batch.column("body")), "")),
+    (EMPTY, lambda batch, rules: _is_empty(batch.column("body"))),
     (BOT, lambda batch, rules: batch.column("is_bot") if rules.drop_bots else None),
     (TOO_SHORT, _too_short),
     (TOO_LONG, _too_long),

@@ -14,8 +14,9 @@ from re import Match
 URL, USER, EMAIL = "<url>", "<user>", "<email>"  # the masks
 MASK_PATTERN = "<(?:url|user|email)>"
 
-# A text without any of these is what it shows.
-_MARKED = re.compile(r"[\\&<>*_~^`#|\[\]+=\-\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")
+# A text without any of these, anywhere or where a line starts, is what it shows.
+_MARKED_LINE = re.compile(r"^\s*[-+=]", re.MULTILINE)
+_MARKED = re.compile(r"[\\&<>*_~^`#|\[\]\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")  # not the joiners, which emoji need
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -67,7 +68,7 @@ _PROFILE = re.compile(r"(?:https?://[a-z.]*reddit\.com)?/?u(?:ser)?/|<user>", re
 # `u/name` where a word may start, `/u/name` and `/user/name` anywhere; with the escapes that hide `_` from Markdown.
 _USER = re.compile(r"(?:/u(?:ser)?|(?<![a-z0-9])u)/(?:\\?[a-z0-9_-])+(?:/[a-z0-9_-]+)*", re.IGNORECASE)
 _ATOM = rf"{_LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
-_EMAIL = re.compile(rf"(?<![{_ATOM}])[{_ATOM}]+@(?:[{_LETTERS}-]+\.)+[{_LETTERS}-]{{2,}}")
+_EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{_LETTERS}-]+\.)+[{_LETTERS}-]{{2,}}")
 
 
 def plain_text(text: str, quotes: bool = True) -> str:
@@ -80,7 +81,7 @@ def plain_text(text: str, quotes: bool = True) -> str:
     Args:
         quotes: whether lines that quote are left out; else they lose their mark alone.
     """
-    if not _MARKED.search(text):
+    if not _MARKED.search(text) and not _MARKED_LINE.search(text):
         return " ".join(text.split())
     if "&" in text:
         text = _ENTITY.sub(lambda found: html.unescape(found.group()), text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -11,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_datasets.reddit.work import MARKER
 
 # Of monthly dumps: bytes of JSON a comment and how far zstd takes them (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872
 RATIOS = {".zst": 8.0, ".xz": 9.0, ".bz2": 7.0, ".gz": 5.5}
 # Measured on the generator's months (benchmarks/bench_build.py); rounded up.
 SPILL_BYTES = 130  # on disk, a comment of a partition
-PAIR_BYTES = 200  # on disk, a pair before it is written as Parquet and after it, together
+PAIR_BYTES = 260  # on disk, a pair before it is written as Parquet and after it, together
 PAIRS_PER_COMMENT = 0.6
 READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
 BUCKET_BYTES = 1100  # in memory, a comment of the bucket that is joined
@@ -75,6 +77,22 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Path, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
+def work_place(out: Path) -> Path:
+    """Where a build to `out` keeps its work."""
+    return out.parent / f".{out.name}.build"
+
+
+def begun_buckets(out: Path) -> int | None:
+    """The parts of the join of a build to `out` that was cut off; None where there is none.
+
+    A build that goes on must keep them, also with other workers or memory than it was planned for.
+    """
+    try:
+        return int(json.loads((work_place(out) / MARKER).read_text(encoding="utf-8"))["buckets"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def make_plan(files: Sequence[Path], out: Path, workers: int | None, memory: int, buckets: int) -> Plan:
     """Estimate, and refuse what cannot be.
 
@@ -101,7 +119,8 @@ def make_plan(files: Sequence[Path], out: Path, workers: int | None, memory: int
         buckets *= 2
     place = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(place).free
-    if disk > free:
+    held = sum(path.stat().st_size for path in work_place(out).rglob("*") if path.is_file())  # used, or replaced
+    if disk > free + held:
         raise InputError(
             f"--out {out}: the build needs about {readable(disk)}, and {place} has {readable(free)} free; choose "
             "another disk, or build fewer months."

@@ -112,45 +112,55 @@ def read_comments(
             ends early or is damaged on the way yields what comes before, and an entry in `counts.truncated`.
     """
     counts = ReadCounts() if counts is None else counts
-    before, start = counts.lines, counts.bytes
-    comments = counts.comments
-    damage = ""
+    lines, comments = counts.lines, counts.comments
     with _open(path) as file:
-        pieces = read_pieces(file, _require_packing(path, file))
-        rows: list[Comment] = []
-        size = 0
         try:
-            for block in whole_lines(pieces, counts, max_line):
-                broken = counts.rejected[BROKEN]
-                rows += decode_lines(block, counts)
-                if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
-                    damage = "the file ends in the middle of a line"
-                size += len(block)
-                counts.bytes = start + file.tell()
-                if len(rows) >= batch_rows or size >= BATCH_BYTES:
-                    full = len(rows) - len(rows) % batch_rows if size < BATCH_BYTES else len(rows)
-                    yield from _batches(rows[:full], batch_rows)
-                    rows, size = rows[full:], 0
+            yield from _read(file, _require_packing(path, file), batch_rows, counts, max_line)
+            damage = ""
         except DamagedError as error:
             damage = str(error)
         except MemoryError:
             raise InputError(
-                f"{path}: its window needs {MAX_WINDOW / 1e9:.1f} GB of memory, which are not free; close other "
-                "programs or use fewer workers."
+                f"{path}: reading takes more memory than is free; a zstd window alone has up to "
+                f"{MAX_WINDOW / 1e9:.1f} GB; use fewer workers, or close other programs."
             ) from None
-        counts.bytes = start + file.tell()
-        yield from _batches(rows, batch_rows)
-    if damage and counts.lines == before:
+    if damage and counts.lines == lines:
         raise InputError(f"{path}: nothing whole could be read ({damage}); fetch it again.")
     if damage:
         counts.truncated[path.name] = damage
-    elif counts.lines == before:
+    elif counts.lines == lines:
         raise InputError(f"{path}: holds no line; expected a dump of Reddit comments (RC_*).")
     elif counts.comments == comments:
         raise InputError(
-            f"{path}: none of its {counts.lines - before:,} lines is a comment (most often: "
+            f"{path}: none of its {counts.lines - lines:,} lines is a comment (most often: "
             f"{counts.rejected.most_common(1)[0][0]}); expected a dump of Reddit comments (RC_*)."
         )
+
+
+def _read(file: BinaryIO, packing: str, batch_rows: int, counts: ReadCounts, max_line: int) -> Iterator[pa.RecordBatch]:
+    """The batches of a file; damage is raised after everything before it."""
+    start = counts.bytes
+    rows: list[Comment] = []
+    size = 0
+    damage: DamagedError | None = None
+    try:
+        for block in whole_lines(read_pieces(file, packing), counts, max_line):
+            broken = counts.rejected[BROKEN]
+            rows += decode_lines(block, counts)
+            size += len(block)
+            counts.bytes = start + file.tell()
+            if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
+                damage = DamagedError("the file ends in the middle of a line")
+            if len(rows) >= batch_rows or size >= BATCH_BYTES:
+                full = len(rows) if size >= BATCH_BYTES else len(rows) // batch_rows * batch_rows
+                yield from _batches(rows[:full], batch_rows)
+                rows, size = rows[full:], 0
+    except DamagedError as error:
+        damage = error
+    counts.bytes = start + file.tell()
+    yield from _batches(rows, batch_rows)
+    if damage:
+        raise damage
 
 
 def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX_LINE) -> Iterator[bytes]:

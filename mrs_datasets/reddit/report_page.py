@@ -53,9 +53,10 @@ def funnel_page(report: dict[str, Any]) -> str:
 
 def _row(name: str, kept: int, came: int, most: int, dropped: dict[str, int]) -> str:
     reasons = ", ".join(f"{escape(reason)} {count:,}" for reason, count in sorted(dropped.items(), key=lambda i: -i[1]))
+    width, share = 100 * came / max(most, 1), 100 * kept / max(came, 1)
     return (
         f"<tr><td>{escape(name)}</td><td class=n>{kept:,}</td><td class=n>{came:,}</td><td><div class=bar "
-        f'style="width:{100 * came / most:.2f}%"><i style="width:{100 * kept / max(came, 1):.2f}%"></i></div></td>'
+        f'style="width:{width:.2f}%"><i style="width:{share:.2f}%"></i></div></td>'
         f"<td><small>{reasons}</small></td></tr>"
     )
 

@@ -56,8 +56,10 @@ class Settings:
             ("max_responses", 1),
             ("buckets", 1),
             ("keep_rejects", 0),
+            ("min_characters", 0),
+            ("max_characters", 1),
         ):
-            if getattr(self, name) < least:
+            if getattr(self, name) is not None and getattr(self, name) < least:
                 raise InputError(f"--{_flag(name)}: expected {least} or more, found {getattr(self, name)}.")
         if not 0 <= self.min_language_score < 1:
             raise InputError(f"--min-language-score: expected 0 or more and below 1, found {self.min_language_score}.")

@@ -88,7 +88,9 @@ def packing_of(head: bytes) -> str | None:
             return name
     if head[:4] and int.from_bytes(head[:4], "little") in _SKIPPABLE:
         return "zstd"
-    text = b"\0" not in head and any(line.startswith(b"{") for line in head.splitlines())
+    if head.lstrip().startswith(b"{"):
+        return "plain"
+    text = b"\0" not in head and b"\n{" in head  # a dump whose first line is broken
     return "plain" if text else None
 
 

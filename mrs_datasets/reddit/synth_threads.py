@@ -39,8 +39,9 @@ BOT_AUTHORS = ("AutoModerator", "TotesMessenger", "SynthUser_weather_bot", "Synt
 BOT_BODY = "I am a bot, and this action was performed automatically."
 SCORES = (1,) * 30 + (2,) * 14 + (3,) * 7 + (4,) * 4 + (5, 6, 7, 8, 11, 15, 23, 64, 512)
 
-# Shares of the lines.
-REJECTED = {read.BROKEN: 4e-4, read.SURROGATE: 4e-4, read.WRONG_TYPE: 2e-4, read.MISSING: 1e-4, read.BLANK: 1e-4}
+# Shares of the lines. Faults are rare, but a month of some length has one of each kind.
+REJECTED = {read.BROKEN: 1e-4, read.SURROGATE: 1e-4, read.WRONG_TYPE: 3e-5, read.MISSING: 3e-5, read.BLANK: 3e-5}
+EACH_FAULT_FROM = 100  # lines of a month
 NO_TEXT = {rules.REMOVED: 0.03, rules.DELETED: 0.04, rules.EMPTY: 0.005}
 NULL_SCORE, LOW_SCORE, DELETED_LATER, BOTS = 0.005, 0.07, 0.01, 0.02
 SEAM = 5e-4  # lines that come again, as where real dumps were put together
@@ -135,6 +136,8 @@ class Threads:
     def month(self, year: int, start: int, seconds: int, lines: int) -> Iterator[list[str]]:
         """The lines of a month in chunks; `start` and `seconds` say when it is."""
         spoken = speeches(ascii_only=year < RAW_FROM)
+        step = lines // (len(REJECTED) + 1)
+        faults = {i * step: fault for i, fault in enumerate(REJECTED, 1)} if lines >= EACH_FAULT_FROM else {}
         for begin in range(0, lines, CHUNK):
             number = min(CHUNK, lines - begin)
             lengths = self._rng.geometric(1 / TAIL_WORDS, number)
@@ -144,8 +147,10 @@ class Threads:
             created = (start + np.arange(begin, begin + number) * seconds // lines).tolist()
             starts = (ends - lengths).tolist()
             chunk = []
-            for draw, first, end, second in zip(map(_Draw._make, draws), starts, ends.tolist(), created, strict=True):
-                chunk.append(self._line(draw, spoken, words[first:end], _time(second, year), second))
+            drawn = zip(map(_Draw._make, draws), starts, ends.tolist(), created, strict=True)
+            for i, (draw, first, end, second) in enumerate(drawn, begin):
+                fault = faults.get(i) or _REJECTED[draw.reject]
+                chunk.append(self._line(draw, fault, spoken, words[first:end], _time(second, year), second))
             yield chunk
 
     def expected(self, drop_bots: bool) -> Expected:
@@ -163,10 +168,10 @@ class Threads:
                 result.pairs_by_language[_LANGUAGES[speech]] += count
         return result
 
-    def _line(self, draw: _Draw, spoken: list[Speech], words: list[int], time: str, second: int) -> str:
+    def _line(self, draw: _Draw, fault: str, spoken: list[Speech], words: list[int], time: str, second: int) -> str:
         """The next line, whatever kind it is; it is counted."""
         self.totals.lines += 1
-        if self._last and draw.seam < SEAM:
+        if self._last and draw.seam < SEAM and not fault:
             line, written = self._last
             self.totals.twice += 1
             self._count(written, None, TWICE)
@@ -174,7 +179,6 @@ class Threads:
         speech = bisect(_SHARES, draw.language)
         source, link, parent, unmatched = self._place(draw, speech)
         body, phrase, exchange = self._say(draw, spoken[speech], source, words)
-        fault = _REJECTED[draw.reject]
         bot = draw.bot < BOTS
         author = f"SynthUser_{int(draw.who**2 * AUTHORS):05x}"
         if bot:
@@ -223,7 +227,7 @@ class Threads:
             return source, source.link, f"{COMMENT_PREFIX}zzcx{source.number:x}", PARENT_MISSING
         if draw.stray < ORPHAN + OTHER_LINK:
             self._posts += 1
-            return source, self._posts, parent, OTHER_POST
+            return source, self._posts, parent, OTHER_POST if source.read else PARENT_MISSING
         return source, source.link, parent, "" if source.read else PARENT_MISSING
 
     def _say(self, draw: _Draw, speech: Speech, source: _Written | None, words: list[int]) -> tuple[str, str, int]:

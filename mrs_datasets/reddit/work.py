@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import multiprocessing
 import os
 import shutil
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -48,37 +51,49 @@ class WorkFolder:
     Args:
         folder: beside the data set that is built.
         identity: settings and inputs; work of another build is not taken up.
+        changeable: keys of `identity` that may differ, because nothing that is finished came from them.
 
     Raises:
-        InputError: there is work of an earlier build and neither `resume` nor `overwrite`, or it is of another one.
+        InputError: there is work of an earlier build and neither `resume` nor `overwrite`, it is of another one, or the
+            folder was not made here.
     """
 
-    def __init__(self, folder: Path, identity: dict[str, Any], resume: bool, overwrite: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        identity: dict[str, Any],
+        resume: bool,
+        overwrite: bool,
+        changeable: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         marker = folder / MARKER
+        if folder.exists() and not (folder.is_dir() and (marker.is_file() or all(map(_is_partial, folder.iterdir())))):
+            raise InputError(f"{folder}: has no {MARKER}, so it was not made here; choose another --out.")
         if folder.exists() and not resume:
             if not overwrite:
                 raise InputError(
                     f"{folder}: holds a build that was cut off; pass --resume to go on with it, or --overwrite."
                 )
-            if not marker.is_file() and any(folder.iterdir()):
-                raise InputError(f"{folder}: has no {MARKER}, so it was not made here; choose another --out.")
-            shutil.rmtree(folder)
+            self.remove()
         plain = json.loads(json.dumps(identity))
         if marker.is_file():
             try:
                 before = json.loads(marker.read_text(encoding="utf-8"))
             except ValueError:
                 before = None
-            if before != plain:
+            same = {key: plain[key] for key in changeable} if isinstance(before, dict) else {}
+            if not isinstance(before, dict) or {**before, **same} != plain:
                 raise InputError(
-                    f"--resume: {folder} was begun with other {_differing(before, plain)}; pass the same, or "
-                    "--overwrite."
+                    f"--resume: {folder} was begun with other {_differing(before, plain, same)}; pass the "
+                    "same, or --overwrite in place of --resume."
                 )
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
-        for partial in folder.rglob(".*.partial-*"):
-            shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+        for partial in folder.rglob("*"):
+            if _is_partial(partial):
+                partial.unlink()
 
     def stage(self, name: str) -> Path:
         """The folder of a stage."""
@@ -96,11 +111,45 @@ class WorkFolder:
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, Any]) -> None:
         """Say that a shard is done, after its output is."""
-        write_whole(self.folder / stage / f"{shard}.json", json.dumps(counts, ensure_ascii=False) + "\n")
+        path = self.folder / stage / f"{shard}.json"
+        with writing(path):
+            write_whole(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
     def remove(self) -> None:
         """Throw everything away, after the data set is written."""
-        shutil.rmtree(self.folder)
+        remove_work(self.folder)
+
+
+def remove_work(folder: Path) -> None:
+    """Remove a work folder, its marker last: until the end it can be told from a folder that was not made here."""
+    for entry in folder.iterdir():
+        if entry.name != MARKER:
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    (folder / MARKER).unlink(missing_ok=True)
+    folder.rmdir()
+
+
+def remove_leftovers(out: Path, *kinds: str) -> None:
+    """Remove the half written, and the replaced, data sets of builds to `out` that were killed while they wrote."""
+    for kind in kinds:
+        for folder in out.parent.glob(f".{glob.escape(out.name)}.{kind}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the disk refuses into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(
+            f"{path}: cannot be written ({reason}); make room on the disk and go on with --resume."
+        ) from None
+
+
+def _is_partial(path: Path) -> bool:
+    return path.name.startswith(".") and ".partial-" in path.name
 
 
 def run_stage(
@@ -146,6 +195,15 @@ def _begin(progress: Any) -> None:
     global _progress
     _progress = progress
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # processes share the cores already
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker when the build ends in a way that it cannot tell of (kill -9): a worker would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _do(shard: Shard) -> dict[str, Any]:
@@ -162,10 +220,12 @@ def _in_processes(shards: Sequence[Shard], workers: int, bar: Any) -> Iterator[t
     pool = ProcessPoolExecutor(min(workers, len(shards)), mp_context=context, initializer=_begin, initargs=(progress,))
     begun, finished = bar.n, 0
     try:
-        waiting: dict[Future[dict[str, Any]], Shard] = {pool.submit(_do, shard): shard for shard in shards}
+        with _deaf_children():
+            waiting: dict[Future[dict[str, Any]], Shard] = {pool.submit(_do, shard): shard for shard in shards}
         while waiting:
             ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-            bar.update(max(begun + progress.value, bar.n) - bar.n)
+            # Without the lock: a worker that was killed may hold it for ever.
+            bar.update(max(begun + progress.get_obj().value, bar.n) - bar.n)
             for future in ready:
                 shard = waiting.pop(future)
                 counts = future.result()
@@ -179,6 +239,19 @@ def _in_processes(shards: Sequence[Shard], workers: int, bar: Any) -> Iterator[t
         ) from None
     finally:
         _stop(pool)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes begun here do not hear Ctrl-C, which a terminal sends to all: the build ends them, without a trace."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
@@ -196,13 +269,13 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     seconds[name] = round(time.perf_counter() - started, 1)
 
 
-def _differing(before: Any, now: dict[str, Any]) -> str:
+def _differing(before: Any, now: dict[str, Any], skipped: Mapping[str, Any]) -> str:
     """What differs, by name; of settings, which ones."""
     if not isinstance(before, dict):
         return "settings"
     names = []
     for key in now:
-        if before.get(key) == now[key]:
+        if before.get(key) == now[key] or key in skipped:
             continue
         inner = now[key] if isinstance(now[key], dict) and isinstance(before.get(key), dict) else {}
         names += [name for name in inner if before[key].get(name) != inner[name]] or [key]

@@ -264,7 +264,7 @@ def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
 def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
     sentence = refused(run("suggest", "--model", model, "--lang", "ja", "hi"))
     assert sentence == "mrs suggest: --lang ja: the model answers en es; pass one of these."
-    assert "no trained retriever" in refused(run("suggest", "--model", tmp_path, "--lang", "en", "hi"))
+    assert "no trained model" in refused(run("suggest", "--model", tmp_path, "--lang", "en", "hi"))
     assert "no such folder" in refused(run("suggest", "--model", tmp_path / "no", "--lang", "en", "hi"))
     assert "a message is empty" in refused(run("suggest", "--model", model, "--lang", "en", " "))
     assert "either messages" in refused(run("suggest", "--model", model, "--lang", "en"))

@@ -177,6 +177,7 @@ def test_the_folder_has_what_a_retrievers_has(trained: tuple[Path, str]) -> None
     folder, _ = trained
     names = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
     assert names == {
+        "resume.json",
         "model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "generator.json", "run.json", "README.md", "curves.png", "predictions.en.tsv", "predictions.es.tsv",
     }  # fmt: skip
@@ -196,9 +197,9 @@ def test_run_json_has_what_repeats_the_run_and_its_figures(trained: tuple[Path, 
     assert run["plan"] == {
         "setting": None, "train": ["en", "es"], "sampling_alpha": 1.0, "validation": ["en", "es"], "test": ["en", "es"],
     }  # fmt: skip
-    scores = {step: figures["eval_weighted_rouge"] for step, figures in evaluations(folder).items()}
+    scores = {step: figures["eval_perplexity"] for step, figures in evaluations(folder).items()}
     assert scores.keys() == {2, 4, 6}
-    assert scores[run["best_step"]] == run["best_metric"] == max(scores.values())
+    assert scores[run["best_step"]] == run["best_metric"] == min(scores.values())
     systems = run["metrics"]["systems"]
     assert list(systems) == SYSTEMS
     for scopes in systems.values():
@@ -541,7 +542,7 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "too long a message": (["--message_tokens", "200"], "--message_tokens 200: the model reads at most 128"),
     "too long a reply": (["--reply_tokens", "200"], "--reply_tokens 200: the model writes at most 128"),
     "too long an answer": (["--max_tokens", "200"], "--max_tokens 200: the model writes at most 127"),
-    "decoding batch": (["--decoding_batch_size", "0"], "--batch_size: expected a whole number from 1"),
+    "decoding batch": (["--decoding_batch_size", "0"], "--decoding_batch_size: expected 1 or more"),
     "peft": (["--peft", "lora"], "--peft lora adapts a trained model, and `tiny` is none"),
     "kind of peft": (["--peft", "prefix"], "--peft: expected one of none, lora"),
     "rank": (["--lora_rank", "0"], "--lora_rank: expected 1 or more"),

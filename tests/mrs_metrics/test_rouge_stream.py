@@ -81,7 +81,7 @@ def test_a_stream_is_read_no_further_than_needed(workers: int) -> None:
     first = next(stream)
     assert len(first.kept) == 5
     assert first.chosen_tokens == []
-    assert read <= 5 * (2 + workers * rouge_stream._WAITING)
+    assert read <= 5 * (2 + workers * rouge_stream._KEPT)
     stream.close()  # type: ignore[attr-defined]
     assert not multiprocessing.active_children()
 

@@ -137,7 +137,7 @@ def test_pairs_are_encoded_in_the_order_of_the_sources_in_the_language_they_trai
             (source,), (target,) = generator.coder.messages([message], language), generator.coder.replies([reply])
             expected.append((source, target, generator.coder.prompt(language)))
     assert list(zip(rows["input_ids"], rows["labels"], rows["prompt"], strict=True)) == expected
-    assert lengths.tolist() == [len(source) + len(target) for source, target, _ in expected]
+    assert lengths.tolist() == [[len(source), len(target)] for source, target, _ in expected]
     assert max(len(source) for source, _, _ in expected) <= 12
     assert max(len(target) for _, target, _ in expected) <= 9
 

@@ -20,6 +20,11 @@ class Training:
     """What is read of the library's arguments."""
 
     world_size: int = 1
+    n_gpu: int = 0
+    seed: int = 42
+    eval_steps: float | None = 0.1
+    save_steps: float = 0.1
+    predict_with_generate: bool = False
     per_device_train_batch_size: int = 8
     gradient_accumulation_steps: int = 1
     metric_for_best_model: str = "weighted_rouge"
@@ -34,6 +39,28 @@ def test_the_defaults_are_sound() -> None:
     check()
     check(patience=2, peft="lora", model_name_or_path="org/base", batches="mixed", length_window=0)
     check(Training(metric_for_best_model="mrr", load_best_model_at_end=False))
+
+
+@pytest.mark.parametrize(
+    ("training", "options", "named"),
+    [
+        (Training(save_steps=0.2), {}, r"--save_steps 0\.2: must equal --eval_steps, which is 0\.1"),
+        (Training(n_gpu=2), {}, "one process sees 2 GPUs: start one for each"),
+        (Training(seed=-1), {}, "--seed: expected 0 or more, found -1"),
+        (Training(predict_with_generate=True), {}, "--predict_with_generate: has no effect here"),
+        (Training(), {"max_test_examples": 0}, "--max_test_examples: expected 1 or more, found 0"),
+        (
+            Training(),
+            {"peft": "lora", "model_name_or_path": "org/base", "freeze_embeddings": True},
+            "leave the --freeze options out",
+        ),
+    ],
+)
+def test_what_would_fail_later_or_have_no_effect_is_refused(
+    training: Training, options: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InputError, match=named):
+        check(training, **options)
 
 
 def test_the_defaults_are_a_plan_of_any_data() -> None:

@@ -45,9 +45,18 @@ def test_a_finished_run_is_not_replaced_unasked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
         RunFolder(tmp_path, False, None)
     assert (tmp_path / "run.json").exists()
-    RunFolder(tmp_path, True, None).begin()
+    RunFolder(tmp_path, True, None).begin({})
     assert not (tmp_path / "run.json").exists()
     assert not list(tmp_path.glob("checkpoint-*"))
+
+
+def test_another_run_s_checkpoints_are_not_gone_on_with(tmp_path: Path) -> None:
+    RunFolder(tmp_path, False, None).begin({"train": ["es"], "seed": 1})
+    checkpoint(tmp_path, 5)
+    run = RunFolder(tmp_path, False, "last")
+    run.require_same({"train": ["es"], "seed": 1})
+    with pytest.raises(InputError, match=r"begun with something else \(train \['es'\] before, \['de'\] now\)"):
+        run.require_same({"train": ["de"], "seed": 1})
 
 
 def test_a_run_that_was_cut_off_is_not_replaced_unasked(tmp_path: Path) -> None:
@@ -66,7 +75,7 @@ def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_th
     (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
     (tmp_path / "adapter").mkdir()
     (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
-    RunFolder(tmp_path, True, None).begin()
+    RunFolder(tmp_path, True, None).begin({})
     assert not (tmp_path / "adapter").exists()
     assert not (tmp_path / "response_index").exists()
     assert not (tmp_path / "predictions.en.tsv").exists()

@@ -1,0 +1,56 @@
+"""What the tests of a build from dumps share: a small language model, small months, and what is in a data set."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+MONTHS = ("2018-01", "2018-02")
+SMALL = ("--min-examples", 300, "--min-reply-count", 2)  # for months of a few thousand comments
+
+
+def train_language_model(path: Path) -> Path:
+    """A model that knows the made-up dumps; skip the test where fastText is missing."""
+    pytest.importorskip("fasttext")
+    from mrs_datasets.reddit.synth_languages import write_language_model
+
+    write_language_model(path)
+    return path
+
+
+def write_months(folder: Path, comments: int, seed: int = 1, months: tuple[str, ...] = MONTHS) -> Path:
+    """Made-up months with a small window, which takes little memory."""
+    from mrs_datasets.reddit.synth import write_dumps
+
+    write_dumps(folder, months, comments, seed, window_log=22)
+    return folder
+
+
+def parquet_bytes(folder: Path) -> dict[str, bytes]:
+    """Every Parquet file of a data set by its path in it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
+
+
+def read_pairs(folder: Path) -> Counter[tuple[str, str, str, str]]:
+    """Language, split, message and reply of every pair."""
+    found: Counter[tuple[str, str, str, str]] = Counter()
+    for path in sorted((folder / "data").rglob("*.parquet")):
+        if not path.parent.name.endswith("-responses"):
+            split = path.name.split("-")[0]
+            rows = pq.read_table(path).to_pylist()
+            found.update((path.parent.name, split, row["message"], row["reply"]) for row in rows)
+    return found
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "report.json").read_text(encoding="utf-8")))
+
+
+def leftovers(folder: Path, *wanted: str) -> list[str]:
+    """Names in a folder besides those that are wanted there, hidden ones too."""
+    return sorted(path.name for path in folder.iterdir() if path.name not in wanted)

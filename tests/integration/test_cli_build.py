@@ -1,0 +1,307 @@
+"""`mrs data build` in its own process: made-up months in, the data set out, every comment accounted for."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mrs_datasets.prepared import open_prepared
+from mrs_datasets.reddit import filter as rules
+from mrs_datasets.reddit.bots import BOT_NAMES
+from mrs_datasets.reddit.synth_threads import BOT_BODY, NAMES
+from mrs_datasets.schema import SPLITS
+from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, train_language_model, write_months
+
+pytestmark = pytest.mark.integration
+
+COMMENTS = 5000
+BUCKETS = 4
+ENOUGH = {"paper": 300, "clean": 1000}  # few of the made-up threads are long: by thread, only English has all splits
+Done = subprocess.CompletedProcess
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_language_model(tmp_path_factory.mktemp("lid") / "lid.bin")
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_months(tmp_path_factory.mktemp("dumps") / "months", COMMENTS)
+
+
+@pytest.fixture(scope="module")
+def build(mrs, model: Path, dumps: Path):
+    """Return a function that builds the months in a folder."""
+
+    def run(cwd: Path, *options: object) -> Done[str]:
+        start = ("data", "build", "--dumps", dumps / "RC_*.zst", "--out", "out", "--language-model", model)
+        return mrs(*start, "--buckets", BUCKETS, *SMALL, *options, cwd=cwd)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def built(build, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the data set of each profile, built by one worker."""
+    folders = {}
+    for profile in ("paper", "clean"):
+        folders[profile] = tmp_path_factory.mktemp(profile)
+        done = build(folders[profile], "--profile", profile, "--min-examples", ENOUGH[profile], "--workers", 1)
+        assert done.returncode == 0, done.stderr
+        assert "wrote out: data/, README.md, report.json, report.html" in done.stdout
+        assert leftovers(folders[profile]) == ["out"]
+    return {profile: folder / "out" for profile, folder in folders.items()}
+
+
+def manifest_of(dumps: Path) -> dict:
+    return json.loads((dumps / "manifest.json").read_text(encoding="utf-8"))
+
+
+def assert_refused(done: Done[str], *words: str) -> None:
+    """One sentence on stderr, after the plan and the bars, that holds `words`; exit code 2."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("mrs data")
+    assert [word for word in words if word not in last] == [], last
+
+
+@pytest.mark.parametrize("profile", ["paper", "clean"])
+def test_the_counts_are_those_of_the_generator(built, dumps: Path, profile: str) -> None:
+    manifest = manifest_of(dumps)
+    expected = manifest["profiles"][profile]
+    pipeline = read_report(built[profile])["pipeline"]
+    read, kept, joined, told = pipeline["stages"][:4]
+    rejected: Counter[str] = Counter()
+    for facts in manifest["files"].values():
+        rejected.update(facts["rejected"])
+    assert (read["in"], read["dropped"]) == (2 * COMMENTS, rejected)
+    assert (kept["dropped"], kept["out"]) == (expected["dropped"], expected["kept"])
+    assert (rules.BOT in kept["dropped"]) == (profile == "clean")
+    unmatched = expected["unmatched"]
+    assert joined["out"] == expected["pairs"]
+    assert joined["dropped"] == {
+        "comment twice": unmatched["comment twice"],
+        "parent is a post": unmatched["parent is a post"],
+        "parent not in the data": sum(
+            unmatched.get(reason, 0)
+            for reason in ("parent dropped", "parent not in the data", "parent under another post")
+        ),
+    }
+    # The model knows the phrases of which the months are made: few of those that it is sure of are another language's.
+    for language, pairs in expected["pairs_by_language"].items():
+        row = pipeline["languages"][language]
+        assert sum(row.values()) - row.get("language uncertain", 0) <= 1.1 * pairs + 5, language
+        assert sum(row.values()) >= 0.8 * pairs - 5, language
+    assert told["in"] == sum(expected["pairs_by_language"].values())
+
+
+@pytest.mark.parametrize("profile", ["paper", "clean"])
+def test_stages_languages_and_rows_add_up(built, profile: str) -> None:
+    report = read_report(built[profile])
+    pipeline = report["pipeline"]
+    stages = pipeline["stages"]
+    assert [stage["stage"] for stage in stages] == (
+        ["read", "filter", "join", "language"]
+        if profile == "paper"
+        else ["read", "filter", "join", "language and cleaning", "duplicates"]
+    )
+    for before, after in pairwise(stages):
+        assert before["out"] == after["in"]
+    for stage in stages:
+        assert stage["out"] == stage["in"] - sum(stage["dropped"].values())
+    kept = {language: row["kept"] for language, row in pipeline["languages"].items() if row.get("kept")}
+    assert sum(kept.values()) == stages[-1]["out"]
+    assert sum(sum(row.values()) for row in pipeline["languages"].values()) == stages[3]["in"]
+    rows = {language: sum(report["configs"][language][split]["rows"] for split in SPLITS) for language in kept}
+    assert rows == kept
+    assert set(report["configs"]) == set(kept) | {f"{language}-responses" for language in kept}
+    assert read_pairs(built[profile]).total() == sum(kept.values())
+    departures = {"min_examples": ENOUGH[profile], "min_reply_count": SMALL[3], "buckets": BUCKETS}
+    assert (pipeline["profile"], pipeline["departures"]) == (profile, departures)
+
+
+def test_the_rest_of_the_tools_work_on_it(mrs, built, model: Path, tmp_path: Path) -> None:
+    checked = mrs("data", "check", built["clean"], "--language-model", model, cwd=tmp_path)
+    assert checked.returncode == 0, checked.stdout
+    assert " 0 errors" in checked.stdout
+    stats = mrs("data", "stats", built["clean"], "--json", cwd=tmp_path)
+    assert (stats.returncode, stats.stderr) == (0, "")
+    data = open_prepared(str(built["clean"]))
+    configs = read_report(built["clean"])["configs"]
+    assert {(row["language"], row["split"]): row["examples"] for row in json.loads(stats.stdout)["splits"]} == {
+        (language, split): len(data.load(language, split)) for language in data.languages() for split in SPLITS
+    }
+    assert data.configs() == list(configs)
+    responses = data.load("en-responses", "train")
+    train = Counter(row["reply"] for row in data.load("en", "train"))
+    assert dict(zip(responses["reply"], responses["count"], strict=True)) == {
+        reply: count for reply, count in train.items() if count >= SMALL[3]
+    }
+
+
+def test_workers_change_nothing_and_buckets_only_files(build, built, tmp_path: Path) -> None:
+    """In `paper`; `clean` looks for near duplicates within a bucket."""
+    done = build(tmp_path, "--workers", 2)
+    assert done.returncode == 0, done.stderr
+    assert "2 workers" in done.stderr
+    assert parquet_bytes(tmp_path / "out") == parquet_bytes(built["paper"])
+    assert (tmp_path / "out" / "report.json").read_bytes() == (built["paper"] / "report.json").read_bytes()
+    done = build(tmp_path, "--workers", 1, "--buckets", 7, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert read_pairs(tmp_path / "out") == read_pairs(built["paper"])
+    for path in built["paper"].glob("data/*-responses/*.parquet"):
+        assert pq.read_table(tmp_path / "out" / path.relative_to(built["paper"])).equals(pq.read_table(path))
+
+
+PATTERNS = {
+    "an address": r"https?://|www\.\w",
+    "a name": r"(?<![\w/])/?u/\w",
+    "a mail address": r"[\w.+-]+@[\w-]+\.\w",
+    "a quote": r"(?m)^\s*(?:>|&gt;)\s",
+}
+
+
+def test_clean_has_no_bot_no_address_and_no_name(built) -> None:
+    texts = {text for _, _, *pair in read_pairs(built["clean"]) for text in pair}
+    for what, pattern in PATTERNS.items():
+        found = [text for text in texts if re.search(pattern, text)]
+        assert not found, f"{what}: {found[:3]}"
+    assert not [text for text in texts if BOT_BODY in text]
+    for mark in ("<url>", "<user>", "<email>"):
+        assert any(mark in text for text in texts), f"nothing to mask is no test: {mark}"
+    assert any(BOT_BODY in message or BOT_BODY in reply for _, _, message, reply in read_pairs(built["paper"]))
+    assert not [pair for pair, count in read_pairs(built["clean"]).items() if count > 1]
+
+
+def test_no_thread_is_in_two_splits_of_clean(built, dumps: Path) -> None:
+    """Every pair is found again in the dumps by its texts; one thread may have one split only."""
+    from mrs_datasets.reddit.clean import ALL, clean_pairs
+    from mrs_datasets.reddit.read import read_comments
+
+    rows = [row for path in sorted(dumps.glob("RC_*")) for batch in read_comments(path) for row in batch.to_pylist()]
+    bodies = {row["id"]: row["body"] for row in rows}
+    answers = [row for row in rows if row["parent_id"].removeprefix("t1_") in bodies]
+    raw = pa.table(
+        {
+            "message": [bodies[row["parent_id"].removeprefix("t1_")] for row in answers],
+            "reply": [row["body"] for row in answers],
+            "thread": [row["link_id"] for row in answers],
+            "language": ["en"] * len(answers),
+        }
+    )
+    cleaned, _ = clean_pairs(raw, ALL)
+    texts = Counter((row["message"], row["reply"]) for row in cleaned.to_pylist())
+    thread_of = {(row["message"], row["reply"]): row["thread"] for row in cleaned.to_pylist()}
+    splits: dict[str, set[str]] = {}
+    for _, split, message, reply in read_pairs(built["clean"]):
+        if texts[message, reply] == 1 and len(message) + len(reply) > 80:  # short ones stand in several threads
+            splits.setdefault(thread_of[message, reply], set()).add(split)
+    assert len(splits) > 50
+    assert set().union(*splits.values()) == set(SPLITS)
+    assert [thread for thread, found in splits.items() if len(found) > 1] == []
+
+
+@pytest.mark.parametrize("profile", ["paper", "clean"])
+def test_no_name_and_no_id_is_anywhere_in_the_output(built, dumps: Path, profile: str) -> None:
+    assert manifest_of(dumps)["names"] == NAMES
+    forbidden = [*NAMES.values(), "t1_", "t3_", "/comments/", *(bot for bot in BOT_NAMES if len(bot) > 8)]
+    looked_at = 0
+    for path in built[profile].rglob("*"):
+        if path.is_dir():
+            continue
+        if path.suffix == ".parquet":
+            table = pq.read_table(path)
+            columns = [table[name].to_pylist() for name in table.column_names if table[name].type == pa.string()]
+            assert not {"thread", "order", "id"} & set(table.column_names)
+            text = "\n".join(str(value) for column in columns for value in column)
+        else:
+            text = path.read_text(encoding="utf-8")
+        assert [word for word in forbidden if word.lower() in text.lower()] == [], path
+        looked_at += len(text)
+    assert looked_at > 100_000
+    assert {path.name for path in built[profile].iterdir()} == {"data", "README.md", "report.json", "report.html"}
+
+
+def test_the_report_page_needs_nothing_else(built) -> None:
+    page = (built["clean"] / "report.html").read_text(encoding="utf-8")
+    for word in ("http", "<script", "src=", "href=", "@import", "url(", "<link", "<img"):
+        assert word not in page.lower()
+    for stage in read_report(built["clean"])["pipeline"]["stages"]:
+        assert f"{stage['out']:,}" in page
+
+
+WRONG = {
+    "profile": (["--profile", "mine"], ["--profile mine", "paper, clean"]),
+    "workers": (["--workers", 0], ["--workers 0", "1 or more"]),
+    "buckets": (["--buckets", 0], ["--buckets", "1 or more"]),
+    "memory": (["--memory", "much"], ["--memory much", "8GB"]),
+    "little memory": (["--memory", "1GB"], ["--memory 1 GB", "2.7 GB"]),
+    "months": (["--english-months", "2018-12:2018-01"], ["--english-months", "YYYY-MM:YYYY-MM"]),
+    "score": (["--min-language-score", 1], ["--min-language-score", "below 1"]),
+    "split": (["--split-by", "day"], ["--split-by", "example, thread"]),
+    "characters": (["--min-characters", 9, "--max-characters", 8], ["--min-characters 9", "--max-characters"]),
+    "no characters": (["--max-characters", 0], ["--max-characters", "1 or more"]),
+    "samples": (["--keep-rejects", -1], ["--keep-rejects", "0 or more"]),
+    "no number": (["--min-score", "x"], ["--min-score", "'x'"]),
+    "no flag": (["--bots", "no"], ["--bots"]),
+    "model": (["--language-model", "nowhere.bin"], ["nowhere.bin", "no language model there"]),
+    "dumps": (["--dumps", "RS_*.zst"], ["--dumps RS_*.zst", "no such file"]),
+}
+
+
+def refuse(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run the command in this process, which takes less time; return what it said."""
+    from mrs_cli.main import main
+
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as error:  # argparse
+        code = error.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    return err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("options", "words"), WRONG.values(), ids=WRONG)
+def test_wrong_options_are_one_sentence(
+    dumps: Path, model: Path, tmp_path: Path, capsys, monkeypatch, options, words
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start = ["data", "build", "--dumps", dumps / "RC_*.zst", "--out", "out", "--language-model", model]
+    line = refuse([*start, *options], capsys)
+    assert [word for word in words if word not in line] == [], line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_set_in_the_place_is_kept(build, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    assert_refused(build(tmp_path), "out", "exists already")
+    assert_refused(build(tmp_path, "--overwrite", "--workers", 1), "no report.json", "not made here")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_nothing_left_to_write_names_the_flags(build, tmp_path: Path) -> None:
+    assert_refused(build(tmp_path, "--min-examples", 90_000, "--workers", 1), "90,000 pairs", "en ", "--min-examples")
+    # What was done stays: with a lower bound, which only the last stage looks at, the build goes on.
+    started = build(tmp_path, "--min-examples", 900, "--resume")
+    assert started.returncode == 0, started.stderr
+    assert read_report(tmp_path / "out")["settings"]["min_examples"] == 900
+    assert leftovers(tmp_path) == ["out"]
+
+
+def test_the_plan_alone_writes_nothing(build, tmp_path: Path) -> None:
+    done = build(tmp_path, "--plan")
+    assert done.returncode == 0
+    assert "RC_2018-01.zst, RC_2018-02.zst" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,203 @@
+"""The build from dumps to the data set, on pairs counted by hand, with a stub for the language model."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_core.language_id import LanguageIdentifier
+from mrs_datasets.reddit import build as module
+from mrs_datasets.reddit.build import build
+from mrs_datasets.reddit.plan import Plan, make_plan, work_place
+from mrs_datasets.reddit.settings import Settings, make_settings
+from mrs_datasets.schema import SPLITS
+from tests.dumps import leftovers, parquet_bytes, read_pairs, read_report
+
+JANUARY, JUNE_2019 = 1514764800, 1559347200
+FEW = {"min_examples": 1, "min_reply_count": 1, "buckets": 3}
+
+
+class Stub:
+    """Takes the first word for the language; `?` is a language that is not sure."""
+
+    def identify(self, texts: list[str]) -> list[tuple[str, float]]:
+        words = [text.split()[0] if text.split() else "und" for text in texts]
+        return [("en", 0.7) if word == "?" else (word, 0.0 if word == "und" else 0.9) for word in words]
+
+
+@pytest.fixture(autouse=True)
+def _stub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LanguageIdentifier, "open", lambda _: Stub())
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "lid.ftz"
+    path.write_bytes(b"model")
+    return path
+
+
+class Month:
+    """A dump that grows by pairs; every pair is a thread of its own, which falls into the split that is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[str] = []
+
+    def add(self, message: str, reply: str, created: int = JANUARY, author: str = "somebody", **fields: Any) -> None:
+        number = len(self.lines)
+        link = f"t3_{self.path.stem}{number}"
+        comment = {"link_id": link, "score": 1, "created_utc": created, "author": author}
+        first = {"id": f"c{number}", "parent_id": link, "body": message}
+        second = {"id": f"c{number + 1}", "parent_id": f"t1_c{number}", "body": reply, **fields}
+        self.lines += [json.dumps({**comment, **first}), json.dumps({**comment, **second})]
+
+    def write(self) -> Path:
+        self.path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        return self.path
+
+
+def plan_of(tmp_path: Path, *months: Month, buckets: int = 3) -> Plan:
+    return make_plan([month.write() for month in months], tmp_path / "out", 1, 8 * 10**9, buckets)
+
+
+def make(tmp_path: Path, model: Path, plan: Plan, settings: Settings, **options: Any) -> dict[str, Any]:
+    return build(plan, tmp_path / "out", settings, model, say=lambda _: None, **options)
+
+
+def filled(path: Path, pairs: int = 60, created: int = JANUARY) -> Month:
+    """Enough pairs in English and German for all splits."""
+    month = Month(path)
+    for number in range(pairs):
+        for language in ("en", "de"):
+            month.add(f"{language} message {number}", f"yes number {number % 7}", created)
+    return month
+
+
+def test_every_reason_is_counted_by_language(tmp_path: Path, model: Path) -> None:
+    month = filled(tmp_path / "RC_2018-01")
+    month.add("en late", "of June 2019", JUNE_2019)
+    month.add("de late", "of June 2019", JUNE_2019)
+    month.add("tlh nuqneH", "no language of MRS")
+    month.add("? who", "knows")
+    month.add("sv enda", "paret")
+    month.add("en to a removed", "[removed]")
+    settings = make_settings("paper", **{**FEW, "min_examples": 2})
+    report = make(tmp_path, model, plan_of(tmp_path, month), settings)
+    stages = report["pipeline"]["stages"]
+    assert [(stage["stage"], stage["in"], stage["out"]) for stage in stages] == [
+        ("read", 252, 252), ("filter", 252, 251), ("join", 251, 125), ("language", 125, 121),
+    ]  # fmt: skip
+    assert stages[1]["dropped"] == {"removed": 1}
+    assert stages[2]["dropped"] == {"parent is a post": 126}
+    assert report["pipeline"]["languages"] == {
+        "de": {"kept": 61},
+        "en": {"English of another month": 1, "kept": 60, "language uncertain": 1},
+        "sv": {"language with too few pairs": 1},
+        "tlh": {"not a language of MRS": 1},
+    }
+    pairs = read_pairs(tmp_path / "out")
+    assert Counter(language for language, *_ in pairs.elements()) == {"de": 61, "en": 60}
+    assert {split for _, split, *_ in pairs} == {"train", "validation", "test"}
+    assert read_report(tmp_path / "out") == report
+    assert leftovers(tmp_path, "out", "lid.ftz", "RC_2018-01") == []
+
+
+@pytest.mark.parametrize(
+    ("months", "kept"),
+    [((), 120), (("2019-06", "2019-06"), 60), (("2018-01", "2019-05"), 60), (("2018-02", "2019-05"), 0)],
+)
+def test_english_of_all_months_and_of_some(tmp_path: Path, model: Path, months: tuple[str, ...], kept: int) -> None:
+    """The reply's month counts; other languages are of all months."""
+    files = [filled(tmp_path / "RC_2018-01"), filled(tmp_path / "RC_2019-06", created=JUNE_2019)]
+    made = make(tmp_path, model, plan_of(tmp_path, *files), make_settings("paper", **FEW, english_months=months))
+    languages = made["pipeline"]["languages"]
+    assert languages["en"].get("kept", 0) == kept == 120 - languages["en"].get("English of another month", 0)
+    assert languages["de"] == {"kept": 120}
+    assert sum(made["configs"].get("en", {}).get(split, {}).get("rows", 0) for split in SPLITS) == kept
+
+
+def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path) -> None:
+    month = filled(tmp_path / "RC_2018-01")
+    for _ in range(40):
+        month.add("en say it", "again")
+    month.add("en see https://reddit.com/r/x/comments/abc", "thanks /u/somebody and me@some.example")
+    for profile, again in (("paper", 40), ("clean", 1)):
+        settings = make_settings(profile, **FEW, split_by="example")
+        report = make(tmp_path, model, plan_of(tmp_path, month), settings, overwrite=True)
+        pairs = Counter((message, reply) for _, _, message, reply in read_pairs(tmp_path / "out").elements())
+        assert pairs["en say it", "again"] == again
+        assert pairs["en see <url>", "thanks <user> and <email>"] == 1
+        assert report["pipeline"]["languages"]["en"]["kept"] == sum(c for (m, _), c in pairs.items() if m[:2] == "en")
+        assert report["pipeline"]["stages"][-1]["out"] == pairs.total()
+
+
+def test_rejects_are_kept_when_asked_for(tmp_path: Path, model: Path) -> None:
+    months = [filled(tmp_path / f"RC_2018-0{number}") for number in (1, 2)]
+    for month in months:
+        for number in range(3):
+            month.add("en low", f"{month.path.stem} {number}", score=-5)
+    settings = make_settings("paper", **FEW, keep_rejects=4)
+    report = make(tmp_path, model, plan_of(tmp_path, *months), settings)
+    assert report["pipeline"]["rejects"] == {
+        "low score": ["RC_2018-01 0", "RC_2018-01 1", "RC_2018-01 2", "RC_2018-02 0"]
+    }
+    without = make(tmp_path, model, plan_of(tmp_path, *months), make_settings("paper", **FEW), overwrite=True)
+    assert "rejects" not in without["pipeline"]
+
+
+def test_a_build_that_was_cut_off_after_its_last_step_is_whole(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, settings = plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), make_settings("paper", **FEW)
+    with monkeypatch.context() as patch:
+        patch.setattr(module.WorkFolder, "remove", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            make(tmp_path, model, plan, settings)
+    assert work_place(tmp_path / "out").is_dir()
+    before = parquet_bytes(tmp_path / "out")
+    with pytest.raises(InputError, match="exists already"):
+        make(tmp_path, model, plan, settings)
+    with pytest.raises(InputError, match="exists already"):
+        make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_reply_count": 2}), resume=True)
+    assert make(tmp_path, model, plan, settings, resume=True) == read_report(tmp_path / "out")
+    assert parquet_bytes(tmp_path / "out") == before
+    assert leftovers(tmp_path, "out", "lid.ftz", "RC_2018-01") == []
+
+
+def test_half_written_and_replaced_data_sets_do_not_stay(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was replaced stays until there is something in its place."""
+    plan, settings = plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), make_settings("paper", **FEW)
+    for name in (".out.partial-abc", ".out.old-abc"):
+        (tmp_path / name).mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "funnel_page", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(InputError, match=r"out: cannot be written \(No space left"):
+            make(tmp_path, model, plan, settings)
+    assert leftovers(tmp_path, "lid.ftz", "RC_2018-01") == [".out.build", ".out.old-abc"]
+    make(tmp_path, model, plan, settings, resume=True)
+    assert leftovers(tmp_path, "lid.ftz", "RC_2018-01") == ["out"]
+
+
+def test_the_last_stage_may_be_done_with_other_values(tmp_path: Path, model: Path) -> None:
+    plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
+    with pytest.raises(InputError, match=r"en: no reply comes 500 times in training; lower --min-reply-count"):
+        make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_reply_count": 500}))
+    made = make(tmp_path, model, plan, make_settings("paper", **FEW, max_responses=2), resume=True)
+    assert made["configs"]["en-responses"]["train"]["rows"] == 2
+
+
+def test_a_language_without_a_split_names_the_way_out(tmp_path: Path, model: Path) -> None:
+    month = Month(tmp_path / "RC_2018-01")
+    month.add("en one", "pair")
+    with pytest.raises(InputError, match=r"en: none of its 1 pairs falls into .*; raise --min-examples"):
+        make(tmp_path, model, plan_of(tmp_path, month), make_settings("paper", **FEW))
+    with pytest.raises(InputError, match=r"--split-by example\.$"):
+        make(tmp_path, model, plan_of(tmp_path, month), make_settings("clean", **FEW), overwrite=True)

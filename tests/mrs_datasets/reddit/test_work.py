@@ -1,0 +1,253 @@
+"""Shards that are done once, whatever ends the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_datasets.reddit.work import (
+    MARKER,
+    Advance,
+    Shard,
+    WorkFolder,
+    remove_leftovers,
+    remove_work,
+    run_stage,
+    timed,
+    writing,
+)
+
+IDENTITY = {"settings": {"min_score": 1, "clean": False}, "dumps": ["a"], "buckets": 4}
+
+
+@pytest.fixture
+def importable(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find the functions of this file, which pytest imports without the path."""
+    monkeypatch.syspath_prepend(str(repository))
+
+
+def open_work(tmp_path: Path, resume: bool = False, overwrite: bool = False, **changes: Any) -> WorkFolder:
+    changeable = changes.pop("changeable", ())
+    return WorkFolder(tmp_path / "work", {**IDENTITY, **changes}, resume, overwrite, changeable)
+
+
+def write(path: Path, text: str, log: Path, advance: Advance) -> dict[str, Any]:
+    """The work of a shard: it leaves a line in a log, so that a test can see how often it was done."""
+    with log.open("a") as file:
+        file.write(f"{path.name}\n")
+    path.write_text(text)
+    advance(1)
+    return {"text": text}
+
+
+def break_off(error: BaseException, advance: Advance) -> dict[str, Any]:
+    raise error
+
+
+def end_itself(advance: Advance) -> dict[str, Any]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+    return {}
+
+
+def make_shards(work: WorkFolder, names: str, log: Path) -> list[Shard]:
+    folder = work.stage("stage")
+    return [Shard(name, 1, folder / name, partial(write, folder / name, name * 2, log)) for name in names]
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_shard_is_done_once_and_counts_come_in_order(tmp_path: Path, workers: int) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    assert run_stage(work, "stage", make_shards(work, "ba", log), workers, " shards") == [
+        {"text": "bb"},
+        {"text": "aa"},
+    ]
+    again = open_work(tmp_path, resume=True)
+    counts = run_stage(again, "stage", make_shards(again, "cab", log), workers, " shards")
+    assert counts == [{"text": "cc"}, {"text": "aa"}, {"text": "bb"}]
+    assert sorted(log.read_text().split()) == ["a", "b", "c"]
+
+
+def lose_output(folder: Path) -> None:
+    (folder / "a").unlink()
+
+
+def lose_counts(folder: Path) -> None:
+    (folder / "a.json").unlink()
+
+
+def break_counts(folder: Path) -> None:
+    (folder / "a.json").write_text('{"text": "a')
+
+
+@pytest.mark.parametrize("harm", [lose_output, lose_counts, break_counts])
+def test_a_shard_without_output_or_counts_is_done_again(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    run_stage(work, "stage", make_shards(work, "ab", log), 1, " shards")
+    harm(tmp_path / "work" / "stage")
+    again = open_work(tmp_path, resume=True)
+    assert run_stage(again, "stage", make_shards(again, "ab", log), 1, "") == [{"text": "aa"}, {"text": "bb"}]
+    assert log.read_text().split() == ["a", "b", "a"]
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("error", [InputError("a.zst: is broken; fetch it again."), ValueError("a bug")])
+def test_what_was_done_before_an_error_stays(tmp_path: Path, workers: int, error: Exception) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    shards = make_shards(work, "abcdef", log)
+    shards.append(Shard("g", 1, tmp_path / "g", partial(break_off, error)))
+    with pytest.raises(type(error), match=str(error)):
+        run_stage(work, "stage", shards, workers, "")
+    done = [name for name in "abcdef" if work.done("stage", name)]
+    assert done == list("abcdef") if workers == 1 else len(done) >= 4
+
+
+@pytest.mark.usefixtures("importable")
+def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    shards = [*make_shards(work, "ab", log), Shard("c", 1, tmp_path / "c", end_itself)]
+    started = time.monotonic()
+    with pytest.raises(InputError, match=r"a worker was killed .*--resume"):
+        run_stage(work, "stage", shards, 2, "")
+    assert time.monotonic() - started < 30
+    assert "a" in log.read_text().split()
+
+
+def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    run_stage(work, "stage", make_shards(work, "a", log), 1, "")
+    with pytest.raises(InputError, match=r"cut off; pass --resume to go on with it, or --overwrite"):
+        open_work(tmp_path)
+    assert work.done("stage", "a")
+    assert open_work(tmp_path, overwrite=True).done("stage", "a") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"settings": {"min_score": 2, "clean": False}}, "other min_score;"),
+        ({"settings": {"min_score": 2, "clean": True}, "buckets": 8}, "other min_score, clean, buckets;"),
+        ({"dumps": ["a", "b"]}, "other dumps;"),
+        ({"settings": {"min_score": 1}}, "other settings;"),
+        ({"dumps": ["b"], "buckets": 8, "changeable": ["dumps"]}, "other buckets;"),
+    ],
+)
+def test_work_of_another_build_is_not_taken_up(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    open_work(tmp_path)
+    with pytest.raises(InputError, match=words):
+        open_work(tmp_path, resume=True, **changes)
+    assert open_work(tmp_path, resume=True), "it is still as it was"
+
+
+def test_what_may_change_is_noted(tmp_path: Path) -> None:
+    open_work(tmp_path)
+    open_work(tmp_path, resume=True, dumps=["b"], changeable=["dumps"])
+    open_work(tmp_path, resume=True, dumps=["b"])
+    with pytest.raises(InputError, match="other dumps"):
+        open_work(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", "null"])
+def test_a_broken_marker_is_told(tmp_path: Path, content: str) -> None:
+    open_work(tmp_path)
+    (tmp_path / "work" / MARKER).write_text(content)
+    with pytest.raises(InputError, match="begun with other settings"):
+        open_work(tmp_path, resume=True)
+    assert open_work(tmp_path, overwrite=True)
+
+
+@pytest.mark.parametrize(("resume", "overwrite"), [(False, False), (True, False), (False, True), (True, True)])
+def test_a_folder_or_file_that_is_not_ours_is_left_alone(tmp_path: Path, resume: bool, overwrite: bool) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="not made here"):
+        open_work(tmp_path, resume, overwrite)
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["mine.txt"]
+    (tmp_path / "work" / "mine.txt").unlink()
+    (tmp_path / "work").rmdir()
+    (tmp_path / "work").write_text("mine")
+    with pytest.raises(InputError, match="not made here"):
+        open_work(tmp_path, resume, overwrite)
+    assert (tmp_path / "work").read_text() == "mine"
+
+
+def test_a_build_that_was_killed_as_it_began_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / f".{MARKER}.partial-123").write_text("{")
+    open_work(tmp_path, resume=True)
+    assert [path.name for path in (tmp_path / "work").iterdir()] == [MARKER]
+
+
+def test_half_files_go_when_the_build_goes_on(tmp_path: Path) -> None:
+    work = open_work(tmp_path)
+    for name in (".a.arrow.partial-0", ".a.json.partial-77", "a.arrow"):
+        (work.stage("stage") / name).write_text("x")
+    open_work(tmp_path, resume=True)
+    assert [path.name for path in (tmp_path / "work" / "stage").iterdir()] == ["a.arrow"]
+
+
+def test_a_removal_that_is_cut_off_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At whatever file: the rest is still a work folder."""
+    real = os.unlink
+    for survive in range(5):
+        work = open_work(tmp_path, overwrite=True)
+        for name in "abcd":
+            (work.stage("stage") / name).write_text("x")
+        removed = 0
+
+        def unlink(*arguments: Any, survive: int = survive, **options: Any) -> None:
+            nonlocal removed
+            if removed == survive:
+                raise KeyboardInterrupt
+            removed += 1
+            real(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "unlink", unlink)
+            with pytest.raises(KeyboardInterrupt):
+                remove_work(work.folder)
+        assert (work.folder / MARKER).is_file()
+        open_work(tmp_path, resume=True).remove()
+        assert not work.folder.exists()
+
+
+def test_leftovers_of_this_name_only(tmp_path: Path) -> None:
+    names = [".a[b].partial-1", ".a[b].old-1", ".a[b].build", ".ab.partial-1", "a[b]", ".a[b]c.partial-1"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    remove_leftovers(tmp_path / "a[b]", "partial")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(set(names) - {".a[b].partial-1"})
+    remove_leftovers(tmp_path / "a[b]", "partial", "old")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({*names} - {".a[b].partial-1", ".a[b].old-1"})
+
+
+def test_what_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"x: cannot be written \(No space left on device\); make room .*--resume"),
+        writing(tmp_path / "x"),
+    ):
+        raise OSError(28, "No space left on device")
+    work = open_work(tmp_path)
+    with pytest.raises(InputError, match="cannot be written"):
+        work.finish("no such stage", "a", {})
+    work.stage("stage")
+    work.finish("stage", "a", {"Zürich": 1})
+    assert json.loads((tmp_path / "work" / "stage" / "a.json").read_text(encoding="utf-8")) == {"Zürich": 1}
+
+
+def test_seconds() -> None:
+    seconds: dict[str, float] = {}
+    with timed(seconds, "sleep"):
+        time.sleep(0.11)
+    assert 0.1 <= seconds["sleep"] < 5
