@@ -7,10 +7,8 @@ run are in memory. One counter serves one language; `mrs_datasets.responses.resp
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -18,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
+from mrs_datasets.reddit.partition import writing
 
 MIN_BUDGET = 1 << 16  # bytes
 FAN_IN = 16  # runs that are merged into one, so that there are never many
@@ -65,7 +64,7 @@ class ReplyCounts:
         self._written = 0
         self._distinct: int | None = 0
         self._closed = False
-        with _writing(folder):
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._remove_runs()
 
@@ -149,7 +148,7 @@ class ReplyCounts:
         self._written += 1
         options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
         with (
-            _writing(path),
+            writing(path),
             pa.OSFile(str(path), "wb") as sink,
             pa.ipc.new_stream(sink, _COUNTED, options=options) as out,
         ):
@@ -225,13 +224,3 @@ def _rows_up_to(texts: pa.Array, bound: str) -> int:
 
 def _next(run: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return next((batch for batch in run if batch.num_rows), None)
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Turn what the disk refuses into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(f"{path}: cannot be written ({reason}); make room there, or choose another folder.") from None

@@ -83,7 +83,7 @@ def partition(
             _write_run(writer, path, run, rows, sizes)
             runs += 1
         index = {"buckets": buckets, "runs": runs, "comments": rows.tolist(), "bytes": sizes.tolist()}
-        with _writing(path):
+        with writing(path):
             writer.write_batch(_empty_batch(), custom_metadata=_as_metadata(index))
     return PartitionStats(int(rows.sum()), path.stat().st_size, runs, tuple(rows.tolist()), tuple(sizes.tolist()))
 
@@ -194,7 +194,7 @@ def _write_run(
     ends = np.cumsum(np.bincount(of_row, minlength=buckets))
     for bucket, (start, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
         batch = ordered.slice(start, end - start)
-        with _writing(path):
+        with writing(path):
             writer.write_batch(batch, custom_metadata={_CHECKSUM: _checksum(batch)})
         rows[bucket] += batch.num_rows
         sizes[bucket] += batch.nbytes
@@ -241,11 +241,11 @@ def _whole_ipc_file(path: Path) -> Iterator[pa.RecordBatchFileWriter]:
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", _COMPRESSION_LEVEL), use_threads=False)
     sink = writer = None
     try:
-        with _writing(path):
+        with writing(path):
             sink = pa.OSFile(str(partial), "wb")
             writer = pa.ipc.new_file(sink, PARTITION.with_metadata(_FORMAT), options=options)
         yield writer
-        with _writing(path):
+        with writing(path):
             writer.close()
             sink.close()
             _to_disk(partial)
@@ -258,7 +258,7 @@ def _whole_ipc_file(path: Path) -> Iterator[pa.RecordBatchFileWriter]:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turn what the disk refuses into a sentence."""
     try:
         yield
