@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mrs_core.errors import InputError
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 # Chosen on the validation split of the embedded sample for a run of minutes on two CPU cores.
 VOCABULARY = 6000
@@ -30,7 +30,6 @@ def build_tiny(texts: Iterable[str], folder: Path, seed: int, vocabulary: int = 
         InputError: there is no text.
     """
     import torch
-    from safetensors.torch import save_file
     from transformers import BertConfig, BertModel
 
     tokenizer = train_tokenizer(texts, vocabulary)
@@ -48,11 +47,25 @@ def build_tiny(texts: Iterable[str], folder: Path, seed: int, vocabulary: int = 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = BertModel(config)
-    # Not the model's own save_pretrained: it writes on the first rank only, and every rank builds its own.
-    config.architectures = ["BertModel"]
-    config.save_pretrained(folder)
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return write_checkpoint(model, tokenizer, folder)
+
+
+def write_checkpoint(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, tied: tuple[str, ...] = ()
+) -> Path:
+    """Write config, weights and tokenizer to `folder` and return it.
+
+    Not the model's own save_pretrained: it writes on the first rank only, and every rank builds its own.
+
+    Args:
+        tied: beginnings of the names of weights that are stored once, under another name.
+    """
+    from safetensors.torch import save_file
+
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+    kept = {name: value.contiguous() for name, value in model.state_dict().items() if not name.startswith(tied)}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
     tokenizer.save_pretrained(folder)
     return folder
 

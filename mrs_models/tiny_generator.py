@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mrs_models.tiny import VOCABULARY, train_tokenizer
+from mrs_models.tiny import VOCABULARY, train_tokenizer, write_checkpoint
 
 # Chosen on the validation split of the embedded sample for a run of minutes on two CPU cores.
 WIDTH, LAYERS, HEADS = 128, 1, 4
@@ -32,7 +32,6 @@ def build_tiny_generator(
         InputError: there is no text.
     """
     import torch
-    from safetensors.torch import save_file
     from transformers import BartForConditionalGeneration
 
     from mrs_models.unicoder import unicoder_config
@@ -61,11 +60,5 @@ def build_tiny_generator(
                 torch.nn.init.normal_(parameter, std=WIDTH**-0.5)
             elif parameter.dim() == 2 and "embed" not in name:
                 torch.nn.init.xavier_uniform_(parameter)
-    # Not the model's own save_pretrained: it writes on the first rank only, and every rank builds its own.
-    config.architectures = ["BartForConditionalGeneration"]
-    config.save_pretrained(folder)
     tied = ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head.")
-    weights = {name: value.contiguous() for name, value in model.state_dict().items() if not name.startswith(tied)}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    tokenizer.save_pretrained(folder)
-    return folder
+    return write_checkpoint(model, tokenizer, folder, tied)
