@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -76,21 +76,27 @@ class _Meta(msgspec.Struct, gc=False):
     was_deleted_later: bool | None = None
 
 
-class Comment(msgspec.Struct, gc=False):
+class Comment(msgspec.Struct, gc=False, kw_only=True):
     """The fields of a line that are read; all others are only checked to be JSON."""
 
     id: str
     parent_id: str
     link_id: str
     body: str
-    created_utc: Annotated[int, _TIME] | float | str
+    created_utc: Annotated[int, _TIME]
     score: Annotated[int, _SCORE] | None = None
     author: str | None = None
     meta: _Meta | None = msgspec.field(default=None, name="_meta")
 
 
-_decoder = msgspec.json.Decoder(Comment)
+class _AnyTime(Comment, kw_only=True):
+    """A comment of a year that writes `created_utc` in another way."""
+
+    created_utc: Annotated[int, _TIME] | float | str  # type: ignore[assignment]
+
+
 _LINE_END, _OPENING, _CLOSING = b"\n{}"
+_decoder, _decoder_of_any_time = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_AnyTime)
 
 
 def read_comments(
@@ -193,20 +199,21 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX
 
 def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
     """The comments of a block of whole lines, `created_utc` an integer; every other line is counted by its reason."""
-    rows = _decode_together(block)
+    rows = _decode_together(block, _decoder)
     if rows is None:
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        rows = [row for line in lines if (row := _decode_or_count(line, counts))]
-    if not all(type(row.created_utc) is int for row in rows):
-        rows = [row for row in rows if _settle_time(row, counts)]
+        loose = _decode_together(block, _decoder_of_any_time)
+        if loose is None:
+            lines = block.split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            loose = [row for line in lines if (row := _decode_or_count(line, counts))]
+        rows = [row for row in loose if _settle_time(row, counts)]
     counts.lines += len(rows)
     counts.comments += len(rows)
     return rows
 
 
-def _decode_together(block: bytes) -> list[Comment] | None:
+def _decode_together(block: bytes, decoder: Any) -> list[Any] | None:
     """The comments of a block at one go; None where that fails, or a line is not exactly one comment.
 
     `decode_lines` lets an object go on over a line end, skips blank lines, and takes two objects of one line. Where
@@ -219,15 +226,15 @@ def _decode_together(block: bytes) -> list[Comment] | None:
     if not ((octets[ends - 1] == _CLOSING).all() and (octets[ends[:-1] + 1] == _OPENING).all()):
         return None
     try:
-        rows = _decoder.decode_lines(block)
+        rows: list[Any] = decoder.decode_lines(block)
     except (ValueError, RecursionError):
         return None
     return rows if len(rows) == len(ends) else None
 
 
-def _decode_or_count(line: bytes, counts: ReadCounts) -> Comment | None:
+def _decode_or_count(line: bytes, counts: ReadCounts) -> _AnyTime | None:
     try:
-        return _decoder.decode(line)
+        return _decoder_of_any_time.decode(line)
     except msgspec.ValidationError as error:
         text = str(error)
         if text.startswith("Object missing required field"):
@@ -254,9 +261,9 @@ def _why_broken(line: bytes) -> str:
     return BROKEN
 
 
-def _settle_time(row: Comment, counts: ReadCounts) -> bool:
+def _settle_time(row: _AnyTime, counts: ReadCounts) -> bool:
     """Make `created_utc` whole seconds; false, and counted, where it is no such number."""
-    value = row.created_utc
+    value: float | str = row.created_utc
     if isinstance(value, str):
         found = _DIGITS.fullmatch(value)
         if not found:
