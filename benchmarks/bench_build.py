@@ -161,26 +161,26 @@ def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, An
     """The stages `months` and `pairs` of the build, as it runs them."""
     from mrs_datasets.reddit.build import month_shard, pair_shard
     from mrs_datasets.reddit.settings import Settings
-    from mrs_datasets.reddit.work import Shard, WorkFolder, run_stage
+    from mrs_datasets.reddit.work import Shard, Workers, WorkFolder, run_stage
 
     _load_libraries()
     found: dict[str, Any] = {}
     settings = Settings()
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
-        with measured(found):
+        with measured(found), Workers(workers) as processes:
             work = WorkFolder(Path(folder) / "work", {}, resume=False, overwrite=False)
             place, months = work.stage("months"), []
             for path in dumps:
                 target = place / f"{path.name}.arrow"
                 shard = partial(month_shard, path, target, settings, BUCKETS)
                 months.append(Shard(path.name, path.stat().st_size, target, shard))
-            run_stage(work, "months", months, workers, "B", scale=True)
+            run_stage(work, "months", months, processes, "B", scale=True)
             place, buckets = work.stage("pairs"), []
             for number in range(BUCKETS):
                 target = place / f"{number}.arrow"
                 shard = partial(pair_shard, [month.output for month in months], number, target, settings, model)
                 buckets.append(Shard(str(number), 1, target, shard))
-            counts = run_stage(work, "pairs", buckets, workers, "bucket")
+            counts = run_stage(work, "pairs", buckets, processes, "bucket")
         found["pairs"] = sum(count["pairs"] for count in counts)
         found["written_pairs"] = sum(n for c in counts for _, outcome, n in c["outcomes"] if outcome == "kept")
         found["pair_bytes"] = sum(path.stat().st_size for path in place.glob("*.arrow"))
@@ -235,6 +235,9 @@ def join_one(partitions: Sequence[Path]) -> dict[str, Any]:
 
 def _load_libraries() -> None:
     """Import now what the stages import when they first run."""
+    from mrs_datasets.reddit.work import settle
+
+    settle()
     import polars
     import xxhash
 

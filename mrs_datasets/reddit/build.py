@@ -37,6 +37,7 @@ from mrs_datasets.reddit.work import MARKER as WORK_MARKER
 from mrs_datasets.reddit.work import (
     Advance,
     Shard,
+    Workers,
     WorkFolder,
     remove_leftovers,
     remove_work,
@@ -136,10 +137,11 @@ def build(
     changeable = () if (place / PAIRS).exists() else ("dumps", "language model")
     work = WorkFolder(place, identity, resume, overwrite, changeable)
     seconds: dict[str, float] = {}
-    with timed(seconds, "months"):
-        months = _months(work, plan, settings, pipeline)
-    with timed(seconds, "pairs"):
-        found = _pairs(work, plan, settings, language_model, months, pipeline)
+    with Workers(plan.workers) as workers:
+        with timed(seconds, "months"):
+            months = _months(work, plan, settings, workers, pipeline)
+        with timed(seconds, "pairs"):
+            found = _pairs(work, plan, settings, language_model, months, workers, pipeline)
     chosen = _chosen_languages(found, settings, pipeline)
     with timed(seconds, "write"):
         report = _write(work, out, settings, chosen, plan, pipeline, overwrite)
@@ -194,7 +196,7 @@ def month_shard(path: Path, target: Path, settings: Settings, buckets: int, adva
     }
 
 
-def _months(work: WorkFolder, plan: Plan, settings: Settings, pipeline: Pipeline) -> list[Path]:
+def _months(work: WorkFolder, plan: Plan, settings: Settings, workers: Workers, pipeline: Pipeline) -> list[Path]:
     folder = work.stage(MONTHS)
     names = [f"{path.name}.{path.stat().st_size}" for path in plan.files]  # fetched again, it is another shard
     targets = [folder / f"{name}.arrow" for name in names]
@@ -202,7 +204,7 @@ def _months(work: WorkFolder, plan: Plan, settings: Settings, pipeline: Pipeline
         Shard(name, path.stat().st_size, target, partial(month_shard, path, target, settings, plan.buckets))
         for name, path, target in zip(names, plan.files, targets, strict=True)
     ]
-    counts = run_stage(work, MONTHS, shards, plan.workers, "B", scale=True)
+    counts = run_stage(work, MONTHS, shards, workers, "B", scale=True)
     lines = pipeline.add("read", sum(c["lines"] for c in counts), _summed(c["rejected"] for c in counts))
     comments = sum(c["comments"] for c in counts)
     if lines != comments:
@@ -286,7 +288,13 @@ def _move(languages: pa.ChunkedArray, reason: str, outcomes: Outcomes) -> None:
 
 
 def _pairs(
-    work: WorkFolder, plan: Plan, settings: Settings, model: Path, months: list[Path], pipeline: Pipeline
+    work: WorkFolder,
+    plan: Plan,
+    settings: Settings,
+    model: Path,
+    months: list[Path],
+    workers: Workers,
+    pipeline: Pipeline,
 ) -> Outcomes:
     folder = work.stage(PAIRS)
     shards = [
@@ -294,7 +302,7 @@ def _pairs(
         for number in range(plan.buckets)
         for target in [folder / f"{_bucket(number)}.arrow"]
     ]
-    counts = run_stage(work, PAIRS, shards, plan.workers, " buckets")
+    counts = run_stage(work, PAIRS, shards, workers, " buckets")
     pipeline.add("join", sum(c["comments"] for c in counts), _summed(c["dropped"] for c in counts))
     outcomes: Outcomes = Counter()
     for found in counts:

@@ -18,6 +18,7 @@ from mrs_datasets.reddit.work import (
     MARKER,
     Advance,
     Shard,
+    Workers,
     WorkFolder,
     remove_leftovers,
     remove_work,
@@ -53,6 +54,12 @@ def break_off(error: BaseException, advance: Advance) -> dict[str, Any]:
     raise error
 
 
+def tell_process(path: Path, advance: Advance) -> dict[str, Any]:
+    path.touch()
+    advance(1)
+    return {"process": os.getpid()}
+
+
 def end_itself(log: Path, advance: Advance) -> dict[str, Any]:
     """Die as a worker that the system kills, once the shards before have been begun."""
     deadline = time.monotonic() + 20
@@ -68,16 +75,21 @@ def make_shards(work: WorkFolder, names: str, log: Path) -> list[Shard]:
     return [Shard(name, 1, folder / name, partial(write, folder / name, name * 2, log)) for name in names]
 
 
+def run(work: WorkFolder, stage: str, shards: list[Shard], workers: int, unit: str) -> list[dict[str, Any]]:
+    with Workers(workers) as processes:
+        return run_stage(work, stage, shards, processes, unit)
+
+
 @pytest.mark.usefixtures("importable")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_shard_is_done_once_and_counts_come_in_order(tmp_path: Path, workers: int) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
-    assert run_stage(work, "stage", make_shards(work, "ba", log), workers, " shards") == [
+    assert run(work, "stage", make_shards(work, "ba", log), workers, " shards") == [
         {"text": "bb"},
         {"text": "aa"},
     ]
     again = open_work(tmp_path, resume=True)
-    counts = run_stage(again, "stage", make_shards(again, "cab", log), workers, " shards")
+    counts = run(again, "stage", make_shards(again, "cab", log), workers, " shards")
     assert counts == [{"text": "cc"}, {"text": "aa"}, {"text": "bb"}]
     assert sorted(log.read_text().split()) == ["a", "b", "c"]
 
@@ -97,10 +109,10 @@ def break_counts(folder: Path) -> None:
 @pytest.mark.parametrize("harm", [lose_output, lose_counts, break_counts])
 def test_a_shard_without_output_or_counts_is_done_again(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
-    run_stage(work, "stage", make_shards(work, "ab", log), 1, " shards")
+    run(work, "stage", make_shards(work, "ab", log), 1, " shards")
     harm(tmp_path / "work" / "stage")
     again = open_work(tmp_path, resume=True)
-    assert run_stage(again, "stage", make_shards(again, "ab", log), 1, "") == [{"text": "aa"}, {"text": "bb"}]
+    assert run(again, "stage", make_shards(again, "ab", log), 1, "") == [{"text": "aa"}, {"text": "bb"}]
     assert log.read_text().split() == ["a", "b", "a"]
 
 
@@ -112,9 +124,24 @@ def test_what_was_done_before_an_error_stays(tmp_path: Path, workers: int, error
     shards = make_shards(work, "abcdef", log)
     shards.append(Shard("g", 1, tmp_path / "g", partial(break_off, error)))
     with pytest.raises(type(error), match=str(error)):
-        run_stage(work, "stage", shards, workers, "")
+        run(work, "stage", shards, workers, "")
     done = [name for name in "abcdef" if work.done("stage", name)]
     assert done == list("abcdef") if workers == 1 else len(done) >= 4
+
+
+@pytest.mark.usefixtures("importable")
+def test_workers_stay_from_stage_to_stage(tmp_path: Path) -> None:
+    work = open_work(tmp_path)
+    found = []
+    with Workers(2) as workers:
+        for stage in ("one", "two"):
+            shards = [Shard(n, 1, work.stage(stage) / n, partial(tell_process, work.stage(stage) / n)) for n in "abcd"]
+            found.append({counts["process"] for counts in run_stage(work, stage, shards, workers, "")})
+    assert os.getpid() not in found[0] | found[1]
+    assert len(found[0] | found[1]) <= 2
+    for process in found[0] | found[1]:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
 
 
 @pytest.mark.usefixtures("importable")
@@ -122,14 +149,14 @@ def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     shards = [*make_shards(work, "ab", log), Shard("c", 1, tmp_path / "c", partial(end_itself, log))]
     with pytest.raises(InputError, match=r"a worker was killed .*--resume"):
-        run_stage(work, "stage", shards, 2, "")
+        run(work, "stage", shards, 2, "")
     again = open_work(tmp_path, resume=True)
-    assert run_stage(again, "stage", make_shards(again, "ab", log), 2, "") == [{"text": "aa"}, {"text": "bb"}]
+    assert run(again, "stage", make_shards(again, "ab", log), 2, "") == [{"text": "aa"}, {"text": "bb"}]
 
 
 def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
-    run_stage(work, "stage", make_shards(work, "a", log), 1, "")
+    run(work, "stage", make_shards(work, "a", log), 1, "")
     with pytest.raises(InputError, match=r"cut off; pass --resume to go on with it, or --overwrite"):
         open_work(tmp_path)
     assert work.done("stage", "a")
