@@ -132,10 +132,10 @@ def repeat_month(source: Path, target: Path, lines: int) -> dict[str, Any]:
 def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any]:
     """Up to pairs, in one process; with a model, up to their languages."""
     from mrs_core.language_id import LanguageIdentifier
-    from mrs_datasets.reddit.build import month_shard
     from mrs_datasets.reddit.join import join_bucket
     from mrs_datasets.reddit.language import identify_pairs
     from mrs_datasets.reddit.settings import Settings
+    from mrs_datasets.reddit.shards import month_shard
 
     _load_libraries()
     identifier = model and LanguageIdentifier.open(model)
@@ -159,8 +159,8 @@ def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any
 
 def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, Any]:
     """The stages `months` and `pairs` of the build, as it runs them."""
-    from mrs_datasets.reddit.build import month_shard, pair_shard
     from mrs_datasets.reddit.settings import Settings
+    from mrs_datasets.reddit.shards import month_shard, pair_shard
     from mrs_datasets.reddit.work import Shard, Workers, WorkFolder, run_stage
 
     _load_libraries()
@@ -212,8 +212,8 @@ def our_build(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
 
 def read_month(dump: Path, buckets: int) -> dict[str, Any]:
     """Read, filter and partition one dump; the partition stays beside it."""
-    from mrs_datasets.reddit.build import month_shard
     from mrs_datasets.reddit.settings import Settings
+    from mrs_datasets.reddit.shards import month_shard
 
     found: dict[str, Any] = {}
     with measured(found):
@@ -241,11 +241,11 @@ def _load_libraries() -> None:
     import polars
     import xxhash
 
-    import mrs_datasets.reddit.build
+    import mrs_datasets.reddit.shards
 
     assert polars
     assert xxhash
-    assert mrs_datasets.reddit.build
+    assert mrs_datasets.reddit.shards
 
 
 def _ignore(_: object) -> None:
@@ -309,9 +309,9 @@ def bare_fasttext(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
     """`predict` on message, space, reply of all pairs, which are made outside of the time."""
     import fasttext
 
-    from mrs_datasets.reddit.build import month_shard
     from mrs_datasets.reddit.join import join_bucket
     from mrs_datasets.reddit.settings import Settings
+    from mrs_datasets.reddit.shards import month_shard
 
     texts: list[str] = []
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:

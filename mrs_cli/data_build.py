@@ -74,7 +74,7 @@ def run_build(options: argparse.Namespace) -> int:
     buckets = settings.buckets if options.buckets is None else options.buckets
     if options.resume and options.buckets is None:
         buckets = begun_buckets(options.out) or buckets
-    plan = make_plan(files, options.out, options.workers, read_size(options.memory), buckets)
+    plan = make_plan(files, options.out, options.workers, read_size(options.memory), buckets, settings.clean)
     for line in plan.lines():
         print(line, file=sys.stderr)
     if options.plan:

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.files import whole_folder, write_whole
-from mrs_core.language_id import LanguageIdentifier
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.readers import Chunks
-from mrs_datasets.reddit.clean import ALL, EXACT, clean_pairs, pair_keys
 from mrs_datasets.reddit.counts import ReplyCounts
-from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
-from mrs_datasets.reddit.join import join_bucket
-from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs, languages_with
-from mrs_datasets.reddit.markup import mask
-from mrs_datasets.reddit.partition import partition
+from mrs_datasets.reddit.duplicates import (
+    EXACT,
+    KEPT_CODE,
+    NEAR,
+    duplicates_shard,
+    read_codes,
+)
+from mrs_datasets.reddit.language import KEPT, Outcomes, languages_with
+from mrs_datasets.reddit.pair_files import read_pairs
 from mrs_datasets.reddit.plan import Plan, work_place
-from mrs_datasets.reddit.read import ReadCounts, read_comments
 from mrs_datasets.reddit.report_page import funnel_page
 from mrs_datasets.reddit.settings import Settings
+from mrs_datasets.reddit.shards import month_shard, pair_shard
 from mrs_datasets.reddit.split import assign_splits
 from mrs_datasets.reddit.work import MARKER as WORK_MARKER
 from mrs_datasets.reddit.work import (
-    Advance,
     Shard,
     Workers,
     WorkFolder,
@@ -50,11 +50,9 @@ from mrs_datasets.responses import response_table
 from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.writer import write_prepared
 
-MONTHS, PAIRS = "months", "pairs"
+MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # stages of shards, and their folders
 PAGE = "report.html"
 COUNT_BYTES = 512 << 20  # for counting the replies of a language; what does not fit goes to disk
-NOT_IN_MRS = "not a language of MRS"
-OTHER_MONTH = "English of another month"
 RARE = "language with too few pairs"
 # Settings of the last stage, which is done in one go: a build goes on with other ones.
 OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "split_by", "buckets")
@@ -142,6 +140,9 @@ def build(
             months = _months(work, plan, settings, workers, pipeline)
         with timed(seconds, "pairs"):
             found = _pairs(work, plan, settings, language_model, months, workers, pipeline)
+        if settings.clean:
+            with timed(seconds, "duplicates"):
+                _duplicates(work, plan, settings, found, workers, pipeline)
     chosen = _chosen_languages(found, settings, pipeline)
     with timed(seconds, "write"):
         report = _write(work, out, settings, chosen, plan, pipeline, overwrite)
@@ -171,31 +172,6 @@ def _whole_already(out: Path, pipeline: Pipeline) -> dict[str, Any] | None:
 # --- Months: read, filter, partition --------------------------------------------------------------------------------
 
 
-def month_shard(path: Path, target: Path, settings: Settings, buckets: int, advance: Advance) -> dict[str, Any]:
-    """Read, filter and partition one dump; the counts of all three."""
-    read, kept = ReadCounts(), FilterCounts()
-    rules = Rules(settings.min_score, settings.drop_bots, settings.min_characters, settings.max_characters)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        told = 0
-        for batch in read_comments(path, counts=read):
-            yield filter_batch(batch, rules, kept, settings.keep_rejects)
-            advance(read.bytes - told)
-            told = read.bytes
-
-    stats = partition(batches(), target, buckets)
-    return {
-        "lines": read.lines,
-        "rejected": dict(read.rejected),
-        "truncated": dict(read.truncated),
-        "comments": kept.seen,
-        "dropped": dict(kept.dropped),
-        "samples": kept.samples,
-        "kept": stats.comments,
-        "bytes": stats.bytes,
-    }
-
-
 def _months(work: WorkFolder, plan: Plan, settings: Settings, workers: Workers, pipeline: Pipeline) -> list[Path]:
     folder = work.stage(MONTHS)
     names = [f"{path.name}.{path.stat().st_size}" for path in plan.files]  # fetched again, it is another shard
@@ -223,70 +199,6 @@ def _months(work: WorkFolder, plan: Plan, settings: Settings, workers: Workers, 
 # --- Pairs: join, language, clean -----------------------------------------------------------------------------------
 
 
-def pair_shard(
-    months: Sequence[Path], bucket: int, target: Path, settings: Settings, model: Path, advance: Advance
-) -> dict[str, Any]:
-    """Join one bucket, tell languages, mask, and clean where the profile says so; the counts of all."""
-    pairs, joined = join_bucket(months, bucket)
-    pairs, told = identify_pairs(pairs, _identifier(model), settings.min_language_score)
-    outcomes: Outcomes = Counter(told)
-    pairs = _of_mrs(pairs, settings, outcomes)
-    if settings.clean:
-        pairs, cleaned = clean_pairs(pairs, ALL)
-        for (language, outcome), count in cleaned.items():
-            if outcome != KEPT:
-                outcomes[language, outcome] += count
-                outcomes[language, KEPT] -= count
-    else:
-        pairs = _masked(pairs)
-    _write_arrow(target, pairs.sort_by([("language", "ascending"), ("order", "ascending"), ("thread", "ascending")]))
-    advance(1)
-    return {
-        "comments": joined.comments,
-        "dropped": dict(joined.dropped),
-        "pairs": joined.pairs,
-        "outcomes": [[language, outcome, count] for (language, outcome), count in sorted(outcomes.items()) if count],
-    }
-
-
-@lru_cache(maxsize=1)
-def _identifier(model: Path) -> LanguageIdentifier:
-    """The model, read once in a process and not for every bucket."""
-    return LanguageIdentifier.open(model)
-
-
-def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table:
-    """Pairs in a language of MRS, English ones of the months asked for; the outcomes of the others are moved."""
-    languages = pairs["language"]
-    ours = pc.is_in(languages, value_set=pa.array(list(LANGUAGES)))
-    keep = ours
-    _move(languages.filter(pc.invert(ours)), NOT_IN_MRS, outcomes)
-    if settings.english_months:
-        first, last = (int(month.replace("-", "")) for month in settings.english_months)
-        other = pc.or_(pc.less(pairs["month"], first), pc.greater(pairs["month"], last))
-        late = pc.and_(pc.equal(languages, "en"), other)
-        _move(languages.filter(late), OTHER_MONTH, outcomes)
-        keep = pc.and_(ours, pc.invert(late))
-    return pairs.filter(keep)
-
-
-def _masked(pairs: pa.Table) -> pa.Table:
-    """Links, names and addresses masked, in every profile: links hold ids, and no user's name may be in the data."""
-    for side in ("message", "reply"):
-        texts = pa.chunked_array(
-            [pa.array([mask(text) for text in chunk.to_pylist()], pa.string()) for chunk in pairs[side].chunks],
-            pa.string(),
-        )
-        pairs = pairs.set_column(pairs.schema.get_field_index(side), side, texts)
-    return pairs
-
-
-def _move(languages: pa.ChunkedArray, reason: str, outcomes: Outcomes) -> None:
-    for entry in pc.value_counts(languages).to_pylist():
-        outcomes[entry["values"], reason] += entry["counts"]
-        outcomes[entry["values"], KEPT] -= entry["counts"]
-
-
 def _pairs(
     work: WorkFolder,
     plan: Plan,
@@ -308,6 +220,11 @@ def _pairs(
     for found in counts:
         for language, outcome, count in found["outcomes"]:
             outcomes[language, outcome] += count
+    dropped: Counter[str] = Counter()
+    for (_, outcome), count in sorted(outcomes.items()):
+        dropped[outcome] += count
+    del dropped[KEPT]
+    pipeline.add("language" + (" and cleaning" if settings.clean else ""), outcomes.total(), dropped)
     return outcomes
 
 
@@ -315,15 +232,39 @@ def _bucket(number: int) -> str:
     return f"bucket-{number:05d}"
 
 
+# --- Languages: duplicates, and which have enough -------------------------------------------------------------------
+
+
+def _duplicates(
+    work: WorkFolder, plan: Plan, settings: Settings, outcomes: Outcomes, workers: Workers, pipeline: Pipeline
+) -> None:
+    """Find the duplicates of every language that may stay, and move them in the outcomes."""
+    folder = work.stage(DUPLICATES)
+    buckets = [work.folder / PAIRS / f"{_bucket(number)}.arrow" for number in range(plan.buckets)]
+    languages = languages_with(outcomes, settings.min_examples)
+    shards = [
+        Shard(language, outcomes[language, KEPT], target, partial(duplicates_shard, buckets, language, target))
+        for language in languages
+        for target in [folder / f"{language}.npy"]
+    ]
+    counts = run_stage(work, DUPLICATES, shards, workers, " pairs", scale=True)
+    came = sum(count for (_, outcome), count in outcomes.items() if outcome == KEPT)
+    pipeline.add(DUPLICATES, came, _summed(counts))
+    for language, found in zip(languages, counts, strict=True):
+        for reason in (EXACT, NEAR):
+            outcomes[language, reason] += found[reason]
+            outcomes[language, KEPT] -= found[reason]
+
+
 def _chosen_languages(outcomes: Outcomes, settings: Settings, pipeline: Pipeline) -> list[str]:
+    """The languages with enough pairs, in the order of MRS; the pairs of the others are dropped."""
     chosen = [code for code in LANGUAGES if code in languages_with(outcomes, settings.min_examples)]
+    came = sum(count for (_, outcome), count in outcomes.items() if outcome == KEPT)
     for language in {language for language, outcome in outcomes if outcome == KEPT} - set(chosen):
         outcomes[language, RARE] += outcomes.pop((language, KEPT))
-    dropped: Counter[str] = Counter()
-    for (_, outcome), count in sorted(outcomes.items()):
-        if outcome != KEPT:
-            dropped[outcome] += count
-    pipeline.add("language" + (" and cleaning" if settings.clean else ""), sum(outcomes.values()), dropped)
+    pipeline.add(
+        "enough pairs", came, {RARE: sum(count for (_, outcome), count in outcomes.items() if outcome == RARE)}
+    )
     pipeline.count({key: count for key, count in outcomes.items() if count})
     if not chosen:
         most = {language: count for (language, outcome), count in outcomes.items() if outcome == RARE}
@@ -361,18 +302,10 @@ def _write(
 def _chunks(
     work: WorkFolder, folder: Path, settings: Settings, languages: list[str], buckets: int, pipeline: Pipeline
 ) -> Chunks:
-    duplicates: Counter[str] = Counter()
-    pairs = sum(row.get(KEPT, 0) for row in pipeline.languages.values())
     for language in languages:
-        seen = np.empty(0, np.uint64)
         written: Counter[str] = Counter()
         with ReplyCounts(COUNT_BYTES, work.folder / "replies") as replies:
-            for number in range(buckets):
-                table = _read_language(work.folder / PAIRS / f"{_bucket(number)}.arrow", language)
-                if settings.clean:
-                    before = table.num_rows
-                    table, seen = _first_ones(table, seen)
-                    duplicates[language] += before - table.num_rows
+            for table in _kept_pairs(work, settings, language, buckets, pipeline.languages[language]):
                 for split, part in _splits(table, settings.split_by):
                     if split == SPLITS[0]:
                         replies.add(part["reply"])
@@ -390,22 +323,22 @@ def _chunks(
                 f"{language}: no reply comes {settings.min_reply_count} times in training; lower --min-reply-count."
             )
         yield responses_config(language), "train", responses
+
+
+def _kept_pairs(
+    work: WorkFolder, settings: Settings, language: str, buckets: int, outcomes: Mapping[str, int]
+) -> Iterator[pa.Table]:
+    """The pairs of a language that stay, bucket after bucket."""
+    kept: pa.BooleanArray | None = None
     if settings.clean:
-        pipeline.add("duplicates", pairs, {EXACT: duplicates.total()})
-        for language, count in duplicates.items():
-            pipeline.count({(language, EXACT): count, (language, KEPT): -count})
-
-
-def _first_ones(pairs: pa.Table, seen: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-    """The pairs that no earlier bucket had, and the keys of all so far (sorted): 8 bytes a pair."""
-    from mrs_core.text import normalise_reply
-
-    forms = [[normalise_reply(text) for text in pairs[side].to_pylist()] for side in ("message", "reply")]
-    keys = pair_keys(*forms)
-    place = np.searchsorted(seen, keys)
-    known = place < len(seen)
-    known[known] = seen[place[known]] == keys[known]
-    return pairs.filter(pa.array(~known)), np.union1d(seen, keys)
+        pairs = sum(outcomes.get(outcome, 0) for outcome in (KEPT, EXACT, NEAR))
+        kept = pa.array(read_codes(work.folder / DUPLICATES / f"{language}.npy", pairs) == KEPT_CODE)
+    done = 0
+    for number in range(buckets):
+        path = work.folder / PAIRS / f"{_bucket(number)}.arrow"
+        table, _ = read_pairs(path, language, ("message", "reply", "thread", "order"))
+        done += table.num_rows
+        yield table if kept is None else table.filter(kept[done - table.num_rows : done])
 
 
 def _splits(pairs: pa.Table, by: str) -> Iterator[tuple[str, pa.Table]]:
@@ -414,29 +347,6 @@ def _splits(pairs: pa.Table, by: str) -> Iterator[tuple[str, pa.Table]]:
         part = split.filter(pc.equal(split["split"], name))
         if part.num_rows:
             yield name, part.select(["message", "reply"]).cast(PAIR_SCHEMA)
-
-
-def _read_language(path: Path, language: str) -> pa.Table:
-    try:
-        with pa.OSFile(str(path), "rb") as source:
-            table = pa.ipc.open_file(source).read_all()
-            return table.filter(pc.equal(table["language"], language))
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise InputError(f"{path}: is damaged ({reason}); delete it and go on with --resume.") from None
-
-
-def _write_arrow(path: Path, table: pa.Table) -> None:
-    temporary = path.with_name(f".{path.name}.partial-0")
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with writing(path):
-        try:
-            sink = pa.OSFile(str(temporary), "wb")
-            with sink, pa.ipc.new_file(sink, table.schema, options=options) as writer:
-                writer.write_table(table, max_chunksize=1 << 16)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def _summed(counts: Any) -> Counter[str]:

@@ -5,12 +5,13 @@ Two pairs with one long message and two different short replies have nearly the 
 for one message: nothing may be dropped. So a pair has two signatures, one a side, every band takes rows of both, and
 both estimates must reach the threshold.
 
-Only the signatures are in memory, 4 bytes times bands times rows a pair (192 with the default), and 24 for sorting.
+The signatures take 4 bytes times bands times rows a pair (192 with the default) and may be mapped from a file: a band
+at a time is read. In memory are about 50 bytes a pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,11 @@ class NearRules:
     bands: int = 16
     rows: int = 3
     seed: int = 0
+
+    @property
+    def signature_bytes(self) -> int:
+        """On disk, of a pair."""
+        return 4 * self.bands * self.rows
 
 
 def signatures(texts: Sequence[str], rules: NearRules) -> Signatures:
@@ -85,47 +91,74 @@ def _minima(texts: Sequence[str], rules: NearRules, minima: Signatures) -> None:
         minima[:, function] = (np.minimum.reduceat(hashed, segments)[::2] >> np.uint64(16)).astype(np.uint16)
 
 
-def near_duplicates(signed: Signatures, rules: NearRules) -> npt.NDArray[np.bool_]:
+def sign_pairs(messages: Sequence[str], replies: Sequence[str], rules: NearRules) -> Signatures:
+    """The signatures of pairs, band by band: (n,), (n,) texts -> (bands, n, 2, rows)."""
+    sides = np.stack([signatures(messages, rules), signatures(replies, rules)], axis=2)
+    return np.ascontiguousarray(sides.swapaxes(0, 1))
+
+
+def near_duplicates(
+    signed: Signatures,
+    rules: NearRules,
+    rows: npt.NDArray[np.int64] | None = None,
+    each_band: Callable[[], None] = lambda: None,
+) -> npt.NDArray[np.bool_]:
     """Which pairs have one before them that is nearly the same.
 
     In a band where many agree, a pair is compared with the first of them and the one just before it, so that time grows
     with the number of pairs and not with its square; what is missed in one band is met in another.
 
     Args:
-        signed: (n, 2, bands, rows), the signatures of message and reply.
+        signed: (bands, n, 2, rows), what `sign_pairs` returns.
+        rows: (m,) the pairs to look at, in the order in which they came; None: all n.
+        each_band: called when a band is done.
 
     Returns:
-        (n,), true for a pair that is alike, on both sides, to an earlier one, whether that one stays or not.
+        (m,), true for a pair that is alike, on both sides, to an earlier one, whether that one stays or not.
     """
-    found = np.zeros(len(signed), dtype=bool)
-    for band in range(rules.bands if len(signed) else 0):
-        keys = _band_keys(signed[:, :, band])
+    rows = np.arange(signed.shape[1]) if rows is None else rows
+    found = np.zeros(len(rows), dtype=bool)
+    for band in range(rules.bands if len(rows) else 0):
+        keys = _band_keys(signed[band])[rows]
         order = np.argsort(keys, kind="stable")  # within a key the pairs keep their order
         again = keys[order][1:] == keys[order][:-1]
-        if not again.any():
-            continue
-        places = np.arange(len(order))
-        opens = np.concatenate([[True], ~again])
-        first = order[np.maximum.accumulate(np.where(opens, places, 0))]
-        for later, earlier in ((order[1:][again], first[1:][again]), (order[1:][again], order[:-1][again])):
-            new = ~found[later]
-            later, earlier = later[new], earlier[new]
-            for start in range(0, len(later), BATCH_PAIRS):
-                part = slice(start, start + BATCH_PAIRS)
-                alike = _similarity(signed, later[part], earlier[part]) >= rules.threshold
-                found[later[part][alike]] = True
+        del keys
+        if again.any():
+            places = np.arange(len(order))
+            opens = np.concatenate([[True], ~again])
+            first = order[np.maximum.accumulate(np.where(opens, places, 0))]
+            for earlier in (first[1:][again], order[:-1][again]):
+                _mark_alike(order[1:][again], earlier, signed, rows, rules, found)
+        each_band()
     return found
 
 
-def _band_keys(rows: Signatures) -> npt.NDArray[np.uint64]:
+def _mark_alike(
+    later: npt.NDArray[np.int64],
+    earlier: npt.NDArray[np.int64],
+    signed: Signatures,
+    rows: npt.NDArray[np.int64],
+    rules: NearRules,
+    found: npt.NDArray[np.bool_],
+) -> None:
+    """Set `found` for the later ones that are alike to the earlier ones beside them; both are places in `rows`."""
+    new = ~found[later]
+    later, earlier = later[new], earlier[new]
+    for start in range(0, len(later), BATCH_PAIRS):
+        part = slice(start, start + BATCH_PAIRS)
+        alike = _similarity(signed, rows[later[part]], rows[earlier[part]]) >= rules.threshold
+        found[later[part][alike]] = True
+
+
+def _band_keys(band: Signatures) -> npt.NDArray[np.uint64]:
     """(n, 2, rows) -> (n,) one number for all of them."""
-    keys = np.zeros(len(rows), dtype=np.uint64)
-    for column in rows.reshape(len(rows), -1).T:
+    keys = np.zeros(len(band), dtype=np.uint64)
+    for column in band.reshape(len(band), -1).T:
         keys = mix(keys ^ column)
     return keys
 
 
 def _similarity(signed: Signatures, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """(m,), (m,) rows -> (m,) the estimated Jaccard index of the side that is less alike."""
-    equal = (signed[a] == signed[b]).reshape(len(a), 2, -1)
-    return np.asarray(equal.mean(axis=2).min(axis=1))
+    equal = signed[:, a] == signed[:, b]  # (bands, m, 2, rows)
+    return np.asarray(equal.mean(axis=(0, 3)).min(axis=1))

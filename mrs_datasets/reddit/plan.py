@@ -20,6 +20,7 @@ RATIOS = {".zst": 8.0, ".xz": 9.0, ".bz2": 7.0, ".gz": 5.5}
 # Measured on the generator's months (benchmarks/bench_build.py); rounded up.
 SPILL_BYTES = 130  # on disk, a comment of a partition
 PAIR_BYTES = 260  # on disk, a pair before it is written as Parquet and after it, together
+SIGNED_BYTES = 400  # on disk, a pair more where duplicates are looked for: its signatures, twice for the time
 PAIRS_PER_COMMENT = 0.6
 READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
 BUCKET_BYTES = 1100  # in memory, a comment of the bucket that is joined
@@ -93,7 +94,9 @@ def begun_buckets(out: Path) -> int | None:
         return None
 
 
-def make_plan(files: Sequence[Path], out: Path, workers: int | None, memory: int, buckets: int) -> Plan:
+def make_plan(
+    files: Sequence[Path], out: Path, workers: int | None, memory: int, buckets: int, clean: bool = False
+) -> Plan:
     """Estimate, and refuse what cannot be.
 
     Args:
@@ -101,6 +104,7 @@ def make_plan(files: Sequence[Path], out: Path, workers: int | None, memory: int
         workers: at most so many; None: as many as cores and memory allow.
         memory: bytes that the build may use.
         buckets: at least so many; more where a bucket would not fit the memory.
+        clean: whether duplicates are looked for.
 
     Raises:
         InputError: the disk has too little room, or the memory does not hold one reader.
@@ -113,7 +117,8 @@ def make_plan(files: Sequence[Path], out: Path, workers: int | None, memory: int
     workers = min(workers, fit) if workers else fit
     size = sum(path.stat().st_size for path in files)
     comments = int(sum(path.stat().st_size * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files))
-    disk = int(RESERVE * comments * (SPILL_BYTES + PAIRS_PER_COMMENT * PAIR_BYTES))
+    pair_bytes = PAIR_BYTES + (SIGNED_BYTES if clean else 0)
+    disk = int(RESERVE * comments * (SPILL_BYTES + PAIRS_PER_COMMENT * pair_bytes))
     needed = -(-comments * BUCKET_BYTES * workers // memory)
     while buckets < needed:
         buckets *= 2

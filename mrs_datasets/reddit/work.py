@@ -210,7 +210,7 @@ class Workers:
             while waiting:
                 ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 bar.update(max(begun + progress.value - told, bar.n) - bar.n)
-                for future in ready:
+                for future in sorted(ready, key=lambda done: done.exception() is not None):  # what is finished stays
                     shard = waiting.pop(future)
                     counts = future.result()
                     finished += shard.size

@@ -111,9 +111,9 @@ def test_stages_languages_and_rows_add_up(built, profile: str) -> None:
     pipeline = report["pipeline"]
     stages = pipeline["stages"]
     assert [stage["stage"] for stage in stages] == (
-        ["read", "filter", "join", "language"]
+        ["read", "filter", "join", "language", "enough pairs"]
         if profile == "paper"
-        else ["read", "filter", "join", "language and cleaning", "duplicates"]
+        else ["read", "filter", "join", "language and cleaning", "duplicates", "enough pairs"]
     )
     for before, after in pairwise(stages):
         assert before["out"] == after["in"]

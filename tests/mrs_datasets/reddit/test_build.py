@@ -91,7 +91,8 @@ def test_every_reason_is_counted_by_language(tmp_path: Path, model: Path) -> Non
     report = make(tmp_path, model, plan_of(tmp_path, month), settings)
     stages = report["pipeline"]["stages"]
     assert [(stage["stage"], stage["in"], stage["out"]) for stage in stages] == [
-        ("read", 252, 252), ("filter", 252, 251), ("join", 251, 125), ("language", 125, 121),
+        ("read", 252, 252), ("filter", 252, 251), ("join", 251, 125), ("language", 125, 122),
+        ("enough pairs", 122, 121),
     ]  # fmt: skip
     assert stages[1]["dropped"] == {"removed": 1}
     assert stages[2]["dropped"] == {"parent is a post": 126}
@@ -127,14 +128,46 @@ def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path) -> Non
     for _ in range(40):
         month.add("en say it", "again")
     month.add("en see https://reddit.com/r/x/comments/abc", "thanks /u/somebody and me@some.example")
+    long = "en I have been looking for a recipe for lentil soup since last winter, does anybody here know one"
+    for number in range(20):
+        month.add(f"{long} {number}?", "Ask my mother, she has one that everybody likes.")
     for profile, again in (("paper", 40), ("clean", 1)):
         settings = make_settings(profile, **FEW, split_by="example")
         report = make(tmp_path, model, plan_of(tmp_path, month), settings, overwrite=True)
         pairs = Counter((message, reply) for _, _, message, reply in read_pairs(tmp_path / "out").elements())
         assert pairs["en say it", "again"] == again
         assert pairs["en see <url>", "thanks <user> and <email>"] == 1
+        assert sum(count for (message, _), count in pairs.items() if message.startswith(long)) == (
+            20 if again > 1 else 1
+        )
         assert report["pipeline"]["languages"]["en"]["kept"] == sum(c for (m, _), c in pairs.items() if m[:2] == "en")
         assert report["pipeline"]["stages"][-1]["out"] == pairs.total()
+
+
+def test_what_stays_does_not_depend_on_the_buckets(tmp_path: Path, model: Path) -> None:
+    month = filled(tmp_path / "RC_2018-01")
+    for number in range(60):
+        month.add(
+            f"en a message that comes in a few ways, number {number % 3}",
+            "Yes! No problem at all, of course."[number % 2 :],
+        )
+        month.add(f"de {number % 5}", f"{'!' * (number % 4)} ja {'.' * (number % 7)}")
+    found = []
+    for buckets in (1, 2, 7):
+        plan = plan_of(tmp_path, month, buckets=buckets)
+        report = make(tmp_path, model, plan, make_settings("clean", **{**FEW, "buckets": buckets}), overwrite=True)
+        found.append((read_pairs(tmp_path / "out"), report["pipeline"]["stages"], report["pipeline"]["languages"]))
+    assert found[0] == found[1] == found[2]
+    assert {"exact duplicate", "near duplicate"} <= found[0][2]["en"].keys()
+
+
+def test_languages_are_chosen_after_duplicates_are_gone(tmp_path: Path, model: Path) -> None:
+    month = filled(tmp_path / "RC_2018-01")
+    for _ in range(200):
+        month.add("sv samma", "sak")
+    report = make(tmp_path, model, plan_of(tmp_path, month), make_settings("clean", **{**FEW, "min_examples": 50}))
+    assert report["pipeline"]["languages"]["sv"] == {"exact duplicate": 199, "language with too few pairs": 1}
+    assert "sv" not in report["configs"]
 
 
 def test_rejects_are_kept_when_asked_for(tmp_path: Path, model: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.reddit import near_duplicates as module
-from mrs_datasets.reddit.near_duplicates import NearRules, near_duplicates, signatures
+from mrs_datasets.reddit.near_duplicates import NearRules, near_duplicates, sign_pairs, signatures
 
 RULES = NearRules()
 TEXTS = st.lists(st.text("ab日\U0001f600", max_size=12), min_size=1, max_size=12)
@@ -37,7 +37,7 @@ def edited(draw: random.Random, text: str, edits: int) -> str:
 
 
 def signed(pairs: list[tuple[str, str]], rules: NearRules = RULES) -> np.ndarray:
-    return np.stack([signatures([pair[side] for pair in pairs], rules) for side in (0, 1)], axis=1)
+    return sign_pairs([message for message, _ in pairs], [reply for _, reply in pairs], rules)
 
 
 @given(TEXTS)
@@ -115,6 +115,17 @@ def test_comparing_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "BATCH_PAIRS", 3)
     assert (near_duplicates(signed(pairs), RULES) == whole).all()
     assert 0 < whole.sum() < len(pairs)
+
+
+def test_only_the_pairs_asked_for_are_looked_at_in_their_order() -> None:
+    draw = random.Random(7)
+    text = random_text(draw, 150)
+    pairs = [(text, "yes"), ("another", "no"), (edited(draw, text, 1), "yes"), (text, "yes")]
+    assert near_duplicates(signed(pairs), RULES).tolist() == [False, False, True, True]
+    bands: list[None] = []
+    found = near_duplicates(signed(pairs), RULES, np.array([3, 1, 0]), lambda: bands.append(None))
+    assert (found.tolist(), len(bands)) == ([False, False, True], RULES.bands)
+    assert near_duplicates(signed(pairs), RULES, np.array([1, 2])).tolist() == [False, False]
 
 
 def test_no_pairs_and_one_pair_have_no_duplicates() -> None:

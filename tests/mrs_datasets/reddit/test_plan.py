@@ -87,6 +87,13 @@ def test_buckets_grow_until_one_fits_the_memory(tmp_path: Path, cores: None, mon
     assert large.comments / large.buckets * plan.BUCKET_BYTES <= 8 * GB < 2 * large.comments / large.buckets * 1100
 
 
+def test_looking_for_duplicates_takes_more_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free_disk(monkeypatch, 10**15)
+    files = [month(tmp_path, "RC_1.zst", GB)]
+    plain, clean = (make_plan(files, tmp_path / "out", 1, 8 * GB, 64, clean).disk for clean in (False, True))
+    assert 1.5 < clean / plain < 2.5
+
+
 def test_a_disk_that_will_not_hold_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A build that goes on needs the room only that it has not taken yet."""
     files = [month(tmp_path, "RC_2018-01.zst", GB)]

@@ -1,0 +1,122 @@
+"""What a process of the build does on its own: a month, or a bucket of all months."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mrs_core.language_id import LanguageIdentifier
+from mrs_core.languages import LANGUAGES
+from mrs_datasets.reddit.clean import clean_pairs
+from mrs_datasets.reddit.duplicates import keyed_pairs, signature_file, write_array
+from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
+from mrs_datasets.reddit.join import join_bucket
+from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs
+from mrs_datasets.reddit.markup import mask
+from mrs_datasets.reddit.pair_files import write_pairs
+from mrs_datasets.reddit.partition import partition
+from mrs_datasets.reddit.read import ReadCounts, read_comments
+from mrs_datasets.reddit.settings import Settings
+from mrs_datasets.reddit.work import Advance
+
+NOT_IN_MRS = "not a language of MRS"
+OTHER_MONTH = "English of another month"
+
+
+def month_shard(path: Path, target: Path, settings: Settings, buckets: int, advance: Advance) -> dict[str, Any]:
+    """Read, filter and partition one dump; the counts of all three."""
+    read, kept = ReadCounts(), FilterCounts()
+    rules = Rules(settings.min_score, settings.drop_bots, settings.min_characters, settings.max_characters)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        told = 0
+        for batch in read_comments(path, counts=read):
+            yield filter_batch(batch, rules, kept, settings.keep_rejects)
+            advance(read.bytes - told)
+            told = read.bytes
+
+    stats = partition(batches(), target, buckets)
+    return {
+        "lines": read.lines,
+        "rejected": dict(read.rejected),
+        "truncated": dict(read.truncated),
+        "comments": kept.seen,
+        "dropped": dict(kept.dropped),
+        "samples": kept.samples,
+        "kept": stats.comments,
+        "bytes": stats.bytes,
+    }
+
+
+def pair_shard(
+    months: Sequence[Path], bucket: int, target: Path, settings: Settings, model: Path, advance: Advance
+) -> dict[str, Any]:
+    """Join one bucket, tell languages, mask, and clean where the profile says so; the counts of all."""
+    pairs, joined = join_bucket(months, bucket)
+    pairs, told = identify_pairs(pairs, _identifier(model), settings.min_language_score)
+    outcomes: Outcomes = Counter(told)
+    pairs = _of_mrs(pairs, settings, outcomes)
+    if settings.clean:
+        pairs, cleaned = clean_pairs(pairs)
+        for (language, outcome), count in cleaned.items():
+            if outcome != KEPT:
+                outcomes[language, outcome] += count
+                outcomes[language, KEPT] -= count
+    else:
+        pairs = _masked(pairs)
+    pairs = pairs.sort_by([("language", "ascending"), ("order", "ascending"), ("thread", "ascending")])
+    if settings.clean:
+        pairs, signed = keyed_pairs(pairs)
+        write_array(signature_file(target), signed)
+    write_pairs(target, pairs)
+    advance(1)
+    return {
+        "comments": joined.comments,
+        "dropped": dict(joined.dropped),
+        "pairs": joined.pairs,
+        "outcomes": [[language, outcome, count] for (language, outcome), count in sorted(outcomes.items()) if count],
+    }
+
+
+@lru_cache(maxsize=1)
+def _identifier(model: Path) -> LanguageIdentifier:
+    """The model, read once in a process and not for every bucket."""
+    return LanguageIdentifier.open(model)
+
+
+def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table:
+    """Pairs in a language of MRS, English ones of the months asked for; the outcomes of the others are moved."""
+    languages = pairs["language"]
+    ours = pc.is_in(languages, value_set=pa.array(list(LANGUAGES)))
+    keep = ours
+    _move(languages.filter(pc.invert(ours)), NOT_IN_MRS, outcomes)
+    if settings.english_months:
+        first, last = (int(month.replace("-", "")) for month in settings.english_months)
+        other = pc.or_(pc.less(pairs["month"], first), pc.greater(pairs["month"], last))
+        late = pc.and_(pc.equal(languages, "en"), other)
+        _move(languages.filter(late), OTHER_MONTH, outcomes)
+        keep = pc.and_(ours, pc.invert(late))
+    return pairs.filter(keep)
+
+
+def _masked(pairs: pa.Table) -> pa.Table:
+    """Links, names and addresses masked, in every profile: links hold ids, and no user's name may be in the data."""
+    for side in ("message", "reply"):
+        texts = pa.chunked_array(
+            [pa.array([mask(text) for text in chunk.to_pylist()], pa.string()) for chunk in pairs[side].chunks],
+            pa.string(),
+        )
+        pairs = pairs.set_column(pairs.schema.get_field_index(side), side, texts)
+    return pairs
+
+
+def _move(languages: pa.ChunkedArray, reason: str, outcomes: Outcomes) -> None:
+    for entry in pc.value_counts(languages).to_pylist():
+        outcomes[entry["values"], reason] += entry["counts"]
+        outcomes[entry["values"], KEPT] -= entry["counts"]
