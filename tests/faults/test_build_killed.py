@@ -28,7 +28,7 @@ def command(tmp_path_factory: pytest.TempPathFactory, bin_folder: Path) -> list[
     model = train_language_model(folder / "lid.bin")
     dumps = write_months(folder / "months", COMMENTS)
     start = [bin_folder / "mrs", "data", "build", "--dumps", dumps / "RC_*.zst", "--language-model", model]
-    return [*start, "--buckets", 24, *SMALL, "--out", "out"]
+    return [*start, "--profile", "clean", "--buckets", 24, *SMALL, "--out", "out"]  # it has all the stages
 
 
 @pytest.fixture(scope="module")
@@ -112,11 +112,16 @@ def test_kills_at_random_moments(
 
 def stage_is_begun(folder: Path, stage: str) -> Callable[[], object]:
     work = folder / ".out.build"
-    names = {"months": "months/.*.partial-*", "pairs": "pairs/*.json", "write": "../.out.partial-*/data/*/*.parquet"}
+    names = {
+        "months": "months/.*.partial-*",
+        "pairs": "pairs/*.json",
+        "duplicates": "duplicates/*.json",
+        "write": "../.out.partial-*/data/*/*.parquet",
+    }
     return lambda: list(work.glob(names[stage])) if work.is_dir() else []
 
 
-@pytest.mark.parametrize("stage", ["months", "pairs", "write"])
+@pytest.mark.parametrize("stage", ["months", "pairs", "duplicates", "write"])
 def test_a_kill_in_each_stage(
     tmp_path: Path,
     command: list[object],
