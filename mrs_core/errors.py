@@ -22,7 +22,11 @@ class MissingExtraError(MrsError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(
+        super().__init__(package, extra, purpose)  # as they came, so that worker processes can pickle it
+
+    def __str__(self) -> str:
+        package, extra, purpose = self.args
+        return (
             f"{purpose} needs the package {package!r}, which is not installed: "
             f"run `pip install 'mrs-suggest[{extra}]'`."
         )

@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
+
+class _Table(dict[int, str | None]):
+    """A table for `str.translate` that asks for the answer of each character once."""
+
+    def __init__(self, answer: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __missing__(self, code: int) -> str | None:
+        self[code] = self._answer(chr(code))
+        return self[code]
+
+
+_COMPOSED = _Table(lambda c: unicodedata.normalize("NFKC", c))
+_DROPPED = _Table(lambda c: None if unicodedata.category(c)[0] in "PZC" else c)
 _ASCII_DROPPED = {c: None for c in range(128) if unicodedata.category(chr(c))[0] in "PZC"}
 
 
@@ -21,10 +37,12 @@ def normalise_reply(text: str) -> str:
     """
     if text.isascii():  # most replies, and several times faster
         return text.lower().translate(_ASCII_DROPPED) or "".join(text.lower().split())
-    form = unicodedata.normalize("NFKC", text)
+    if not unicodedata.is_normalized("NFKC", text):  # one by one first: faster where that is enough, as for "？"
+        text = unicodedata.normalize("NFKC", text.translate(_COMPOSED))
+    folded = unicodedata.normalize("NFKC", text.casefold())
     while True:  # what is dropped can bring characters together that compose: again, until nothing changes
-        folded = unicodedata.normalize("NFKC", form.casefold())
-        kept = "".join(c for c in folded if unicodedata.category(c)[0] not in "PZC") or "".join(folded.split())
-        if kept == form:
-            return form
-        form = kept
+        kept = folded.translate(_DROPPED) or "".join(folded.split())
+        again = unicodedata.normalize("NFKC", kept.casefold())
+        if again in (kept, folded):
+            return kept
+        folded = again

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,14 @@ class _SplitWriter:
             self._open.close()
             self._open, self._shard_rows = None, 0
 
+    def abandon(self) -> None:
+        """Let go of a shard that is still open: on a full disk its `__del__` would print that it cannot be ended."""
+        if self._open:
+            with suppress(OSError, pa.ArrowException):
+                self._open.close()
+            self._open.is_open = False
+            self._open = None
+
     def finish(self) -> list[Path]:
         """Close, and give the shards their final names."""
         self.close()
@@ -70,6 +80,17 @@ class _SplitWriter:
         return self._open
 
 
+@contextmanager
+def _split_writers() -> Iterator[dict[tuple[str, str], _SplitWriter]]:
+    """The writers by config and split; those that an error leaves open are let go without a word."""
+    writers: dict[tuple[str, str], _SplitWriter] = {}
+    try:
+        yield writers
+    finally:
+        for writer in writers.values():
+            writer.abandon()
+
+
 def write_prepared(folder: Path, chunks: Chunks, report: Report, record: DatasetRecord, source: str) -> dict[str, Any]:
     """Write every chunk below `folder`, then `report.json` and the card; return the report.
 
@@ -80,28 +101,28 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
     Raises:
         InputError: a config ended up without one of its splits, or nothing came at all.
     """
-    writers: dict[tuple[str, str], _SplitWriter] = {}
-    for config, split, table in chunks:
-        key = (config, split)
-        if key not in writers:
-            writers[key] = _SplitWriter(folder / "data" / config, split, record.schema(config))
-        writers[key].write(table)
-    written = {config for config, _ in writers}
-    configs = [config for config, _, _ in record.configs() if config in written]
-    if not configs:
-        raise InputError(f"{source}: the source holds no data.")
-    layout: dict[str, dict[str, dict[str, Any]]] = {}
-    for config in configs:
-        for split in record.kind_of(config).splits:
-            if (config, split) not in writers and report.partial:
-                continue
-            if (config, split) not in writers:
-                raise InputError(f"{source}: the {split} split of {config} is missing.")
-            if not writers[config, split].rows:  # the library `datasets` cannot load one
-                raise InputError(
-                    f"{source}: the {split} split of {config} has no usable row; add rows or leave it out."
-                )
-            layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
+    with _split_writers() as writers:
+        for config, split, table in chunks:
+            key = (config, split)
+            if key not in writers:
+                writers[key] = _SplitWriter(folder / "data" / config, split, record.schema(config))
+            writers[key].write(table)
+        written = {config for config, _ in writers}
+        configs = [config for config, _, _ in record.configs() if config in written]
+        if not configs:
+            raise InputError(f"{source}: the source holds no data.")
+        layout: dict[str, dict[str, dict[str, Any]]] = {}
+        for config in configs:
+            for split in record.kind_of(config).splits:
+                if (config, split) not in writers and report.partial:
+                    continue
+                if (config, split) not in writers:
+                    raise InputError(f"{source}: the {split} split of {config} is missing.")
+                if not writers[config, split].rows:  # the library `datasets` cannot load one
+                    raise InputError(
+                        f"{source}: the {split} split of {config} has no usable row; add rows or leave it out."
+                    )
+                layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
     title = record.variants[report.reader].title
     result = {"data_set": record.name, "name": title, "version": __version__, **report.as_dict(), "configs": layout}
     (folder / "report.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

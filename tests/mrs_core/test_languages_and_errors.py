@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
+from pathlib import Path
+
 import pytest
 
-from mrs_core.errors import InputError, MissingExtraError, run_with_sentence
+from mrs_core.errors import InputError, MissingExtraError, MrsError, run_with_sentence
 from mrs_core.languages import LANGUAGES, require_language
 
 
@@ -38,6 +43,32 @@ def test_an_error_of_the_input_is_one_line_and_an_exit_code(
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("mrs x: ")
     assert str(error) in err
+
+
+OF_EACH_TYPE = [MrsError("bad."), InputError("file x: bad."), MissingExtraError("fugashi", "ja", "Japanese")]
+
+
+@pytest.mark.parametrize("error", OF_EACH_TYPE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_of_a_worker_process_arrives_as_it_was_raised(error: MrsError, protocol: int) -> None:
+    for other in (pickle.loads(pickle.dumps(error, protocol)), copy.copy(error)):
+        assert (type(other), str(other), other.args) == (type(error), str(error), error.args)
+
+
+def test_every_type_of_error_is_tried(repository: Path) -> None:
+    """A new one joins `OF_EACH_TYPE`."""
+    known = {type(error).__name__ for error in OF_EACH_TYPE}
+    base = re.compile(rf"^ *class (\w+)\(.*\b(?:{'|'.join(known)})\b.*\):", re.MULTILINE)
+    floors = [*repository.glob("mrs_*"), repository / "trainers"]
+    files = [path for floor in floors for path in floor.rglob("*.py")]
+    assert {name for path in files for name in base.findall(path.read_text(encoding="utf-8"))} <= known
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it() -> None:
+    error = MissingExtraError("fugashi", "ja", "Japanese")
+    assert str(error) == (
+        "Japanese needs the package 'fugashi', which is not installed: run `pip install 'mrs-suggest[ja]'`."
+    )
 
 
 def test_a_bug_keeps_its_traceback() -> None:

@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -203,6 +205,45 @@ def test_nothing_at_all_or_a_config_without_a_split_is_refused(tmp_path: Path) -
         write_prepared(tmp_path / "a", iter(()), Report("pairs"), MRS, "src")
     with pytest.raises(InputError, match="src: the validation split of en is missing"):
         write_prepared(tmp_path / "b", pair_chunks(3, config="en"), Report("pairs"), MRS, "src")
+
+
+# Files may not grow any more, as on a full disk, once some chunks are written; the shards of the others are open.
+ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+import pyarrow as pa
+from mrs_core.errors import InputError, run_with_sentence
+from mrs_core.files import whole_folder
+from mrs_datasets.report import Report
+from mrs_datasets.schema import MRS, PAIR_SCHEMA
+from mrs_datasets.writer import write_prepared
+
+def chunks(before):
+    texts = pa.array([f"text {i}" for i in range(1000)])
+    for number, config in enumerate(("mt-en", "mt-es", "mt-de", "")):
+        if number == before:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8, resource.RLIM_INFINITY))
+        if config:
+            yield config, "train", pa.table([texts, texts], PAIR_SCHEMA)
+
+def call():
+    out = Path(sys.argv[1])
+    try:
+        with whole_folder(out) as folder:
+            write_prepared(folder, chunks(int(sys.argv[2])), Report("pairs"), MRS, "src")
+    except OSError:
+        raise InputError("the disk is full.") from None
+
+sys.exit(run_with_sentence("mrs data", call))
+"""
+
+
+@pytest.mark.parametrize("before", [0, 2, 3], ids=["the first shard", "the last shard", "the ends of all"])
+def test_a_full_disk_is_one_sentence_and_nothing_more(tmp_path: Path, before: int) -> None:
+    command = [sys.executable, "-c", ON_A_FULL_DISK, str(tmp_path / "out"), str(before)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "mrs data: the disk is full.\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_open_prepared_gives_what_the_folder_has(prepared: Path) -> None:
