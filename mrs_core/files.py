@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -11,6 +12,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mrs_core.errors import InputError
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no room, for the disk, the person or the file
+
+
+@contextmanager
+def writing(path: Path, advice: str = "make room there, or choose another folder") -> Iterator[None]:
+    """Turn what the disk refuses in the block into a sentence that names `path` and ends with what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"{path}: cannot be written ({reason}); {advice}.") from None
 
 
 @contextmanager
@@ -24,8 +37,8 @@ def whole_folder(target: Path, overwrite: bool = False, marker: str | None = Non
     On any error, Ctrl-C included, the new folder is removed and `target` is as it was.
 
     Raises:
-        InputError: `target` exists (and is not an empty folder) and `overwrite` is false, or its parent is no
-            folder that can be written.
+        InputError: `target` exists (and is not an empty folder) and `overwrite` is false, its parent is no folder that
+            can be written, or the disk was full in the block.
     """
     target = Path(os.path.realpath(target))  # behind a link, so that the link stays
     occupied = target.exists() and not (target.is_dir() and not any(target.iterdir()))
@@ -55,11 +68,14 @@ def whole_folder(target: Path, overwrite: bool = False, marker: str | None = Non
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         else:
             partial.rename(target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
         for folder in made:  # innermost first; one that somebody else uses by now stays
             with suppress(OSError):
                 folder.rmdir()
+        if isinstance(error, OSError) and error.errno in FULL:
+            with writing(target):
+                raise
         raise
 
 

@@ -291,7 +291,7 @@ def _write(
     report = Report("reddit", settings.as_dict())
     report.notes += pipeline.warnings
     remove_leftovers(out, "partial")  # what was replaced stays until there is something in its place
-    with writing(out), whole_folder(out, overwrite, MARKER) as folder:
+    with whole_folder(out, overwrite, MARKER) as folder, writing(out):
         chunks = _chunks(work, folder, settings, languages, plan.buckets, pipeline)
         report.extra["pipeline"] = pipeline.as_dict  # complete once the chunks are written
         result = write_prepared(folder, chunks, report, MRS, "the dumps")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mrs_core.errors import InputError, MissingExtraError
 from mrs_datasets.reddit.schema import COMMENTS
+from mrs_datasets.reddit.work import writing
 
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
 MAX_BUCKETS = 1 << 16  # numpy sorts 16-bit numbers by their digits, which is several times faster
@@ -255,16 +256,6 @@ def _whole_ipc_file(path: Path) -> Iterator[pa.RecordBatchFileWriter]:
         if sink is not None and not sink.closed:
             sink.close()
         partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what the disk refuses into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(f"{path}: cannot be written ({reason}); make room there, or choose another folder.") from None
 
 
 def _to_disk(path: Path) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
+from mrs_core import files
 from mrs_core.errors import InputError
 from mrs_core.files import write_whole
 
@@ -138,16 +139,9 @@ def remove_leftovers(out: Path, *kinds: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Turn what the disk refuses into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(
-            f"{path}: cannot be written ({reason}); make room on the disk and go on with --resume."
-        ) from None
+    return files.writing(path, "make room on the disk and go on with --resume")
 
 
 def _is_partial(path: Path) -> bool:

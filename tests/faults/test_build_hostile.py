@@ -121,7 +121,8 @@ def test_a_disk_that_fills_up_again_and_again(
         before, _, sentence = done.stderr.partition("\nmrs data: ")
         assert "Traceback" not in before
         assert sentence.startswith(f"{place}/")
-        assert "No space left on device" in sentence.splitlines()[0]
+        assert "No space left on device" in sentence
+        assert sentence.count("\n") == 1
         assert leftovers(place, ".out.build") == []
         assert [path for path in place.rglob("*") if ".partial-" in path.name] == []
         stops.append(next(name for name in ("/.out.build/months", "/.out.build/pairs", "/out") if name in sentence))
