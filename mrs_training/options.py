@@ -120,16 +120,20 @@ def require_sound(options: SharedArguments, training: TrainingArguments, metrics
         )
     if options.peft != "none" and (options.freeze_embeddings or getattr(options, "freeze_layers", False)):
         raise InputError("--peft lora: freezes all but the adapters already; leave the --freeze options out.")
+    if options.peft == "none":
+        for name in ("lora_rank", "lora_alpha", "lora_dropout"):
+            if _given(options, name):
+                raise InputError(f"--{name}: has no effect without --peft lora; pass that too, or leave it out.")
     if options.patience and not training.load_best_model_at_end:
         raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
     if options.peft != "none" and options.model_name_or_path == TINY:
         raise InputError("--peft lora adapts a trained model, and `tiny` is none; pass --model_name_or_path.")
 
 
-def _given(training: TrainingArguments, name: str) -> bool:
+def _given(options: SharedArguments | TrainingArguments, name: str) -> bool:
     """Whether an option differs from its default."""
-    field = next(field for field in fields(training) if field.name == name)
-    value = getattr(training, name)
+    field = next(field for field in fields(options) if field.name == name)
+    value = getattr(options, name)
     return bool(value != field.default and value is not None and value != {})
 
 

@@ -48,6 +48,7 @@ def test_the_defaults_are_sound() -> None:
         (Training(n_gpu=2), {}, "one process sees 2 GPUs: start one for each"),
         (Training(seed=-1), {}, "--seed: expected 0 or more, found -1"),
         (Training(predict_with_generate=True), {}, "--predict_with_generate: has no effect here"),
+        (Training(), {"lora_rank": 4}, "--lora_rank: has no effect without --peft lora"),
         (Training(), {"max_test_examples": 0}, "--max_test_examples: expected 1 or more, found 0"),
         (
             Training(),
