@@ -89,6 +89,15 @@ def write_whole(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
+def to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's contents, 64 hex digits."""
     digest = hashlib.sha256()

@@ -4,14 +4,16 @@ Which pair came before another is decided by the hashes of their ids, and what i
 is the same however many buckets there are. Beside the pairs of a bucket lie their signatures, made where the texts are
 at hand; here, only numbers are read.
 
-Memory: about 90 bytes a pair of the language; disk, for the time: `NearRules.signature_bytes` a pair of it.
+Memory: two bytes a pair of the language, and what `near_duplicates.PART_PAIRS` take; disk, for the time: the signatures
+of the language once more, and 24 bytes a pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +21,8 @@ import pyarrow as pa
 
 from mrs_core.text import normalise_reply
 from mrs_datasets.reddit.language import BATCH_ROWS
-from mrs_datasets.reddit.near_duplicates import NearRules, Signatures, near_duplicates, sign_pairs
-from mrs_datasets.reddit.pair_files import damaged, read_pairs
+from mrs_datasets.reddit.near_duplicates import Arrival, NearRules, Signatures, near_duplicates, repeated, sign_pairs
+from mrs_datasets.reddit.pair_files import damaged, read_pairs, whole_file
 from mrs_datasets.reddit.partition import stable_hashes
 from mrs_datasets.reddit.work import Advance, writing
 
@@ -28,6 +30,7 @@ EXACT, NEAR = "exact duplicate", "near duplicate"
 KEPT_CODE, EXACT_CODE, NEAR_CODE = range(3)
 RULES = NearRules()
 KEY = "key"  # the column of pairs that holds `pair_keys`
+_NUMBERS = ("order", "thread", KEY)
 Codes = npt.NDArray[np.uint8]
 
 
@@ -61,39 +64,30 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> None:
     Raises:
         InputError: the disk refuses.
     """
-    temporary = path.with_name(f".{path.name}.partial-0")
-    with writing(path):
-        try:
-            with temporary.open("wb") as file:
-                np.save(file, array, allow_pickle=False)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
 
 
 def find_duplicates(
-    order: npt.NDArray[np.uint64],
-    thread: npt.NDArray[np.uint64],
     keys: npt.NDArray[np.uint64],
+    arrival: Arrival,
     signed: Signatures,
     rules: NearRules,
     advance: Advance = lambda _: None,
 ) -> Codes:
-    """(n,) codes: kept, exact or near duplicate of an earlier pair; earlier is what is smaller in `order`, `thread`.
+    """(n,) codes: kept, exact or near duplicate of an earlier pair.
 
     Args:
-        order, thread, keys: (n,) of the pairs.
-        signed: (bands, n, 2, rows), the signatures.
+        keys: (n,) of the pairs.
+        signed: (bands, n, 2, rows), the signatures. All arrays may be mapped from files.
         advance: told how many pairs more are done, in part.
     """
-    arrival = np.lexsort((thread, order))
-    _, first = np.unique(keys[arrival], return_index=True)
-    rows = arrival[np.sort(first)]
-    del arrival, first
-    codes = np.full(len(order), EXACT_CODE, dtype=np.uint8)
-    share = len(order) // (rules.bands + 1)
-    near = near_duplicates(signed, rules, rows, lambda: advance(share))
-    codes[rows] = np.where(near, NEAR_CODE, KEPT_CODE)
+    codes = np.full(len(keys), KEPT_CODE, dtype=np.uint8)
+    for rows, opens in repeated(keys, arrival):
+        codes[rows[~opens]] = EXACT_CODE
+    share = len(keys) // (rules.bands + 1)
+    near = near_duplicates(signed, rules, arrival, codes == KEPT_CODE, lambda: advance(share))
+    codes[near] = NEAR_CODE
     return codes
 
 
@@ -105,17 +99,11 @@ def duplicates_shard(
     Raises:
         InputError: a file is damaged, or the disk refuses.
     """
-    parts = [read_pairs(path, language, ("order", "thread", KEY)) for path in buckets]
-    order, thread, keys = (
-        np.concatenate([part[name].to_numpy() for part, _ in parts]) for name in ("order", "thread", KEY)
-    )
-    places = [(path, start, part.num_rows) for path, (part, start) in zip(buckets, parts, strict=True)]
-    del parts
-    gathered = target.with_name(f".{target.name}.partial-signatures")
+    gathered = target.with_name(f".{target.name}.partial-gathered")
     try:
-        signed = _gather(places, len(order), gathered, rules)
-        codes = find_duplicates(order, thread, keys, signed, rules, advance)
-        del signed
+        numbers, signed = _gather(buckets, language, gathered, rules)
+        codes = find_duplicates(numbers[KEY], Arrival(numbers["order"], numbers["thread"]), signed, rules, advance)
+        del numbers, signed
     finally:
         gathered.unlink(missing_ok=True)
     write_array(target, codes)
@@ -134,28 +122,54 @@ def read_codes(path: Path, pairs: int) -> Codes:
     return codes
 
 
-def _gather(places: Sequence[tuple[Path, int, int]], pairs: int, path: Path, rules: NearRules) -> Signatures:
-    """The signatures of a language from all buckets, band after band in one file, mapped: (bands, pairs, 2, rows)."""
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of numbers of `pairs` pairs, one after the other in a file, which is written piece by piece."""
+
+    file: BinaryIO
+    pairs: int
+
+    def write(self, before: int, start: int, piece: npt.NDArray[Any]) -> None:
+        """Write rows from `start` on of a column that has `before` bytes a pair in front of it."""
+        width = piece.nbytes // len(piece)
+        self.file.seek(before * self.pairs + start * width)
+        self.file.write(np.ascontiguousarray(piece).tobytes())
+
+
+def _gather(
+    buckets: Sequence[Path], language: str, path: Path, rules: NearRules
+) -> tuple[dict[str, npt.NDArray[np.uint64]], Signatures]:
+    """The numbers (n,) and signatures (bands, n, 2, rows) of a language, from all buckets, in one file, mapped."""
+    places = [(bucket, *read_pairs(bucket, language, ["order"])) for bucket in buckets]
+    sizes = [(bucket, start, found.num_rows) for bucket, found, start in places if found.num_rows]
+    del places
+    pairs = sum(rows for _, _, rows in sizes)
     shape = (rules.bands, pairs, 2, rules.rows)
     if not pairs:
-        return np.empty(shape, np.uint16)
-    width = 4 * rules.rows
+        return {name: np.empty(0, np.uint64) for name in _NUMBERS}, np.empty(shape, np.uint16)
     done = 0
-    for bucket, start, rows in places:
-        if not rows:
-            continue
-        source = signature_file(bucket)
-        signed = _read_array(source)
-        if signed.dtype != np.uint16 or signed.shape[:1] + signed.shape[2:] != shape[:1] + shape[2:]:
-            raise damaged(source, f"it holds {signed.dtype} {signed.shape}")
-        if signed.shape[1] < start + rows:
-            raise damaged(source, f"it has {signed.shape[1]:,} signatures for {start + rows:,} pairs and more")
-        with writing(path), path.open("r+b" if done else "wb") as file:  # written, not mapped: a full disk is an error
+    with writing(path), path.open("wb") as file:  # written, not mapped: a full disk is an error then
+        columns = _Columns(file, pairs)
+        for bucket, start, rows in sizes:
+            table, _ = read_pairs(bucket, language, _NUMBERS)
+            for place, name in enumerate(_NUMBERS):
+                columns.write(8 * place, done, table[name].to_numpy())
+            signed = _read_signatures(signature_file(bucket), start + rows, shape)
             for band in range(rules.bands):
-                file.seek((band * pairs + done) * width)
-                file.write(np.ascontiguousarray(signed[band, start : start + rows]).tobytes())
-        done += rows
-    return np.memmap(path, np.uint16, "r", shape=shape)
+                columns.write(8 * len(_NUMBERS) + 4 * rules.rows * band, done, signed[band, start : start + rows])
+            done += rows
+    numbers = np.memmap(path, np.uint64, "r", shape=(len(_NUMBERS), pairs))
+    signatures = np.memmap(path, np.uint16, "r", offset=numbers.nbytes, shape=shape)
+    return dict(zip(_NUMBERS, numbers, strict=True)), signatures
+
+
+def _read_signatures(path: Path, least: int, shape: tuple[int, ...]) -> Signatures:
+    signed = _read_array(path)
+    if signed.dtype != np.uint16 or signed.shape[:1] + signed.shape[2:] != shape[:1] + shape[2:]:
+        raise damaged(path, f"it holds {signed.dtype} {signed.shape}")
+    if signed.shape[1] < least:
+        raise damaged(path, f"it has {signed.shape[1]:,} signatures for {least:,} pairs and more")
+    return signed
 
 
 def _read_array(path: Path) -> npt.NDArray[Any]:

@@ -6,13 +6,14 @@ for one message: nothing may be dropped. So a pair has two signatures, one a sid
 both estimates must reach the threshold.
 
 The signatures take 4 bytes times bands times rows a pair (192 with the default) and may be mapped from a file: a band
-at a time is read. In memory are about 50 bytes a pair.
+at a time is read. In memory is a byte a pair, and 50 for each of a part (`repeated`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from mrs_datasets.reddit.split import mix
 Signatures = npt.NDArray[np.uint16]
 BATCH_SHINGLES = 1 << 18  # hashed at once: 2 MB a temporary array, which stays in the processor's cache
 BATCH_PAIRS = 1 << 16  # compared at once
+SCAN_PAIRS = 1 << 20  # read at once
+PART_PAIRS = 1 << 24  # sorted at once: .8 GB
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,23 @@ def sign_pairs(messages: Sequence[str], replies: Sequence[str], rules: NearRules
     return np.ascontiguousarray(sides.swapaxes(0, 1))
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """Which pair came before another: the one with the smaller `order`, and `thread` where these are equal.
+
+    Attributes:
+        order, thread: (n,) each.
+    """
+
+    order: npt.NDArray[np.uint64]
+    thread: npt.NDArray[np.uint64]
+
+
 def near_duplicates(
     signed: Signatures,
     rules: NearRules,
-    rows: npt.NDArray[np.int64] | None = None,
+    arrival: Arrival,
+    among: npt.NDArray[np.bool_] | None = None,
     each_band: Callable[[], None] = lambda: None,
 ) -> npt.NDArray[np.bool_]:
     """Which pairs have one before them that is nearly the same.
@@ -110,50 +126,80 @@ def near_duplicates(
 
     Args:
         signed: (bands, n, 2, rows), what `sign_pairs` returns.
-        rows: (m,) the pairs to look at, in the order in which they came; None: all n.
+        among: (n,) the pairs to look at; None: all.
         each_band: called when a band is done.
 
     Returns:
-        (m,), true for a pair that is alike, on both sides, to an earlier one, whether that one stays or not.
+        (n,), true for a pair that is alike, on both sides, to an earlier one, whether that one stays or not.
     """
-    rows = np.arange(signed.shape[1]) if rows is None else rows
-    found = np.zeros(len(rows), dtype=bool)
-    for band in range(rules.bands if len(rows) else 0):
-        keys = _band_keys(signed[band])[rows]
-        order = np.argsort(keys, kind="stable")  # within a key the pairs keep their order
-        again = keys[order][1:] == keys[order][:-1]
-        del keys
-        if again.any():
-            places = np.arange(len(order))
-            opens = np.concatenate([[True], ~again])
-            first = order[np.maximum.accumulate(np.where(opens, places, 0))]
-            for earlier in (first[1:][again], order[:-1][again]):
-                _mark_alike(order[1:][again], earlier, signed, rows, rules, found)
+    found = np.zeros(signed.shape[1], dtype=bool)
+    for band in range(rules.bands if len(found) else 0):
+        for rows, opens in repeated(signed[band], arrival, among):
+            later = rows[~opens]
+            first = rows[np.maximum.accumulate(np.where(opens, np.arange(len(rows)), 0))][~opens]
+            for earlier in (first, rows[np.flatnonzero(~opens) - 1]):
+                _mark_alike(later, earlier, signed, rules, found)
         each_band()
     return found
+
+
+def repeated(
+    values: npt.NDArray[Any], arrival: Arrival, among: npt.NDArray[np.bool_] | None = None
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
+    """The pairs whose value others have too, value by value and in the order of their arrival, in parts.
+
+    A part holds the pairs of some of the values: at most about `PART_PAIRS` are in memory at a time, at 50 bytes each.
+
+    Args:
+        values: (n,) keys, or (n, 2, rows) of a band.
+        among: (n,) the pairs to look at; None: all.
+
+    Yields:
+        (m,) places of pairs, and (m,), true for the first pair of each value.
+    """
+    parts = np.uint64(-(-len(values) // PART_PAIRS))
+    for part in range(int(parts)):
+        places, kept = [], []
+        for start in range(0, len(values), SCAN_PAIRS):
+            end = min(start + SCAN_PAIRS, len(values))
+            keys = _band_keys(values[start:end])
+            wanted = keys % parts == np.uint64(part)
+            if among is not None:
+                wanted &= among[start:end]
+            places.append(np.flatnonzero(wanted) + start)
+            kept.append(keys[wanted])
+        rows, keys = np.concatenate(places), np.concatenate(kept)
+        del places, kept
+        if not len(rows):
+            continue
+        sorting = np.argsort(keys, kind="stable")
+        again = keys[sorting][1:] == keys[sorting][:-1]
+        shared = sorting[np.append(again, False) | np.insert(again, 0, False)]
+        rows, keys = rows[shared], keys[shared]
+        sorting = np.lexsort((arrival.thread[rows], arrival.order[rows], keys))
+        rows, keys = rows[sorting], keys[sorting]
+        yield rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
 
 
 def _mark_alike(
     later: npt.NDArray[np.int64],
     earlier: npt.NDArray[np.int64],
     signed: Signatures,
-    rows: npt.NDArray[np.int64],
     rules: NearRules,
     found: npt.NDArray[np.bool_],
 ) -> None:
-    """Set `found` for the later ones that are alike to the earlier ones beside them; both are places in `rows`."""
+    """Set `found` for the later pairs that are alike to the earlier ones beside them."""
     new = ~found[later]
     later, earlier = later[new], earlier[new]
     for start in range(0, len(later), BATCH_PAIRS):
         part = slice(start, start + BATCH_PAIRS)
-        alike = _similarity(signed, rows[later[part]], rows[earlier[part]]) >= rules.threshold
-        found[later[part][alike]] = True
+        found[later[part][_similarity(signed, later[part], earlier[part]) >= rules.threshold]] = True
 
 
-def _band_keys(band: Signatures) -> npt.NDArray[np.uint64]:
-    """(n, 2, rows) -> (n,) one number for all of them."""
+def _band_keys(band: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """(n,) keys or (n, 2, rows) of a band -> (n,) one number for all of them, scrambled."""
     keys = np.zeros(len(band), dtype=np.uint64)
-    for column in band.reshape(len(band), -1).T:
+    for column in band.reshape(len(band), -1).T if len(band) else ():
         keys = mix(keys ^ column)
     return keys
 

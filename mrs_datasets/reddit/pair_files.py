@@ -1,8 +1,9 @@
-"""The pairs of a bucket on disk, between the stages: an Arrow file, ordered by language."""
+"""The pairs of a bucket on disk, between the stages: an Arrow file, ordered by language, with a checksum a column."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
+from mrs_core.files import to_disk
+from mrs_datasets.reddit.partition import column_checksum
 from mrs_datasets.reddit.work import writing
 
 BATCH_ROWS = 1 << 16
+
+
+def by_language(pairs: pa.Table) -> pa.Table:
+    """The pairs ordered by language, and else as they were. (Sorting would put all texts into one array of 2 GiB.)"""
+    languages = sorted(pc.unique(pairs["language"]).to_pylist())
+    parts = [pairs.filter(pc.equal(pairs["language"], language)) for language in languages]
+    return pa.concat_tables(parts) if parts else pairs
 
 
 def write_pairs(path: Path, pairs: pa.Table) -> None:
@@ -21,13 +31,30 @@ def write_pairs(path: Path, pairs: pa.Table) -> None:
     Raises:
         InputError: the disk refuses.
     """
-    temporary = path.with_name(f".{path.name}.partial-0")
     options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with whole_file(path) as temporary:
+        sink = pa.OSFile(str(temporary), "wb")
+        with sink, pa.ipc.new_file(sink, pairs.schema, options=options) as writer:
+            for batch in pairs.to_batches(max_chunksize=BATCH_ROWS):
+                checksums = {
+                    name: column_checksum(column)
+                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                }
+                writer.write_batch(batch, custom_metadata=checksums)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, which becomes `path` when the block ends without an error.
+
+    Raises:
+        InputError: the disk refuses.
+    """
+    temporary = path.with_name(f".{path.name}.partial-0")
     with writing(path):
         try:
-            sink = pa.OSFile(str(temporary), "wb")
-            with sink, pa.ipc.new_file(sink, pairs.schema, options=options) as writer:
-                writer.write_table(pairs, max_chunksize=BATCH_ROWS)
+            yield temporary
+            to_disk(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -40,19 +67,18 @@ def read_pairs(path: Path, language: str, columns: Sequence[str]) -> tuple[pa.Ta
         columns: only these are read.
 
     Raises:
-        InputError: the file is not whole.
+        InputError: the file is not what was written.
     """
     try:
         with pa.OSFile(str(path), "rb") as source:
-            before, batches = _batches_of(source, language)
-            schema = pa.ipc.open_file(source).schema
-            wanted = sorted(schema.get_field_index(name) for name in {*columns, "language"})
-            reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
-            table = pa.Table.from_batches([reader.get_batch(number) for number in batches], reader.schema)
+            before, numbers = _batches_of(source, language)
+            reader = _reader(source, [*columns, "language"])
+            batches = [_checked(reader, number) for number in numbers]
+            table = pa.Table.from_batches(batches, reader.schema)
             rows = np.flatnonzero(pc.equal(table["language"], language).to_numpy())
             first, end = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
             return table.select(list(columns)).slice(first, end - first), before + first
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, SystemError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise damaged(path, reason) from None
 
@@ -62,13 +88,32 @@ def damaged(path: Path, reason: str) -> InputError:
     return InputError(f"{path}: is damaged ({reason}); delete it and go on with --resume.")
 
 
+def _reader(source: pa.NativeFile, columns: Sequence[str]) -> pa.RecordBatchFileReader:
+    schema = pa.ipc.open_file(source).schema
+    wanted = sorted({schema.get_field_index(name) for name in columns})
+    return pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
+
+
+def _checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
+    """A batch, as it was written.
+
+    Raises:
+        pa.ArrowInvalid: it is not.
+    """
+    batch, checksums = reader.get_batch_with_custom_metadata(number)
+    batch.validate(full=True)  # first of all: a broken offset would end the process further on
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if (checksums or {}).get(name.encode()) != column_checksum(column):
+            raise pa.ArrowInvalid(f"the column {name} of batch {number} has another checksum than when it was written")
+    return batch
+
+
 def _batches_of(source: pa.NativeFile, language: str) -> tuple[int, list[int]]:
     """The batches that may have the language, as numbers, and how many rows come before them."""
-    place = pa.ipc.open_file(source).schema.get_field_index("language")
-    reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=[place]))
+    reader = _reader(source, ["language"])
     before, found = 0, []
     for number in range(reader.num_record_batches):
-        languages = reader.get_batch(number)["language"]
+        languages = _checked(reader, number)["language"]
         if not len(languages) or languages[-1].as_py() < language:
             before += len(languages)
         elif languages[0].as_py() <= language:

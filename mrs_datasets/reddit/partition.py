@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.files import to_disk
 from mrs_datasets.reddit.schema import COMMENTS
 from mrs_datasets.reddit.work import writing
 
@@ -209,17 +210,32 @@ def _checksum(batch: pa.RecordBatch) -> bytes:
     """
     digest = _xxhash().xxh3_64()
     for column in batch.columns:
-        if column.null_count:
-            raise pa.ArrowInvalid("it has nulls")
-        if len(column) and pa.types.is_string(column.type):
-            _, offsets, content = column.buffers()
-            bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-            digest.update(bounds - bounds[0])
-            if content is not None:  # all strings are empty
-                digest.update(memoryview(content)[bounds[0] : bounds[-1]])
-        elif len(column):
-            digest.update(column.to_numpy())
+        _update(digest, column)
     return _hex(digest)
+
+
+def column_checksum(column: pa.Array) -> bytes:
+    """The same of one column.
+
+    Raises:
+        pa.ArrowInvalid: there is a null.
+    """
+    digest = _xxhash().xxh3_64()
+    _update(digest, column)
+    return _hex(digest)
+
+
+def _update(digest: Any, column: pa.Array) -> None:
+    if column.null_count:
+        raise pa.ArrowInvalid("it has nulls")
+    if len(column) and pa.types.is_string(column.type):
+        _, offsets, content = column.buffers()
+        bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+        digest.update(bounds - bounds[0])
+        if content is not None:  # all strings are empty
+            digest.update(memoryview(content)[bounds[0] : bounds[-1]])
+    elif len(column):
+        digest.update(column.to_numpy())
 
 
 def _hex(digest: Any) -> bytes:
@@ -249,21 +265,13 @@ def _whole_ipc_file(path: Path) -> Iterator[pa.RecordBatchFileWriter]:
         with writing(path):
             writer.close()
             sink.close()
-            _to_disk(partial)
+            to_disk(partial)
             partial.replace(path)
-            _to_disk(path.parent)
+            to_disk(path.parent)
     finally:
         if sink is not None and not sink.closed:
             sink.close()
         partial.unlink(missing_ok=True)
-
-
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

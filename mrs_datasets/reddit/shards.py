@@ -19,7 +19,7 @@ from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
 from mrs_datasets.reddit.join import join_bucket
 from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs
 from mrs_datasets.reddit.markup import mask
-from mrs_datasets.reddit.pair_files import write_pairs
+from mrs_datasets.reddit.pair_files import by_language, write_pairs
 from mrs_datasets.reddit.partition import partition
 from mrs_datasets.reddit.read import ReadCounts, read_comments
 from mrs_datasets.reddit.settings import Settings
@@ -70,7 +70,7 @@ def pair_shard(
                 outcomes[language, KEPT] -= count
     else:
         pairs = _masked(pairs)
-    pairs = pairs.sort_by([("language", "ascending"), ("order", "ascending"), ("thread", "ascending")])
+    pairs = by_language(pairs)  # which are in the order of `order` and `thread` already
     if settings.clean:
         pairs, signed = keyed_pairs(pairs)
         write_array(signature_file(target), signed)

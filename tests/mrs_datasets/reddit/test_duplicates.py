@@ -27,6 +27,7 @@ from mrs_datasets.reddit.duplicates import (
     signature_file,
     write_array,
 )
+from mrs_datasets.reddit.near_duplicates import Arrival
 from mrs_datasets.reddit.pair_files import read_pairs, write_pairs
 
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
@@ -106,7 +107,7 @@ def test_equal_pairs_have_equal_keys_up_to_case_and_punctuation() -> None:
 
 def test_no_pairs() -> None:
     none = np.empty(0, np.uint64)
-    assert find_duplicates(none, none, none, keyed_pairs(table())[1], RULES).shape == (0,)
+    assert find_duplicates(none, Arrival(none, none), keyed_pairs(table())[1], RULES).shape == (0,)
 
 
 def cut(path: Path) -> None:

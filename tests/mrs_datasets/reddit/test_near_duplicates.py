@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.reddit import near_duplicates as module
-from mrs_datasets.reddit.near_duplicates import NearRules, near_duplicates, sign_pairs, signatures
+from mrs_datasets.reddit.near_duplicates import (
+    Arrival,
+    NearRules,
+    near_duplicates,
+    repeated,
+    sign_pairs,
+    signatures,
+)
 
 RULES = NearRules()
 TEXTS = st.lists(st.text("ab日\U0001f600", max_size=12), min_size=1, max_size=12)
@@ -38,6 +46,12 @@ def edited(draw: random.Random, text: str, edits: int) -> str:
 
 def signed(pairs: list[tuple[str, str]], rules: NearRules = RULES) -> np.ndarray:
     return sign_pairs([message for message, _ in pairs], [reply for _, reply in pairs], rules)
+
+
+def near(found: np.ndarray, rules: NearRules = RULES, order: list[int] | None = None, **options: Any) -> np.ndarray:
+    """Which pairs have a near one before them; they came in the order in which they stand, if not said otherwise."""
+    numbers = np.array(range(found.shape[1]) if order is None else order, np.uint64)
+    return near_duplicates(found, rules, Arrival(numbers, np.zeros_like(numbers)), **options)
 
 
 @given(TEXTS)
@@ -80,10 +94,10 @@ def test_another_seed_gives_other_signatures_and_the_same_seed_the_same() -> Non
 def test_near_pairs_are_found_and_others_are_not(seed: int) -> None:
     draw = random.Random(seed)
     originals = [(random_text(draw, 150), random_text(draw, 150)) for _ in range(30)]
-    near = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in originals[:10]]
+    alike = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in originals[:10]]
     other_reply = [(edited(draw, message, 1), random_text(draw, 150)) for message, _ in originals[10:20]]
     far = [(edited(draw, message, 30), edited(draw, reply, 30)) for message, reply in originals[20:]]
-    found = near_duplicates(signed(originals + near + other_reply + far), RULES)
+    found = near(signed(originals + alike + other_reply + far))
     assert not found[:30].any()
     assert found[30:40].sum() >= 9  # a few that are .93 alike are estimated to be below .8
     assert not found[40:].any()
@@ -92,51 +106,86 @@ def test_near_pairs_are_found_and_others_are_not(seed: int) -> None:
 def test_replies_to_one_message_stay_and_short_texts_are_alike_only_if_equal() -> None:
     message = random_text(random.Random(3), 300)
     replies = ["yes", "yep", "no", "no!", "", "thank you", "thanks you"]
-    assert not near_duplicates(signed([(message, reply) for reply in replies]), RULES).any()
+    assert not near(signed([(message, reply) for reply in replies])).any()
     short = [("no", "yes"), ("on", "yes"), ("no", "yes")]
-    assert near_duplicates(signed(short), RULES).tolist() == [False, False, True]
+    assert near(signed(short)).tolist() == [False, False, True]
 
 
 def test_a_chain_and_a_crowd_keep_their_first() -> None:
     draw = random.Random(5)
     message, reply = random_text(draw, 200), random_text(draw, 100)
     crowd = [(message, reply)] + [(edited(draw, message, 1), edited(draw, reply, 1)) for _ in range(2000)]
-    found = near_duplicates(signed(crowd), RULES)
+    found = near(signed(crowd))
     assert not found[0]
     assert found[1:].mean() > 0.98
-    assert (found == near_duplicates(signed(crowd), RULES)).all()
+    assert (found == near(signed(crowd))).all()
 
 
 def test_comparing_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(6)
     base = [(random_text(draw, 60), random_text(draw, 60)) for _ in range(40)]
     pairs = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in base for _ in range(5)]
-    whole = near_duplicates(signed(pairs), RULES)
+    whole = near(signed(pairs))
     monkeypatch.setattr(module, "BATCH_PAIRS", 3)
-    assert (near_duplicates(signed(pairs), RULES) == whole).all()
+    assert (near(signed(pairs)) == whole).all()
     assert 0 < whole.sum() < len(pairs)
 
 
-def test_only_the_pairs_asked_for_are_looked_at_in_their_order() -> None:
+def test_only_the_pairs_asked_for_are_looked_at_in_the_order_of_their_arrival() -> None:
     draw = random.Random(7)
     text = random_text(draw, 150)
     pairs = [(text, "yes"), ("another", "no"), (edited(draw, text, 1), "yes"), (text, "yes")]
-    assert near_duplicates(signed(pairs), RULES).tolist() == [False, False, True, True]
+    assert near(signed(pairs)).tolist() == [False, False, True, True]
+    assert near(signed(pairs), order=[3, 2, 1, 0]).tolist() == [True, False, True, False]
     bands: list[None] = []
-    found = near_duplicates(signed(pairs), RULES, np.array([3, 1, 0]), lambda: bands.append(None))
-    assert (found.tolist(), len(bands)) == ([False, False, True], RULES.bands)
-    assert near_duplicates(signed(pairs), RULES, np.array([1, 2])).tolist() == [False, False]
+    among = np.array([True, True, False, True])
+    found = near(signed(pairs), among=among, each_band=lambda: bands.append(None))
+    assert (found.tolist(), len(bands)) == ([False, False, False, True], RULES.bands)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30), st.integers(1, 9), st.data())
+def test_repeated_values_come_together_whatever_the_parts(
+    rows: list[tuple[int, int]], part: int, data: st.DataObject
+) -> None:
+    values, thread = (np.array([row[side] for row in rows], np.uint64) for side in (0, 1))
+    order = np.array(data.draw(st.permutations(range(len(rows)))), np.uint64) // np.uint64(2)
+    among = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), bool)
+    expected = []
+    for value in range(4):
+        places = [n for n in range(len(rows)) if values[n] == value and among[n]]
+        if len(places) > 1:
+            expected.append(sorted(places, key=lambda n: (order[n], thread[n], n)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PART_PAIRS", part)
+        patch.setattr(module, "SCAN_PAIRS", 4)
+        found = []
+        for places, opens in repeated(values, Arrival(order, thread), among):
+            assert len(places) == len(opens)
+            starts = np.flatnonzero(opens).tolist()
+            found += [group.tolist() for group in np.split(places, starts[1:])] if starts else []
+    assert sorted(found) == sorted(expected)
+
+
+def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(9)
+    base = [(random_text(draw, 60), random_text(draw, 60)) for _ in range(20)]
+    pairs = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in base for _ in range(4)]
+    whole = near(signed(pairs))
+    monkeypatch.setattr(module, "PART_PAIRS", 7)
+    monkeypatch.setattr(module, "SCAN_PAIRS", 16)
+    assert (near(signed(pairs)) == whole).all()
+    assert 0 < whole.sum() < len(pairs)
 
 
 def test_no_pairs_and_one_pair_have_no_duplicates() -> None:
-    assert near_duplicates(signed([]), RULES).shape == (0,)
-    assert near_duplicates(signed([("a", "b")]), RULES).tolist() == [False]
+    assert near(signed([])).shape == (0,)
+    assert near(signed([("a", "b")])).tolist() == [False]
 
 
 def test_the_threshold_and_the_bands_decide() -> None:
     draw = random.Random(8)
     message, reply = random_text(draw, 200), random_text(draw, 200)
     pairs = [(message, reply), (edited(draw, message, 8), edited(draw, reply, 8))]  # about .67
-    assert not near_duplicates(signed(pairs), RULES)[1]
+    assert not near(signed(pairs))[1]
     loose = NearRules(threshold=0.4, bands=40, rows=1)
-    assert near_duplicates(signed(pairs, loose), loose)[1]
+    assert near(signed(pairs, loose), loose)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
 from mrs_datasets.reddit import pair_files as module
-from mrs_datasets.reddit.pair_files import read_pairs, write_pairs
+from mrs_datasets.reddit.pair_files import by_language, read_pairs, write_pairs
 
 
 def table(languages: list[str]) -> pa.Table:
@@ -36,6 +37,29 @@ def test_a_language_is_read_whatever_the_batches(
         assert found.column_names == ["reply", "order"]
         assert found["order"].to_pylist() == expected
         assert not expected or first == expected[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.integers(0, 7))
+def test_one_changed_bit_is_told_or_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, place: int, bit: int
+) -> None:
+    path = tmp_path_factory.mktemp("pairs") / "bucket.arrow"
+    write_pairs(path, table(["en", "en", "sv"] * 20))
+    expected = read_pairs(path, "en", ["order", "reply"])
+    content = bytearray(path.read_bytes())
+    content[place % len(content)] ^= 1 << bit
+    path.write_bytes(content)
+    with suppress(InputError):
+        assert read_pairs(path, "en", ["order", "reply"]) == expected
+
+
+def test_many_texts_are_ordered_by_language_chunk_by_chunk() -> None:
+    pairs = pa.concat_tables([table(["sv", "en"]), table(["de", "en"])])
+    ordered = by_language(pairs)
+    assert ordered["language"].to_pylist() == ["de", "en", "en", "sv"]
+    assert ordered["order"].to_pylist() == [0, 0, 1, 1]
+    assert by_language(table([])).num_rows == 0
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
