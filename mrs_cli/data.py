@@ -143,6 +143,11 @@ def _publish(options: argparse.Namespace) -> None:
         if not (options.folder / name).is_file():
             raise InputError(f"{options.folder}: not a prepared folder (no {name}); make one with `mrs data prepare`.")
     _require_right(options)
+    if json.loads((options.folder / "report.json").read_text(encoding="utf-8")).get("pipeline", {}).get("rejects"):
+        raise InputError(
+            f"{options.folder}/report.json: holds texts that were dropped (--keep-rejects), which are not for "
+            "publishing; build again without, or delete `rejects` there."
+        )
     card = (options.folder / "README.md").read_text(encoding="utf-8").replace(f'"{HERE}"', f'"{options.repo}"')
     what = hub.Publication("dataset", options.repo, options.folder, instead={"README.md": card.encode()})
     publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_core.languages import LANGUAGES
 
 
 def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +39,7 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         ("--max-responses", int, "largest response set (paper: 50,000)"),
         ("--min-characters", int, "of both sides (paper: none)"),
         ("--max-characters", int, "of both sides (paper: none)"),
-        ("--keep-rejects", int, "store so many texts of each reason in report.json"),
+        ("--keep-rejects", int, "store so many texts of each reason of the filter in report.json"),
         ("--buckets", int, "parts of the join (default 64, more where the memory asks for it)"),
     ):
         changes.add_argument(flag, type=kind, help=text)
@@ -56,7 +57,7 @@ def run_build(options: argparse.Namespace) -> int:
     from mrs_core.language_id import LanguageIdentifier
     from mrs_datasets.reddit.build import PAGE, build
     from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_plan, read_size
-    from mrs_datasets.reddit.settings import make_settings, read_months
+    from mrs_datasets.reddit.settings import ALL_MONTHS, make_settings, read_months
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
@@ -64,12 +65,17 @@ def run_build(options: argparse.Namespace) -> int:
     )  # fmt: skip
     changes = {name: getattr(options, name) for name in names}
     settings = make_settings(options.profile, **changes)
-    if options.english_months:
-        months = None if options.english_months == "all" else read_months(options.english_months)
-        settings = make_settings(options.profile, **changes, english_months=months or ())
+    if options.english_months is not None:
+        months = () if options.english_months == ALL_MONTHS else read_months(options.english_months)
+        settings = make_settings(options.profile, **changes, english_months=months)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
-    model = LanguageIdentifier.open(options.language_model).path  # refused now, not after hours of reading
+    identifier = LanguageIdentifier.open(options.language_model)  # refused now, not after hours of reading
+    if not identifier.languages & set(LANGUAGES):
+        raise InputError(
+            f"{identifier.path}: knows no language of MRS ({' '.join(LANGUAGES)}); expected lid.176, or a model with "
+            "such labels."
+        )
     files = find_dumps(options.dumps)
     buckets = settings.buckets if options.buckets is None else options.buckets
     if options.resume and options.buckets is None:
@@ -83,7 +89,7 @@ def run_build(options: argparse.Namespace) -> int:
         plan,
         options.out,
         settings,
-        Path(model),
+        Path(identifier.path),
         resume=options.resume,
         overwrite=options.overwrite,
         say=lambda line: print(line, file=sys.stderr),

@@ -26,6 +26,22 @@ def writing(path: Path, advice: str = "make room there, or choose another folder
         raise InputError(f"{path}: cannot be written ({reason}); {advice}.") from None
 
 
+def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> None:
+    """Refuse to write a folder over what must stay; the arguments are those of `whole_folder`.
+
+    Raises:
+        InputError: `target` exists, and may not be replaced.
+    """
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not overwrite:
+        raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
+    if marker and not (target / marker).is_file():
+        raise InputError(
+            f"{target} has no {marker}, so it was not made here and is not replaced; choose another folder."
+        )
+
+
 @contextmanager
 def whole_folder(target: Path, overwrite: bool = False, marker: str | None = None) -> Iterator[Path]:
     """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.
@@ -41,13 +57,7 @@ def whole_folder(target: Path, overwrite: bool = False, marker: str | None = Non
             can be written, or the disk was full in the block.
     """
     target = Path(os.path.realpath(target))  # behind a link, so that the link stays
-    occupied = target.exists() and not (target.is_dir() and not any(target.iterdir()))
-    if occupied and not overwrite:
-        raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
-    if occupied and marker and not (target / marker).is_file():
-        raise InputError(
-            f"{target} has no {marker}, so it was not made here and is not replaced; choose another folder."
-        )
+    require_replaceable(target, overwrite, marker)
     made = [folder for folder in target.parents if not folder.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from mrs_core import __version__
 from mrs_core.errors import InputError
-from mrs_core.files import whole_folder, write_whole
+from mrs_core.files import require_replaceable, whole_folder, write_whole
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.readers import Chunks
@@ -26,8 +27,10 @@ from mrs_datasets.reddit.duplicates import (
     NEAR,
     duplicates_shard,
     read_codes,
+    signature_file,
 )
 from mrs_datasets.reddit.language import KEPT, Outcomes, languages_with
+from mrs_datasets.reddit.markup import mask
 from mrs_datasets.reddit.pair_files import read_pairs
 from mrs_datasets.reddit.plan import Plan, work_place
 from mrs_datasets.reddit.report_page import funnel_page
@@ -54,7 +57,8 @@ MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # stages of shards,
 PAGE = "report.html"
 COUNT_BYTES = 512 << 20  # for counting the replies of a language; what does not fit goes to disk
 RARE = "language with too few pairs"
-# Settings of the last stage, which is done in one go: a build goes on with other ones.
+# Settings of the stages; what is in neither is of the months. The last stage is done in one go.
+OF_PAIRS = ("english_months", "min_language_score", "clean")
 OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "split_by", "buckets")
 
 
@@ -115,6 +119,7 @@ def build(
             what was finished stays for `resume`.
     """
     settings = replace(settings, buckets=plan.buckets)
+    out = Path(os.path.realpath(out))  # work lies beside the folder itself, not beside a link to it
     pipeline = Pipeline(plan, settings, _name_and_bytes(language_model))
     place = work_place(out)
     if resume and (report := _whole_already(out, pipeline)):
@@ -122,22 +127,16 @@ def build(
             remove_work(place)
         remove_leftovers(out, "partial", "old")
         return report
-    if out.exists() and any(out.iterdir() if out.is_dir() else [out]) and not overwrite:
-        raise InputError(f"{out} exists already; choose another folder, delete it, or pass --overwrite.")
-    kept = {name: value for name, value in settings.as_dict().items() if name not in OF_WRITING}
-    identity = {
-        "settings": kept,
-        "dumps": [_name_and_bytes(path) for path in plan.files],
-        "buckets": plan.buckets,
-        "language model": list(pipeline.language_model.values()),
-    }
-    # Pairs come from all months and the model. Until they are begun, a broken month may be put in place of another.
-    changeable = () if (place / PAIRS).exists() else ("dumps", "language model")
-    work = WorkFolder(place, identity, resume, overwrite, changeable)
+    require_replaceable(out, overwrite, MARKER)
+    work = WorkFolder(place, _identity(plan, settings, pipeline), resume, overwrite, {"pairs": (PAIRS, DUPLICATES)})
+    if work.changed:
+        say(f"--resume: other {work.changed}; months that are done stay, pairs are made again")
     seconds: dict[str, float] = {}
     with Workers(plan.workers) as workers:
         with timed(seconds, "months"):
             months = _months(work, plan, settings, workers, pipeline)
+        for warning in pipeline.warnings:
+            say(f"warning: {warning}")
         with timed(seconds, "pairs"):
             found = _pairs(work, plan, settings, language_model, months, workers, pipeline)
         if settings.clean:
@@ -150,6 +149,18 @@ def build(
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
     return report
+
+
+def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, Any]:
+    """What the work of a build comes from: the months, each of which has a name of its own, and the pairs of them."""
+    values = settings.as_dict()
+    of_months = {name: value for name, value in values.items() if name not in (*OF_PAIRS, *OF_WRITING)}
+    of_pairs = {
+        **{name: values[name] for name in OF_PAIRS},
+        "dumps": [_name_and_bytes(path) for path in plan.files],
+        "language model": list(pipeline.language_model.values()),
+    }
+    return {"settings": of_months, "buckets": plan.buckets, "pairs": of_pairs}
 
 
 def _name_and_bytes(path: Path) -> dict[str, Any]:
@@ -192,7 +203,7 @@ def _months(work: WorkFolder, plan: Plan, settings: Settings, workers: Workers, 
         ]
         for reason, samples in found["samples"].items():
             kept = pipeline.rejects.setdefault(reason, [])
-            kept += samples[: settings.keep_rejects - len(kept)]
+            kept += map(mask, samples[: settings.keep_rejects - len(kept)])
     return targets
 
 
@@ -210,7 +221,13 @@ def _pairs(
 ) -> Outcomes:
     folder = work.stage(PAIRS)
     shards = [
-        Shard(_bucket(number), 1, target, partial(pair_shard, months, number, target, settings, model))
+        Shard(
+            _bucket(number),
+            1,
+            target,
+            partial(pair_shard, months, number, target, settings, model),
+            signature_file(target) if settings.clean else None,
+        )
         for number in range(plan.buckets)
         for target in [folder / f"{_bucket(number)}.arrow"]
     ]

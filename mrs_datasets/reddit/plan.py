@@ -113,7 +113,7 @@ def make_plan(
         raise InputError(
             f"--memory {readable(memory)}: reading a month takes {readable(READER_BYTES)} (its window alone is 2 GiB)."
         )
-    fit = max(1, min(memory // READER_BYTES, len(files), os.cpu_count() or 1))
+    fit = max(1, min(memory // READER_BYTES, os.cpu_count() or 1))
     workers = min(workers, fit) if workers else fit
     size = sum(path.stat().st_size for path in files)
     comments = int(sum(path.stat().st_size * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files))
@@ -130,7 +130,8 @@ def make_plan(
             f"--out {out}: the build needs about {readable(disk)}, and {place} has {readable(free)} free; choose "
             "another disk, or build fewer months."
         )
-    return Plan(tuple(files), size, comments, disk, workers, workers * READER_BYTES, buckets)
+    readers = min(workers, len(files))
+    return Plan(tuple(files), size, comments, disk, workers, readers * READER_BYTES, buckets)
 
 
 def read_size(text: str) -> int:

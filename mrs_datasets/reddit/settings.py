@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from mrs_core.errors import InputError
+from mrs_datasets.reddit.partition import MAX_BUCKETS
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 SPLITS_BY = ("example", "thread")
+ALL_MONTHS = "all"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Settings:
         min_score: comments below are dropped (section 2: "score less than one").
         min_language_score: fastText's probability must be above (section 2: 0.7).
         min_examples: languages with fewer pairs are left out (section 2: 100,000).
-        english_months: first and last month of English replies that are kept (section 2: 2018 only); None: all.
+        english_months: first and last month of English replies that are kept (section 2: 2018 only); empty: all.
         min_reply_count, max_responses: of the response sets (section 2.1: twenty times; 30,000 to 50,000).
         drop_bots: leave out what bots wrote (the paper does not say that it did).
         clean: turn Markdown into text, leave out quotes, drop duplicates (ours). Links, users' names and e-mail
@@ -61,6 +63,8 @@ class Settings:
         ):
             if getattr(self, name) is not None and getattr(self, name) < least:
                 raise InputError(f"--{_flag(name)}: expected {least} or more, found {getattr(self, name)}.")
+        if self.buckets > MAX_BUCKETS:
+            raise InputError(f"--buckets: expected {MAX_BUCKETS} or fewer, found {self.buckets}.")
         if not 0 <= self.min_language_score < 1:
             raise InputError(f"--min-language-score: expected 0 or more and below 1, found {self.min_language_score}.")
         if self.split_by not in SPLITS_BY:
@@ -70,19 +74,13 @@ class Settings:
             raise InputError(f"--min-characters {low}: is more than --max-characters, which is {high}; lower it.")
 
     def departures(self) -> dict[str, Any]:
-        """The values that differ from the profile's."""
-        profile = PROFILES[self.profile]
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if getattr(self, field.name) != getattr(profile, field.name)
-        }
+        """The values that differ from the profile's, as `as_dict` has them."""
+        profile = PROFILES[self.profile].as_dict()
+        return {name: value for name, value in self.as_dict().items() if value != profile[name]}
 
     def as_dict(self) -> dict[str, Any]:
         """All values, as JSON has them."""
-        plain = asdict(self)
-        plain["english_months"] = list(self.english_months) if self.english_months else None
-        return plain
+        return {**asdict(self), "english_months": ":".join(self.english_months or ()) or ALL_MONTHS}
 
 
 PROFILES = MappingProxyType(

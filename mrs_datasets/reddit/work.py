@@ -22,11 +22,17 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from mrs_core import files
 from mrs_core.errors import InputError
 from mrs_core.files import write_whole
 
 MARKER = "settings.json"  # every work folder has one
+LOCK = "lock"
 Advance = Callable[[int], None]  # told how many units more are done
 POLL_SECONDS = 0.5
 
@@ -40,12 +46,18 @@ class Shard:
         size: in the stage's unit, for the bar.
         output: the file that it writes, which must appear whole; without it, the shard is not done.
         work: does it, given `Advance`, and returns its counts.
+        beside: another file that it writes, as needed as `output`.
     """
 
     name: str
     size: int
     output: Path
     work: Callable[[Advance], dict[str, Any]]
+    beside: Path | None = None
+
+    def is_whole(self) -> bool:
+        """Whether its files are there."""
+        return self.output.is_file() and (self.beside is None or self.beside.is_file())
 
 
 class WorkFolder:
@@ -54,11 +66,14 @@ class WorkFolder:
     Args:
         folder: beside the data set that is built.
         identity: settings and inputs; work of another build is not taken up.
-        changeable: keys of `identity` that may differ, because nothing that is finished came from them.
+        changeable: keys of `identity` that may differ, each with the stages that are then done again.
+
+    Attributes:
+        changed: what differs in the changeable keys; empty where nothing does.
 
     Raises:
-        InputError: there is work of an earlier build and neither `resume` nor `overwrite`, it is of another one, or the
-            folder was not made here.
+        InputError: there is work of an earlier build and neither `resume` nor `overwrite`, it is of another one,
+            another process is at it, or the folder was not made here.
     """
 
     def __init__(
@@ -67,12 +82,16 @@ class WorkFolder:
         identity: dict[str, Any],
         resume: bool,
         overwrite: bool,
-        changeable: Sequence[str] = (),
+        changeable: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.folder = folder
+        self.changed = ""
+        self._lock: Any = None
         marker = folder / MARKER
-        if folder.exists() and not (folder.is_dir() and (marker.is_file() or all(map(_is_partial, folder.iterdir())))):
+        if folder.exists() and not (folder.is_dir() and (marker.is_file() or all(map(_is_begun, folder.iterdir())))):
             raise InputError(f"{folder}: has no {MARKER}, so it was not made here; choose another --out.")
+        if folder.exists():
+            self._lock_out_others()
         if folder.exists() and not resume:
             if not overwrite:
                 raise InputError(
@@ -81,22 +100,49 @@ class WorkFolder:
             self.remove()
         plain = json.loads(json.dumps(identity))
         if marker.is_file():
-            try:
-                before = json.loads(marker.read_text(encoding="utf-8"))
-            except ValueError:
-                before = None
-            same = {key: plain[key] for key in changeable} if isinstance(before, dict) else {}
-            if not isinstance(before, dict) or {**before, **same} != plain:
-                raise InputError(
-                    f"--resume: {folder} was begun with other {_differing(before, plain, same)}; pass the "
-                    "same, or --overwrite in place of --resume."
-                )
+            self._take_up(plain, changeable or {})
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            self._lock_out_others()
             write_whole(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
         for partial in folder.rglob("*"):
             if _is_partial(partial):
                 partial.unlink()
+
+    def _take_up(self, identity: dict[str, Any], changeable: Mapping[str, Sequence[str]]) -> None:
+        """Compare with the identity of the work that is there; remove the stages that must be done again."""
+        try:
+            before = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
+        except ValueError:
+            before = None
+        same = {key: identity[key] for key in changeable} if isinstance(before, dict) else {}
+        if not isinstance(before, dict) or {**before, **same} != identity:
+            raise InputError(
+                f"--resume: {self.folder} was begun with other {_differing(before, identity, same)}; pass the "
+                "same, or --overwrite in place of --resume."
+            )
+        if before != identity:
+            self.changed = _differing(before, identity, {})
+            for key, stages in changeable.items():
+                for stage in stages if before.get(key) != identity[key] else ():
+                    shutil.rmtree(self.folder / stage, ignore_errors=True)
+
+    def _lock_out_others(self) -> None:
+        """Hold a lock until this process ends, or the work is removed.
+
+        Raises:
+            InputError: another process holds it.
+        """
+        if fcntl is None or self._lock:
+            return
+        self._lock = (self.folder / LOCK).open("w")
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise InputError(f"{self.folder}: another build is at work there; wait for it, or end it.") from None
+        except OSError:  # a file system without locks
+            pass
 
     def stage(self, name: str) -> Path:
         """The folder of a stage."""
@@ -121,6 +167,9 @@ class WorkFolder:
     def remove(self) -> None:
         """Throw everything away, after the data set is written."""
         remove_work(self.folder)
+        if self._lock:
+            self._lock.close()
+            self._lock = None
 
 
 def remove_work(folder: Path) -> None:
@@ -141,11 +190,16 @@ def remove_leftovers(out: Path, *kinds: str) -> None:
 
 def writing(path: Path) -> AbstractContextManager[None]:
     """Turn what the disk refuses into a sentence."""
-    return files.writing(path, "make room on the disk and go on with --resume")
+    return files.writing(path, "make room on the disk, or mend its rights, and go on with --resume")
 
 
 def _is_partial(path: Path) -> bool:
     return path.name.startswith(".") and ".partial-" in path.name
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether it may stand in a folder of which nothing but the beginning was made."""
+    return _is_partial(path) or path.name == LOCK
 
 
 class Workers:
@@ -228,7 +282,7 @@ def run_stage(
     found = {
         shard.name: counts
         for shard in shards
-        if shard.output.is_file() and (counts := work.done(stage, shard.name)) is not None
+        if shard.is_whole() and (counts := work.done(stage, shard.name)) is not None
     }
     left = [shard for shard in shards if shard.name not in found]
     with tqdm(

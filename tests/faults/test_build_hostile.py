@@ -311,3 +311,13 @@ def test_finished_work_that_was_damaged_is_named(build: Call, tmp_path: Path, ex
     path.unlink()
     assert build("--resume")[0] == 0
     assert parquet_bytes(tmp_path / "out") == expected
+
+
+def test_a_model_without_a_language_of_mrs_is_refused_before_anything_is_read(
+    build: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrs_cli.data_build.LANGUAGES", ("eng_Latn", "swe_Latn"))
+    code, sentence = build()
+    assert code == 2
+    assert "lid.bin: knows no language of MRS (eng_Latn swe_Latn)" in sentence
+    assert leftovers(tmp_path, "dumps") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,64 @@ def test_half_written_and_replaced_data_sets_do_not_stay(
     assert leftovers(tmp_path, "lid.ftz", "RC_2018-01") == [".out.build", ".out.old-abc"]
     make(tmp_path, model, plan, settings, resume=True)
     assert leftovers(tmp_path, "lid.ftz", "RC_2018-01") == ["out"]
+
+
+def test_months_stay_where_only_the_pairs_come_from_other_values(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
+    with pytest.raises(InputError, match="lower --min-examples"):
+        make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_examples": 1000}))
+    monkeypatch.setattr(module, "month_shard", lambda *_: 1 / 0)  # months are not read again
+    said: list[str] = []
+    settings = make_settings("clean", **FEW, drop_bots=False, english_months=("2018-01", "2018-02"))
+    build(plan, tmp_path / "out", settings, model, resume=True, say=said.append)
+    assert said[0] == "--resume: other english_months, clean; months that are done stay, pairs are made again"
+    resumed = parquet_bytes(tmp_path / "out")
+    monkeypatch.undo()
+    monkeypatch.setattr(LanguageIdentifier, "open", lambda _: Stub())
+    make(tmp_path, model, plan, settings, overwrite=True)
+    assert parquet_bytes(tmp_path / "out") == resumed
+
+
+def test_a_lost_file_of_signatures_is_made_again(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, settings = plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), make_settings("clean", **FEW)
+    whole = make(tmp_path, model, plan, settings)
+    expected = parquet_bytes(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make(tmp_path, model, plan, settings, overwrite=True)
+    place = work_place(tmp_path / "out")
+    for path in [*place.glob("pairs/*.npy"), *place.glob("duplicates/*.npy")]:
+        path.unlink()
+    shutil.rmtree(tmp_path / "out")
+    assert make(tmp_path, model, plan, settings, resume=True) == whole
+    assert parquet_bytes(tmp_path / "out") == expected
+
+
+def test_what_must_stay_is_refused_before_anything_is_read(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
+    monkeypatch.setattr(module, "month_shard", lambda *_: 1 / 0)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"out has no report\.json, so it was not made here"):
+        make(tmp_path, model, plan, make_settings("paper", **FEW), overwrite=True)
+    assert leftovers(tmp_path, "out", "lid.ftz", "RC_2018-01") == []
+
+
+def test_work_lies_beside_the_folder_and_not_beside_a_link(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "disk" / "mrs")
+    plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
+    with pytest.raises(InputError, match="lower --min-examples"):
+        make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_examples": 1000}))
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == [".mrs.build"]
+    make(tmp_path, model, plan, make_settings("paper", **FEW), resume=True)
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["mrs"]
+    assert (tmp_path / "out").is_symlink()
 
 
 def test_the_last_stage_may_be_done_with_other_values(tmp_path: Path, model: Path) -> None:

@@ -61,15 +61,15 @@ def test_nothing_found_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "asked", "workers"), [(8 * GB, None, 2), (30 * GB, None, 3), (30 * GB, 1, 1), (6 * GB, 9, 2)]
+    ("memory", "asked", "workers"), [(8 * GB, None, 2), (30 * GB, None, 8), (30 * GB, 1, 1), (6 * GB, 9, 2)]
 )
-def test_workers_are_as_many_as_memory_and_months_allow(
+def test_workers_are_as_many_as_memory_and_cores_allow(
     tmp_path: Path, cores: None, memory: int, asked: int | None, workers: int
 ) -> None:
     files = [month(tmp_path, f"RC_2018-0{number}.zst") for number in (1, 2, 3)]
     made = make_plan(files, tmp_path / "out", asked, memory, 64)
     assert made.workers == workers
-    assert made.memory == workers * plan.READER_BYTES <= memory
+    assert made.memory == min(workers, len(files)) * plan.READER_BYTES <= memory
 
 
 def test_too_little_memory_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +17,7 @@ import pytest
 
 from mrs_core.errors import InputError
 from mrs_datasets.reddit.work import (
+    LOCK,
     MARKER,
     Advance,
     Shard,
@@ -37,7 +40,7 @@ def importable(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_work(tmp_path: Path, resume: bool = False, overwrite: bool = False, **changes: Any) -> WorkFolder:
-    changeable = changes.pop("changeable", ())
+    changeable = changes.pop("changeable", None)
     return WorkFolder(tmp_path / "work", {**IDENTITY, **changes}, resume, overwrite, changeable)
 
 
@@ -170,7 +173,7 @@ def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None
         ({"settings": {"min_score": 2, "clean": True}, "buckets": 8}, "other min_score, clean, buckets;"),
         ({"dumps": ["a", "b"]}, "other dumps;"),
         ({"settings": {"min_score": 1}}, "other settings;"),
-        ({"dumps": ["b"], "buckets": 8, "changeable": ["dumps"]}, "other buckets;"),
+        ({"dumps": ["b"], "buckets": 8, "changeable": {"dumps": []}}, "other buckets;"),
     ],
 )
 def test_work_of_another_build_is_not_taken_up(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
@@ -180,12 +183,29 @@ def test_work_of_another_build_is_not_taken_up(tmp_path: Path, changes: dict[str
     assert open_work(tmp_path, resume=True), "it is still as it was"
 
 
-def test_what_may_change_is_noted(tmp_path: Path) -> None:
-    open_work(tmp_path)
-    open_work(tmp_path, resume=True, dumps=["b"], changeable=["dumps"])
+def test_what_may_change_is_noted_and_done_again(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    for stage in ("stage", "other"):
+        shard = Shard("a", 1, work.stage(stage) / "a", partial(write, work.stage(stage) / "a", "aa", log))
+        run(work, stage, [shard], 1, "")
+    same = open_work(tmp_path, resume=True, changeable={"dumps": ["stage"]})
+    assert (same.changed, same.done("stage", "a")) == ("", {"text": "aa"})
+    other = open_work(tmp_path, resume=True, dumps=["b"], changeable={"dumps": ["stage"], "buckets": ["other"]})
+    assert (other.changed, other.done("stage", "a"), other.done("other", "a")) == ("dumps", None, {"text": "aa"})
     open_work(tmp_path, resume=True, dumps=["b"])
     with pytest.raises(InputError, match="other dumps"):
         open_work(tmp_path, resume=True)
+
+
+def test_a_shard_without_its_second_file_is_done_again(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    place = work.stage("stage")
+    shard = Shard("a", 1, place / "a", partial(write, place / "a", "aa", log), place / "b")
+    for _ in range(2):
+        run(work, "stage", [shard], 1, "")
+    (place / "b").touch()
+    run(work, "stage", [shard], 1, "")
+    assert log.read_text().split() == ["a", "a"]
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{", "null"])
@@ -216,7 +236,37 @@ def test_a_build_that_was_killed_as_it_began_goes_on(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / f".{MARKER}.partial-123").write_text("{")
     open_work(tmp_path, resume=True)
-    assert [path.name for path in (tmp_path / "work").iterdir()] == [MARKER]
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {MARKER, LOCK}
+
+
+def test_a_build_that_was_killed_before_its_marker_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / LOCK).touch()
+    assert open_work(tmp_path, resume=True)
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from mrs_datasets.reddit.work import WorkFolder
+work = WorkFolder(Path(sys.argv[1]), {}, resume=False, overwrite=False)
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize(("resume", "overwrite"), [(True, False), (False, True)])
+def test_a_second_build_is_kept_out_until_the_first_ends(tmp_path: Path, resume: bool, overwrite: bool) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "work")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match="another build is at work there"):
+            WorkFolder(tmp_path / "work", {}, resume, overwrite)
+        assert (tmp_path / "work" / MARKER).is_file()
+        holder.kill()
+    WorkFolder(tmp_path / "work", {}, resume, overwrite).remove()
+    assert not (tmp_path / "work").exists()
 
 
 def test_half_files_go_when_the_build_goes_on(tmp_path: Path) -> None:
