@@ -14,6 +14,7 @@ import zstandard
 
 from mrs_cli.main import main
 from mrs_datasets.reddit import build as module
+from mrs_datasets.reddit.work import WorkFolder
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, train_language_model, write_months
 
 pytestmark = pytest.mark.faults
@@ -274,15 +275,9 @@ def test_resume_with_other_settings_names_them(
     for options, words in (
         (["--min-score", 3, "--drop-bots"], "min_score, drop_bots"),
         (["--buckets", 9], "buckets"),
-        (["--profile", "clean"], "drop_bots, clean"),
+        (["--profile", "clean"], "drop_bots"),
     ):
         assert_refused(build("--resume", *options), "--resume", f"with other {words};", "--overwrite")
-    other = tmp_path / "other.bin"
-    shutil.copy(model, other)
-    assert_refused(build("--resume", "--language-model", other), "with other language model;")
-    shutil.copy(dumps / "RC_2018-01.zst", dumps / "RC_2018-03.zst")
-    assert_refused(build("--resume"), "with other dumps;")
-    (dumps / "RC_2018-03.zst").unlink()
     assert_refused(build(), ".out.build", "--resume", "--overwrite")
     code, line = build("--resume")
     assert code == 0, line
@@ -291,6 +286,24 @@ def test_resume_with_other_settings_names_them(
     assert code == 0, line
     assert parquet_bytes(tmp_path / "out") == expected
     assert_refused(build("--resume", "--min-reply-count", 3), "exists already")
+
+
+def test_a_month_more_and_another_model_keep_the_months_that_are_done(
+    build: Call, dumps: Path, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped(build, tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / ".out.build" / "months").glob("*.arrow")}
+    assert before
+    shutil.copy(model, tmp_path / "other.bin")
+    shutil.copy(dumps / "RC_2018-01.zst", dumps / "RC_2018-03.zst")
+    monkeypatch.setattr(WorkFolder, "remove", lambda _: None)
+    code, line = build("--resume", "--language-model", tmp_path / "other.bin")
+    assert code == 0, line
+    assert before.items() <= {path: path.stat().st_mtime_ns for path in (tmp_path / ".out.build").rglob("*")}.items()
+    monkeypatch.undo()
+    code, line = build(out=tmp_path / "whole")
+    assert code == 0, line
+    assert parquet_bytes(tmp_path / "out") == parquet_bytes(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("option", [[], ["--resume"], ["--overwrite"]], ids=lambda option: "".join(option) or "plain")
