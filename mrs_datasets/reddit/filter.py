@@ -31,8 +31,9 @@ class Rules:
         drop_bots: whether bots go (see `mrs_datasets.reddit.bots`).
         min_characters, max_characters: bounds for the body without outer white space, both included; None for none.
 
-    Always dropped: bodies that start with `[removed]` or `[deleted]` (the paper), what the dump marks as deleted
-    later (no dump of the paper's time has that mark), and bodies of white space.
+    Always dropped: bodies that start with `[removed]` or `[deleted]` (the paper), or with `[ Removed by Reddit ]`
+    (ours: Reddit's own mark since 2020, in dumps later than the paper's), what the dump marks as deleted later (no dump
+    of the paper's time has that mark), and bodies of white space.
     """
 
     min_score: int = 1
@@ -98,6 +99,10 @@ def _sample(batch: pa.RecordBatch, hit: pa.Array, samples: list[str], limit: int
         samples += batch.column("body").filter(hit)[:missing].to_pylist()
 
 
+def _is_removed(body: pa.Array) -> pa.Array:
+    return pc.or_(pc.starts_with(body, "[removed]"), pc.starts_with(body, "[ Removed by Reddit ]"))
+
+
 def _is_empty(body: pa.Array) -> pa.Array:
     return pc.or_(pc.equal(pc.binary_length(body), 0), pc.utf8_is_space(body))
 
@@ -116,7 +121,7 @@ def _characters(batch: pa.RecordBatch) -> pa.Array:
 
 # Reason and rule, in the order in which they apply; a rule gives booleans without nulls, or None where it is off.
 _RULES: tuple[tuple[str, Callable[[pa.RecordBatch, Rules], pa.Array | None]], ...] = (
-    (REMOVED, lambda batch, rules: pc.starts_with(batch.column("body"), "[removed]")),
+    (REMOVED, lambda batch, rules: _is_removed(batch.column("body"))),
     (DELETED, lambda batch, rules: pc.starts_with(batch.column("body"), "[deleted]")),
     (DELETED_LATER, lambda batch, rules: batch.column("deleted_later")),
     (LOW_SCORE, lambda batch, rules: pc.fill_null(pc.less(batch.column("score"), rules.min_score), False)),

@@ -51,22 +51,46 @@ _MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("^", re.compile(r"(?<![\w^(])\^+(?=[^\W_])(?!\w{1,3}\^)"), ""),
 )
 
+# A slash, also one that is escaped or written as an entity; dumps write the ampersand of an entity as one, too.
+_SLASH_ENTITY = r"&(?:amp;){0,3}(?:#0{0,5}47|#x0{0,5}2f|sol);"
+_SLASH = rf"(?:\\{{0,9}}(?:/|{_SLASH_ENTITY}))"
+_HIDDEN_SLASH = re.compile(_SLASH_ENTITY, re.IGNORECASE)
 _URL_END = r"[!#-;=?-\]_a-zA-Z~À-ɏͰ-ӿ]*"  # also of addresses with Latin, Greek and Cyrillic letters
 _TOP_LEVEL = (
     "com|org|net|edu|gov|info|io|co|me|tv|be|ly|gg|gl|it|re|st|to|us|uk|ca|au|nz|br|mx|ar|cl|eu|ch|at|de|es|pt|fr|jp|"
-    "se|nl|ru"
+    "se|nl|ru|"
+    "dev|app|xyz|ai|ie|ink|page|link|site|online|shop|club|news|blog|live|gle|im|in|pl|fi|no|dk|cz|kr|cn|tw|tk|cc"
 )
-_ADDRESS = re.compile(rf"<[a-z0-9+.-]{{2,20}}://[^\s<>]*>|[a-z0-9+.-]{{2,20}}://{_URL_END}", re.IGNORECASE)
-_PATH = re.compile(
-    rf"(?<![a-z0-9.-])(?:[a-z0-9-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?/{_URL_END}"
-    rf"|(?<![a-z0-9])/?r/[a-z0-9_]{{1,30}}/(?:comments|s)/{_URL_END}"
-    rf"|(?<![a-z0-9/])/?comments/[a-z0-9]{{4,}}/{_URL_END}",
+
+
+def _with_slashes(slash: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """The patterns of addresses, of paths to pages and threads, and of users, for slashes of this form."""
+    s = slash
+    address = rf"<[a-z0-9+.-]{{2,20}}:{s}{s}[^\s<>]*>|[a-z0-9+.-]{{2,20}}:{s}{s}{_URL_END}"
+    path = (
+        rf"(?<![a-z0-9.-])(?:[a-z0-9-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?{s}{_URL_END}"
+        rf"|(?<![a-z0-9]){s}?r{s}(?:\\?[a-z0-9_]){{1,30}}{s}(?:comments|s){s}{_URL_END}"
+        rf"|(?<![a-z0-9/]){s}?comments{s}[a-z0-9]{{4,}}{s}{_URL_END}"
+    )
+    # `u/name` and `r/u_name` where a word may start, `/u/name`, `/user/name` and `/r/u_name` anywhere; with the escapes
+    # that hide `_` from Markdown.
+    user = (
+        rf"(?:{s}(?:u(?:ser)?{s}|r{s}u\\?_)|(?<![a-z0-9])(?:u{s}|r{s}u\\?_))"
+        rf"(?:\\?[a-z0-9_-])+(?:{s}[a-z0-9_-]+)*"
+    )
+    return re.compile(address, re.IGNORECASE), re.compile(path, re.IGNORECASE), re.compile(user, re.IGNORECASE)
+
+
+# The form that writes to a user.
+_COMPOSE = re.compile(
+    rf"(?:(?<![a-z0-9])|{_SLASH})message{_SLASH}compose{_SLASH}?\\?\?(?:[!-~]{{1,300}}?[&;])?to\\?={_URL_END}",
     re.IGNORECASE,
 )
+_PLAIN_SLASHES, _ANY_SLASHES = _with_slashes("/"), _with_slashes(_SLASH)
 _WWW = re.compile(rf"(?<![a-z0-9.-])www[0-9]?\.[^\W_]{_URL_END}", re.IGNORECASE)
-_PROFILE = re.compile(r"(?:https?://[a-z.]*reddit\.com)?/?u(?:ser)?/|<user>", re.IGNORECASE)
-# `u/name` where a word may start, `/u/name` and `/user/name` anywhere; with the escapes that hide `_` from Markdown.
-_USER = re.compile(r"(?:/u(?:ser)?|(?<![a-z0-9])u)/(?:\\?[a-z0-9_-])+(?:/[a-z0-9_-]+)*", re.IGNORECASE)
+_PROFILE = re.compile(r"(?:https?://[a-z.]*reddit\.com)?/?(?:u(?:ser)?/|r/u\\?_)|<user>", re.IGNORECASE)
+# The full id of a comment, a user, a post, a message, a community or an award.
+_FULL_ID = re.compile(rf"(?<![{_LETTERS}])(?<![{_LETTERS}]_)t[1-6]\\?_[a-z0-9]{{5,10}}(?!_?[{_LETTERS}])")
 _ATOM = rf"{_LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
 _EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{_LETTERS}-]+\.)+[{_LETTERS}-]{{2,}}")
 
@@ -129,16 +153,22 @@ def without_quotes(text: str) -> str:
 
 
 def mask(text: str) -> str:
-    """Masks in place of links and paths of threads, mentions of users, and e-mail addresses.
+    """Masks in place of links, paths of threads and full ids, mentions of users, and e-mail addresses.
 
     >>> mask("https://example.com/a_(b), thanks to u/some-one and a@example.com")
     '<url>, thanks to <user> and <email>'
     """
-    if "://" in text:
-        text = _ADDRESS.sub(_masked_address, text)
-    if "/" in text:
-        text = _PATH.sub(_masked_address, text)
-        text = _USER.sub(USER, text)
+    hidden = "\\/" in text or ("&" in text and _HIDDEN_SLASH.search(text))
+    if hidden or "/" in text:
+        address, path, user = _ANY_SLASHES if hidden else _PLAIN_SLASHES
+        if hidden or "://" in text:
+            text = address.sub(_masked_address, text)
+        text = path.sub(_masked_address, text)
+        if "compose" in text.lower():
+            text = _COMPOSE.sub(_masked_address, text)
+        text = user.sub(USER, text)
+    if "_" in text:
+        text = _FULL_ID.sub(URL, text)
     if "ww" in text or "WW" in text:
         text = _WWW.sub(_masked_address, text)
     if "@" in text:

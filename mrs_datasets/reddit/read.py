@@ -1,8 +1,8 @@
 """Stage 1: a monthly dump of Reddit comments as Arrow batches; whatever is no comment is counted by reason.
 
 A dump is one JSON object a line. What differs from year to year: `created_utc` is an integer, a float or a string of
-digits; `score` is null in some months; newer dumps carry `_meta.was_deleted_later`. Some lines are broken, or hold
-half of a surrogate pair, which is no text.
+digits; `score` is null in some months, and may be a whole float; an answer to the post may have no `parent_id`; newer
+dumps carry `_meta.was_deleted_later`. Some lines are broken, or hold half of a surrogate pair, which is no text.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ OUT_OF_RANGE = "out of range"
 TOO_LONG = "too long"
 BLANK = "blank line"
 
-_SCORE = msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)
+_MIN_SCORE, _MAX_SCORE = -(1 << 31), (1 << 31) - 1
+_SCORE = msgspec.Meta(ge=_MIN_SCORE, le=_MAX_SCORE)
 _MAX_TIME = 1 << 53
 _TIME = msgspec.Meta(ge=-_MAX_TIME, le=_MAX_TIME)
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _DIGITS = re.compile(r"(-?[0-9]{1,15})(?:\.[0-9]*)?")
 
 
@@ -89,14 +91,18 @@ class Comment(msgspec.Struct, gc=False, kw_only=True):
     meta: _Meta | None = msgspec.field(default=None, name="_meta")
 
 
-class _AnyTime(Comment, kw_only=True):
-    """A comment of a year that writes `created_utc` in another way."""
+class _Loose(Comment, kw_only=True):
+    """A comment of a year that writes a field in another way."""
 
+    parent_id: str | None = None  # type: ignore[assignment]
     created_utc: Annotated[int, _TIME] | float | str  # type: ignore[assignment]
+    score: Annotated[int, _SCORE] | float | None = None  # type: ignore[assignment]
 
 
+_TEXTS = ("id", "parent_id", "link_id", "body")  # what half a surrogate pair spoils
+_READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
 _LINE_END, _OPENING, _CLOSING = b"\n{}"
-_decoder, _decoder_of_any_time = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_AnyTime)
+_decoder, _loose_decoder = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_Loose)
 
 
 def read_comments(
@@ -198,16 +204,16 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX
 
 
 def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
-    """The comments of a block of whole lines, `created_utc` an integer; every other line is counted by its reason."""
+    """The comments of a block of whole lines, as `COMMENTS` has them; every other line is counted by its reason."""
     rows = _decode_together(block, _decoder)
     if rows is None:
-        loose = _decode_together(block, _decoder_of_any_time)
+        loose = _decode_together(block, _loose_decoder)
         if loose is None:
             lines = block.split(b"\n")
             if not lines[-1]:
                 lines.pop()
             loose = [row for line in lines if (row := _decode_or_count(line, counts))]
-        rows = [row for row in loose if _settle_time(row, counts)]
+        rows = [row for row in loose if _settle(row, counts)]
     counts.lines += len(rows)
     counts.comments += len(rows)
     return rows
@@ -232,9 +238,14 @@ def _decode_together(block: bytes, decoder: Any) -> list[Any] | None:
     return rows if len(rows) == len(ends) else None
 
 
-def _decode_or_count(line: bytes, counts: ReadCounts) -> _AnyTime | None:
+def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
     try:
-        return _decoder_of_any_time.decode(line)
+        try:
+            return _loose_decoder.decode(line)
+        except msgspec.ValidationError:
+            raise
+        except (ValueError, RecursionError):
+            return _decode_surrogates(line)
     except msgspec.ValidationError as error:
         text = str(error)
         if text.startswith("Object missing required field"):
@@ -243,26 +254,49 @@ def _decode_or_count(line: bytes, counts: ReadCounts) -> _AnyTime | None:
             counts.reject(OUT_OF_RANGE)
         else:
             counts.reject(WRONG_TYPE)
+    except UnicodeEncodeError:
+        counts.reject(SURROGATE)
     except (ValueError, RecursionError):
-        counts.reject(_why_broken(line))
+        counts.reject(BROKEN if line.strip() else BLANK)
     return None
 
 
-def _why_broken(line: bytes) -> str:
-    """Tell half a surrogate pair, which `json` lets pass, from what nobody can read."""
-    if not line.strip():
-        return BLANK
-    try:
-        json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return SURROGATE
-    except (ValueError, RecursionError):
-        pass
-    return BROKEN
+def _decode_surrogates(line: bytes) -> _Loose:
+    """The comment of a line with half a surrogate pair, which `json` lets pass, in its author or where nothing is read.
+
+    Raises:
+        UnicodeEncodeError: a text that is read holds one.
+        ValueError: the line is broken, or no comment.
+    """
+    fields = json.loads(line.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
+    if isinstance(fields, dict):
+        fields = {name: fields[name] for name in _READ if name in fields}
+        for name in _TEXTS:
+            if isinstance(fields.get(name), str):
+                fields[name].encode()
+        author = fields.get("author")
+        if isinstance(author, str) and _HALF_PAIR.search(author):
+            fields["author"] = None
+    return _loose_decoder.decode(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _settle_time(row: _AnyTime, counts: ReadCounts) -> bool:
-    """Make `created_utc` whole seconds; false, and counted, where it is no such number."""
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _settle(row: _Loose, counts: ReadCounts) -> bool:
+    """Make the fields what `Comment` has; false, and counted, where one cannot be."""
+    if row.parent_id is None:
+        row.parent_id = row.link_id
+    score: float | None = row.score
+    if isinstance(score, float):
+        if not score.is_integer():
+            counts.reject(WRONG_TYPE)
+            return False
+        if not _MIN_SCORE <= score <= _MAX_SCORE:
+            counts.reject(OUT_OF_RANGE)
+            return False
+        row.score = int(score)
     value: float | str = row.created_utc
     if isinstance(value, str):
         found = _DIGITS.fullmatch(value)

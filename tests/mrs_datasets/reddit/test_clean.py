@@ -21,13 +21,15 @@ from mrs_datasets.reddit.clean import (
     clean_text,
 )
 from mrs_datasets.reddit.language import KEPT
+from mrs_datasets.reddit.markup import mask
 
 MASKS = CleanRules(markdown=False, quotes=False)
 VISIBLE = r"""
 a b Wort слово 日本 ü 1 & &amp; &amp;amp; &gt; &lt; &#42; &#x200B; &nbsp; \ \* \_ * ** *** _ __ ~~ `
 ``` ^ ^( ( ) [ ]( ![ ]: : | |- --- # ## > >! !< >> - + . , ! ? ' " http:// https://a.b/c
 http://x.org/a_(b) www. www.a.de/x a.com/b u/ /u/ user/ /user/ u/bob_b U/X-y r/a
-/r/a/comments/ab1cd/ comments/ab1cd/ @ a@b.co <url> <user> <email> < > :// mailto: {
+/r/a/comments/ab1cd/ comments/ab1cd/ \/ u\/ &#47; &#x2F; r/u_ /r/u_bob t1_ab1cd
+message/compose/?to= a.dev/x @ a@b.co <url> <user> <email> < > :// mailto: {
 """
 PIECES = [*VISIBLE.split(), " ", "  ", "\n", "\n\n", "\t", "\r\n", "\u2028", "\u3000", "\u200b", "\0"]
 MARKED = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
@@ -43,13 +45,22 @@ BETWEEN = st.sampled_from(
 SECRET = (
     NAME.map("u/{}".format)
     | NAME.map("/user/{}".format)
+    | NAME.map("r/u_{}".format)
+    | NAME.map("u&#47;{}".format)
+    | NAME.map(r"\/r\/u_{}".format)
+    | NAME.map("/message/compose/?to={}".format)
     | st.tuples(LETTERS, LETTERS).map("{0[0]}.x@{0[1]}.org".format)
     | st.tuples(LETTERS, LETTERS).map("https://{0[0]}.org/{0[1]}?x={0[1]}".format)
     | st.emails()
 )
 
-# What no cleaned text may hold.
-HELD_BACK = re.compile(r"https?://|(?<![a-z0-9])u/[a-z0-9_-]|/u/[a-z0-9_-]|/user/[a-z0-9_-]", re.IGNORECASE)
+# What no cleaned text may hold; slashes in any of their forms.
+SLASH = re.compile(r"\\?(?:/|&#47;|&#x2F;)", re.IGNORECASE)
+HELD_BACK = re.compile(
+    r"https?://|(?<![a-z0-9])u/[a-z0-9_-]|/u/[a-z0-9_-]|/user/[a-z0-9_-]|(?<![a-z0-9])r/u_[a-z0-9_-]"
+    r"|(?<![a-z0-9])message/compose/?\?to=",
+    re.IGNORECASE,
+)
 MAIL = re.compile(r"[A-Za-z0-9]@[A-Za-z0-9-]+\.[A-Za-z]{2}")
 
 
@@ -105,7 +116,7 @@ def test_golden_texts(body: str, text: str) -> None:
 def test_what_is_clean_stays_and_nothing_personal_is_left(body: str, rules: CleanRules) -> None:
     text = clean_text(body, rules)
     assert clean_text(text, rules) == text
-    assert not HELD_BACK.search(text)
+    assert not HELD_BACK.search(SLASH.sub("/", text))
     assert not MAIL.search(text)
     if rules.markdown:
         assert text == " ".join(text.split())
@@ -131,12 +142,45 @@ def test_masks_alone_leave_the_rest_of_the_text() -> None:
     assert clean_text(body, nothing) == body
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("r/u_some_one, /r/u_Some-One's x/r/u_bob", "<user>, <user>'s x<user>"),
+        (r"(r/u\_bob\_x) **r/u_bob**", "(<user>) **<user>**"),
+        ("r/u_bob/comments/abc12/x r/de r/usa r/u", "<url> r/de r/usa r/u"),
+        (r"u\/bob_b \/u\/bob /user\/bob r\/u_bob \/r\/u\_bob", "<user> <user> <user> <user> <user>"),
+        ("u&#47;bob &#x2F;u&#x2f;bob-x r&#47;u_bob u&amp;#47;bob u&sol;bob", "<user> <user> <user> <user> <user>"),
+        (r"\/r\/a_b\/comments\/ab1cd\/x r/a\_b/s/x comments\/ab1cd\/x", "<url> <url> <url>"),
+        ("r&#47;a&#47;comments&#47;ab1cd/x &#x2F;r&#x2F;a&#x2F;s&#x2F;x a.com&#47;x", "<url> <url> <url>"),
+        (r"https:\/\/reddit.com\/u\/bob https:&#47;&#47;a.b&#47;c.", "<url> <url>."),
+        ("/message/compose/?to=bob. message/compose?to=b_b, /message/compose?to=/r/a", "<url>. <url>, <url>"),
+        ("old.reddit.com/message/compose/?to=bob x.zz/message/compose/?to=bob", "<url> x.zz<url>"),
+        ("message/compose/?subject=a&amp;to=bob message/compose? to=me", "<url> message/compose? to=me"),
+        ("t1_abc12, (t3_9zyxw) _t5_2qh33_ t1\\_abc12 id=t6_abcde12345", "<url>, (<url>) _<url>_ <url> id=<url>"),
+        ("my_t1_abc12 t1_abc t7_abcde t0_abcde t1_Abcde", "my_t1_abc12 t1_abc t7_abcde t0_abcde t1_Abcde"),
+        ("t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé", "t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé"),
+        ("foo.dev/abc, x.app/… a.co.in/x foo.gle/ https.page/x.", "<url>, <url>… <url> <url> <url>."),
+        ("foo.dev my.app x.in wait...in/out and/or 1/2", "foo.dev my.app x.in wait...in/out and/or 1/2"),
+    ],
+)  # fmt: skip
+def test_what_every_profile_masks(body: str, text: str) -> None:
+    assert mask(body) == text
+    assert mask(text) == text
+    assert not HELD_BACK.search(SLASH.sub("/", clean_text(body)))
+
+
+def test_links_to_pages_of_users_show_no_name() -> None:
+    assert clean_text(r"[Bob](/r/u_bob) [Bob](\/u\/bob) [Bob](/r/u\_bob)") == "<user> <user> <user>"
+    assert clean_text("[write to me](/message/compose/?to=bob)") == "write to me"
+
+
 @given(PLAIN)
 def test_plain_text_stays_as_it_is(text: str) -> None:
     assert clean_text(text) == text
 
 
-REPEATED = r"a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -"
+REPEATED = r"""a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -
+r/u_ r/u_a r\/ \/ &#47; &amp; t1_ t1_abcde_ comments/ message/compose? a.dev a:&#47; a:\\"""
 
 
 @pytest.mark.parametrize("piece", [*REPEATED.split(), "- a\n", "a\n>"])

@@ -43,6 +43,9 @@ def reason(change: dict[str, Any], profile: Rules = PAPER) -> str:
         ({}, ""),
         ({"body": "[removed]"}, rules.REMOVED),
         ({"body": "[removed] by the moderators"}, rules.REMOVED),
+        ({"body": "[ Removed by Reddit ]"}, rules.REMOVED),
+        ({"body": "[ Removed by Reddit ] on account of its rules"}, rules.REMOVED),
+        ({"body": "It says [ Removed by Reddit ]"}, ""),
         ({"body": "[deleted]\n"}, rules.DELETED),
         ({"body": "It says [removed] there"}, ""),
         ({"body": "[Removed]"}, ""),
@@ -113,7 +116,9 @@ def test_a_slice_and_an_empty_batch() -> None:
 ROWS = st.lists(
     st.fixed_dictionaries(
         {
-            "body": st.sampled_from(["", " ", "ok", "[removed]", "[deleted] x", "a long answer"]),
+            "body": st.sampled_from(
+                ["", " ", "ok", "[removed]", "[ Removed by Reddit ]", "[deleted] x", "a long answer"]
+            ),
             "score": st.none() | st.integers(-2, 3),
             "is_bot": st.booleans(),
             "deleted_later": st.booleans(),

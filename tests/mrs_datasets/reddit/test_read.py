@@ -78,7 +78,11 @@ def rows_of(path: Path, counts: ReadCounts | None = None, **options: int) -> lis
         ({"created_utc": -5}, {"created": -5}),
         ({"score": None}, {"score": None}),
         ({"score": -(2**31)}, {"score": -(2**31)}),
+        ({"score": 3.0}, {}),
+        ({"score": -0.0}, {"score": 0}),
+        ({"score": -7.0, "created_utc": "1514764800"}, {"score": -7}),
         ({"parent_id": "t3_zzp1"}, {"parent_id": "t3_zzp1"}),
+        ({"parent_id": None}, {"parent_id": "t3_zzp1"}),
         ({"author": "AutoModerator"}, {"is_bot": True}),
         ({"author": "weather_BOT"}, {"is_bot": True}),
         ({"author": "[deleted]"}, {}),
@@ -99,6 +103,29 @@ def test_the_fields_of_every_year(dump: Dump, change: dict[str, Any], row: dict[
 
 def test_fields_that_may_be_missing(dump: Dump) -> None:
     assert rows_of(dump(without("score", "author", "subreddit"))) == [ROW | {"score": None}]
+    assert rows_of(dump(without("parent_id"))) == [ROW | {"parent_id": "t3_zzp1"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "row"),
+    [
+        ({"flair": "\ud83d"}, {}),
+        ({"\ude00": [{"\ud83d": "\ud83d"}]}, {}),
+        ({"author": "AutoModerator\ud83d"}, {}),
+        ({"flair": "\ud83d", "author": "AutoModerator"}, {"is_bot": True}),
+        ({"flair": "\ud83d", "body": "¿Sí? 😀 \0 \u2028"}, {"body": "¿Sí? 😀 \0 \u2028"}),
+        ({"flair": "\ud83d", "parent_id": None, "score": 3.0, "created_utc": "1514764800"}, {"parent_id": "t3_zzp1"}),
+        ({"_meta": {"was_deleted_later": True, "\ud83d": "\ud83d"}}, {"deleted_later": True}),
+    ],
+)  # fmt: skip
+def test_half_a_surrogate_pair_spoils_only_what_is_read(
+    dump: Dump, change: dict[str, Any], row: dict[str, Any]
+) -> None:
+    escaped = as_line(COMMENT | change)
+    raw = json.dumps(COMMENT | change, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    counts = ReadCounts()
+    assert rows_of(dump(COMMENT, escaped, raw, COMMENT), counts) == [ROW, ROW | row, ROW | row, ROW]
+    assert (counts.lines, counts.comments, counts.rejected) == (4, 4, {})
 
 
 @pytest.mark.parametrize(
@@ -117,7 +144,13 @@ def test_fields_that_may_be_missing(dump: Dump) -> None:
         (as_line(COMMENT).replace(b"Sure!", b"tab\tstop"), read.BROKEN),
         (as_line(COMMENT | {"body": "\ud83d"}), read.SURROGATE),
         (as_line(COMMENT | {"body": "\ude00 so"}), read.SURROGATE),
-        (as_line({"flair": "\ud83d"} | COMMENT), read.SURROGATE),
+        *((as_line(COMMENT | {name: "x\ud83d"}), read.SURROGATE) for name in ("id", "parent_id", "link_id")),
+        (as_line({"flair": "\ud83d"} | COMMENT)[:-1], read.BROKEN),
+        (as_line({"flair": "\ud83d", "x": float("nan")} | COMMENT), read.BROKEN),
+        (as_line({"flair": "\ud83d"} | without("body")), read.MISSING),
+        (as_line({"flair": "\ud83d"} | COMMENT | {"created_utc": "15\ud83d"}), read.WRONG_TYPE),
+        (as_line({"flair": "\ud83d"} | COMMENT | {"score": 2.0**31}), read.OUT_OF_RANGE),
+        (b'["\\ud83d"]', read.WRONG_TYPE),
         (b"", read.BLANK),
         (b" \r", read.BLANK),
         (b"null", read.WRONG_TYPE),
@@ -126,17 +159,23 @@ def test_fields_that_may_be_missing(dump: Dump) -> None:
         (as_line(COMMENT | {"id": 12}), read.WRONG_TYPE),
         (as_line(COMMENT | {"score": "3"}), read.WRONG_TYPE),
         (as_line(COMMENT | {"score": True}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"score": 3.5}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"parent_id": 3}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"link_id": None}), read.WRONG_TYPE),
         (as_line(COMMENT | {"author": 3}), read.WRONG_TYPE),
         (as_line(COMMENT | {"created_utc": None}), read.WRONG_TYPE),
         (as_line(COMMENT | {"created_utc": "yesterday"}), read.WRONG_TYPE),
         (as_line(COMMENT | {"created_utc": "1_5"}), read.WRONG_TYPE),
         (as_line(COMMENT | {"_meta": []}), read.WRONG_TYPE),
         (as_line(COMMENT | {"score": 2**31}), read.OUT_OF_RANGE),
+        (as_line(COMMENT | {"score": 2.0**31}), read.OUT_OF_RANGE),
+        (as_line(COMMENT | {"score": -1e300}), read.OUT_OF_RANGE),
         (as_line(COMMENT | {"created_utc": 10**30}), read.OUT_OF_RANGE),
         (as_line(COMMENT | {"created_utc": 1e300}), read.OUT_OF_RANGE),
         (as_line(without("body")), read.MISSING),
         (as_line(without("id")), read.MISSING),
         (as_line(without("created_utc")), read.MISSING),
+        (as_line(without("parent_id", "link_id")), read.MISSING),
         (b"{}", read.MISSING),
     ],
 )
@@ -349,14 +388,14 @@ NUMBERS = st.one_of(st.integers(), st.floats(), st.integers().map(str), st.float
 OBJECTS = st.fixed_dictionaries(
     {
         "id": st.text(max_size=6),
-        "parent_id": st.sampled_from(["t1_zzc0", "t3_zzp0"]),
+        "parent_id": st.sampled_from(["t1_zzc0", "t3_zzp0", None]),
         "link_id": st.just("t3_zzp0"),
         "body": st.text(st.characters(exclude_categories=())),
         "created_utc": NUMBERS | st.integers(0, 2**31),
     },
     optional={
         "score": st.none() | st.integers(-(2**33), 2**33) | NUMBERS,
-        "author": st.none() | st.sampled_from(["AutoModerator", "a_bot", "human"]),
+        "author": st.none() | st.sampled_from(["AutoModerator", "a_bot", "human", "a_bot\ud83d"]),
         "_meta": st.none() | st.fixed_dictionaries({}, optional={"was_deleted_later": st.booleans() | st.none()}),
         "x": JSON,
     },
@@ -380,7 +419,8 @@ def as_json_reads_it(line: bytes) -> dict[str, Any]:
     created = fields["created_utc"]
     author = fields.get("author") or ""
     return {
-        **{name: fields[name] for name in ("id", "parent_id", "link_id", "body")},
+        **{name: fields[name] for name in ("id", "link_id", "body")},
+        "parent_id": fields["link_id"] if fields.get("parent_id") is None else fields["parent_id"],
         "score": fields.get("score"),
         "is_bot": author in ("AutoModerator", "a_bot"),
         "deleted_later": ((fields.get("_meta") or {}).get("was_deleted_later")) is True,
