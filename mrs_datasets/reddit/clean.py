@@ -30,8 +30,9 @@ class CleanRules:
     Attributes:
         markdown: Markdown, as Reddit has it, becomes the text that it shows, in one line; entities are decoded.
         quotes: lines that quote (`> ...`) are left out.
-        masks: links and the paths of threads, `u/name`, and e-mail addresses become `<url>`, `<user>` and `<email>`. A
-            host without a path (example.com) is a word that people say, and stays, as `r/name` does.
+        masks: links, paths of threads and full ids, `u/name` and `r/u_name`, and e-mail addresses become `<url>`,
+            `<user>` and `<email>`. A host without a path (example.com) is a word that people say, and stays, as
+            `r/name` does.
     """
 
     markdown: bool = True

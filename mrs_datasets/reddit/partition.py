@@ -26,7 +26,7 @@ from mrs_datasets.reddit.work import writing
 
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
 MAX_BUCKETS = 1 << 16  # numpy sorts 16-bit numbers by their digits, which is several times faster
-CHUNK_BYTES = 128 << 20  # a run; with 64 buckets a batch is about 4 MiB, which compresses as a whole month would
+CHUNK_BYTES = 96 << 20  # a run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would
 _MAX_CHUNK_BYTES = 1 << 30  # Arrow's strings end at 2 GiB an array
 _FORMAT = {"format": "mrs-reddit-partition", "version": "1"}
 _INDEX, _CHECKSUM = b"index", b"xxh3_64"
