@@ -438,7 +438,7 @@ def test_any_line_reads_as_json_reads_it_or_is_counted(lines: list[bytes]) -> No
     remaining = iter(rows)
     for line in lines:
         alone = ReadCounts()
-        if read.decode_lines(line, alone):
+        if read.decode_lines(line + b"\n", alone):
             assert next(remaining) == as_json_reads_it(line)
         else:
             assert alone.rejected.total() == 1
