@@ -1,4 +1,4 @@
-"""Stage 7, duplicates: pairs of a language that came before, exactly or nearly, in any bucket.
+"""Stage 6, duplicates: pairs of a language that came before, exactly or nearly, in any bucket.
 
 Which pair came before another is decided by the hashes of their ids, and what is alike by the texts alone: the result
 is the same however many buckets there are. Beside the pairs of a bucket lie their signatures, made where the texts are
