@@ -48,7 +48,8 @@ def test_one_changed_bit_is_told_or_changes_nothing(
     write_pairs(path, table(["en", "en", "sv"] * 20))
     expected = read_pairs(path, "en", ["order", "reply"])
     content = bytearray(path.read_bytes())
-    content[place % len(content)] ^= 1 << bit
+    footer = int.from_bytes(content[-10:-6], "little") + 10  # Arrow's own, without a checksum
+    content[place % (len(content) - footer)] ^= 1 << bit
     path.write_bytes(content)
     with suppress(InputError):
         assert read_pairs(path, "en", ["order", "reply"]) == expected
