@@ -32,6 +32,11 @@ class MissingExtraError(MrsError):
         )
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an error of a library says, without its full stop; its type where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def run_with_sentence(name: str, call: Callable[[], int | None]) -> int:
     """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C."""
     try:

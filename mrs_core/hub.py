@@ -14,7 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, first_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -120,7 +120,7 @@ def publish(publication: Publication, message: str, private: bool | None = None,
                 raise InputError(_overtaken(publication, head)) from None
             if attempt == TRIES:
                 raise InputError(
-                    f"{publication.repo_id}: the push was cut off ({_first_line(error)}); revision {head[:12]} is as "
+                    f"{publication.repo_id}: the push was cut off ({first_line(error)}); revision {head[:12]} is as "
                     "it was. Run the same command again: what was uploaded is not sent twice."
                 ) from None
             time.sleep(SECONDS_BETWEEN_TRIES * attempt)
@@ -157,7 +157,7 @@ def require_repo_id(repo_id: str) -> None:
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise InputError(f"{repo_id!r}: not a repository name ({_first_line(error)}); pass ORG/NAME.") from None
+        raise InputError(f"{repo_id!r}: not a repository name ({first_line(error)}); pass ORG/NAME.") from None
     if repo_id.count("/") != 1:
         raise InputError(f"{repo_id!r}: the organisation is missing; pass ORG/NAME.")
 
@@ -220,7 +220,7 @@ def _landed(api: HfApi, publication: Publication, head: str, message: str, error
         ours = landed != head and _asked(publication, lambda: _holds(api, publication, landed, message))
     except InputError:
         raise InputError(
-            f"{publication.repo_id}: the push was cut off ({_first_line(error)}) and the hub does not say whether it "
+            f"{publication.repo_id}: the push was cut off ({first_line(error)}) and the hub does not say whether it "
             f"took effect; the repository holds either revision {head[:12]} or the new one, whole. Run the same "
             "command again when the hub answers."
         ) from None
@@ -256,7 +256,7 @@ def _asked(publication: Publication, call: Callable[[], Result], doing: str = "p
             _raise_unless_passing(error, publication, doing)
             if attempt == TRIES:
                 raise InputError(
-                    f"{publication.repo_id}: cannot {doing} ({_first_line(error)}); nothing was changed. "
+                    f"{publication.repo_id}: cannot {doing} ({first_line(error)}); nothing was changed. "
                     "Run the same command again when the hub answers."
                 ) from None
             time.sleep(SECONDS_BETWEEN_TRIES * attempt)
@@ -298,7 +298,7 @@ def _raise_unless_passing(error: Exception, publication: Publication, doing: str
                 "command again."
             ) from None
         if status < 500 and status not in (408, 429):
-            raise InputError(f"{name}: the hub refused to {doing} (HTTP {status}: {_first_line(error)}).") from None
+            raise InputError(f"{name}: the hub refused to {doing} (HTTP {status}: {first_line(error)}).") from None
         return
     if isinstance(error, (*network, ConnectionError, TimeoutError)):
         return
@@ -320,8 +320,3 @@ def _network_errors() -> tuple[type[Exception], ...]:
 
 def _last_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[-1].strip(" -.")
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0].rstrip(".") if text else type(error).__name__

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mrs_core.baselines import FAMILIES
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, first_line
 from mrs_core.files import whole_folder, write_whole
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
             dtype=torch.float32,  # as the trainer loads it
         )
     except (OSError, ValueError, SafetensorError) as error:
-        raise InputError(f"no sequence-to-sequence model ({_first_line(error)}).") from None
+        raise InputError(f"no sequence-to-sequence model ({first_line(error)}).") from None
     return loaded
 
 
@@ -350,7 +350,7 @@ def _read_config(folder: Path) -> Any:
     try:
         config = peft.LoraConfig.from_pretrained(str(folder))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{folder / CONFIG}: damaged ({_first_line(error)}); download the adapter again.") from None
+        raise InputError(f"{folder / CONFIG}: damaged ({first_line(error)}); download the adapter again.") from None
     if not isinstance(config, peft.LoraConfig):
         raise InputError(f"{folder / CONFIG}: expected LoRA, found {config.peft_type}; pass an adapter written here.")
     config.base_model_name_or_path = None  # it names no folder of this machine
@@ -362,7 +362,7 @@ def _inject(part: nn.Module, config: Any) -> None:
         _peft().get_peft_model(part, config)
     except ValueError as error:
         raise InputError(
-            f"--peft lora: {type(part).__name__} cannot take the adapters ({_first_line(error)}); name linear layers "
+            f"--peft lora: {type(part).__name__} cannot take the adapters ({first_line(error)}); name linear layers "
             "that it has."
         ) from None
     part.train(part.training)  # fresh adapters would drop out in a model that is not training
@@ -426,7 +426,7 @@ def _tensors(path: Path, advice: str) -> dict[str, Tensor]:
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: damaged ({_first_line(error)}); {advice}.") from None
+        raise InputError(f"{path}: damaged ({first_line(error)}); {advice}.") from None
     return tensors
 
 
@@ -438,7 +438,3 @@ def _peft() -> Any:
             "--peft lora needs the package 'peft', which is not installed: run `pip install 'peft>=0.17'`."
         ) from None
     return peft
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

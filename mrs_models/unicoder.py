@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, first_line
 from mrs_core.files import whole_folder
 
 if TYPE_CHECKING:
@@ -356,8 +356,7 @@ def _load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     try:
         loaded = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except Exception as error:  # the tokenizers library raises plain ones for damaged files
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise InputError(f"--tokenizer {source}: cannot load the tokenizer ({reason}).") from None
+        raise InputError(f"--tokenizer {source}: cannot load the tokenizer ({first_line(error)}).") from None
     if getattr(loaded, "backend_tokenizer", None) is None:
         raise InputError(f"--tokenizer {source}: it has no fast tokenizer; pass FacebookAI/xlm-roberta-base.")
     return loaded

@@ -219,17 +219,16 @@ def _pairs(
     workers: Workers,
     pipeline: Pipeline,
 ) -> Outcomes:
-    folder = work.stage(PAIRS)
+    work.stage(PAIRS)
     shards = [
         Shard(
-            _bucket(number),
+            target.stem,
             1,
             target,
             partial(pair_shard, months, number, target, settings, model),
             signature_file(target) if settings.clean else None,
         )
-        for number in range(plan.buckets)
-        for target in [folder / f"{_bucket(number)}.arrow"]
+        for number, target in enumerate(_pair_files(work, plan.buckets))
     ]
     counts = run_stage(work, PAIRS, shards, workers, " buckets")
     pipeline.add("join", sum(c["comments"] for c in counts), _summed(c["dropped"] for c in counts))
@@ -245,8 +244,12 @@ def _pairs(
     return outcomes
 
 
-def _bucket(number: int) -> str:
-    return f"bucket-{number:05d}"
+def _pair_files(work: WorkFolder, buckets: int) -> list[Path]:
+    return [work.folder / PAIRS / f"bucket-{number:05d}.arrow" for number in range(buckets)]
+
+
+def _kept(outcomes: Outcomes) -> int:
+    return sum(count for (_, outcome), count in outcomes.items() if outcome == KEPT)
 
 
 # --- Languages: duplicates, and which have enough -------------------------------------------------------------------
@@ -257,7 +260,7 @@ def _duplicates(
 ) -> None:
     """Find the duplicates of every language that may stay, and move them in the outcomes."""
     folder = work.stage(DUPLICATES)
-    buckets = [work.folder / PAIRS / f"{_bucket(number)}.arrow" for number in range(plan.buckets)]
+    buckets = _pair_files(work, plan.buckets)
     languages = languages_with(outcomes, settings.min_examples)
     shards = [
         Shard(language, outcomes[language, KEPT], target, partial(duplicates_shard, buckets, language, target))
@@ -265,8 +268,7 @@ def _duplicates(
         for target in [folder / f"{language}.npy"]
     ]
     counts = run_stage(work, DUPLICATES, shards, workers, " pairs", scale=True)
-    came = sum(count for (_, outcome), count in outcomes.items() if outcome == KEPT)
-    pipeline.add(DUPLICATES, came, _summed(counts))
+    pipeline.add(DUPLICATES, _kept(outcomes), _summed(counts))
     for language, found in zip(languages, counts, strict=True):
         for reason in (EXACT, NEAR):
             outcomes[language, reason] += found[reason]
@@ -276,12 +278,10 @@ def _duplicates(
 def _chosen_languages(outcomes: Outcomes, settings: Settings, pipeline: Pipeline) -> list[str]:
     """The languages with enough pairs, in the order of MRS; the pairs of the others are dropped."""
     chosen = [code for code in LANGUAGES if code in languages_with(outcomes, settings.min_examples)]
-    came = sum(count for (_, outcome), count in outcomes.items() if outcome == KEPT)
+    came = _kept(outcomes)
     for language in {language for language, outcome in outcomes if outcome == KEPT} - set(chosen):
         outcomes[language, RARE] += outcomes.pop((language, KEPT))
-    pipeline.add(
-        "enough pairs", came, {RARE: sum(count for (_, outcome), count in outcomes.items() if outcome == RARE)}
-    )
+    pipeline.add("enough pairs", came, {RARE: came - _kept(outcomes)})
     pipeline.count({key: count for key, count in outcomes.items() if count})
     if not chosen:
         most = {language: count for (language, outcome), count in outcomes.items() if outcome == RARE}
@@ -351,8 +351,7 @@ def _kept_pairs(
         pairs = sum(outcomes.get(outcome, 0) for outcome in (KEPT, EXACT, NEAR))
         kept = pa.array(read_codes(work.folder / DUPLICATES / f"{language}.npy", pairs) == KEPT_CODE)
     done = 0
-    for number in range(buckets):
-        path = work.folder / PAIRS / f"{_bucket(number)}.arrow"
+    for path in _pair_files(work, buckets):
         table, _ = read_pairs(path, language, ("message", "reply", "thread", "order"))
         done += table.num_rows
         yield table if kept is None else table.filter(kept[done - table.num_rows : done])

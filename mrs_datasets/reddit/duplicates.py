@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from mrs_core.errors import first_line
 from mrs_core.text import normalise_reply
 from mrs_datasets.reddit.language import BATCH_ROWS
 from mrs_datasets.reddit.near_duplicates import Arrival, NearRules, Signatures, near_duplicates, repeated, sign_pairs
@@ -176,4 +177,4 @@ def _read_array(path: Path) -> npt.NDArray[Any]:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
-        raise damaged(path, str(error).splitlines()[0].rstrip(".") or type(error).__name__) from None
+        raise damaged(path, first_line(error)) from None

@@ -48,11 +48,6 @@ class NearRules:
     rows: int = 3
     seed: int = 0
 
-    @property
-    def signature_bytes(self) -> int:
-        """On disk, of a pair."""
-        return 4 * self.bands * self.rows
-
 
 def signatures(texts: Sequence[str], rules: NearRules) -> Signatures:
     """MinHash signatures: (n,) texts -> (n, bands, rows) minima, 16 bits of each.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, first_line
 from mrs_core.files import to_disk
 from mrs_datasets.reddit.partition import column_checksum
 from mrs_datasets.reddit.work import writing
@@ -79,8 +79,7 @@ def read_pairs(path: Path, language: str, columns: Sequence[str]) -> tuple[pa.Ta
             first, end = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
             return table.select(list(columns)).slice(first, end - first), before + first
     except (pa.ArrowException, OSError, UnicodeDecodeError, SystemError) as error:
-        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise damaged(path, reason) from None
+        raise damaged(path, first_line(error)) from None
 
 
 def damaged(path: Path, reason: str) -> InputError:

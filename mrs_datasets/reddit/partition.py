@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.errors import InputError, MissingExtraError, first_line
 from mrs_core.files import to_disk
 from mrs_datasets.reddit.schema import COMMENTS
 from mrs_datasets.reddit.work import writing
@@ -287,8 +287,9 @@ def _opened(path: Path) -> Iterator[tuple[pa.RecordBatchFileReader, dict[str, An
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False))
             yield reader, _read_index(reader)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-            raise InputError(f"{path}: is not a whole partition file ({reason}); delete it and resume.") from None
+            raise InputError(
+                f"{path}: is not a whole partition file ({first_line(error)}); delete it and resume."
+            ) from None
 
 
 def _read_index(reader: pa.RecordBatchFileReader) -> dict[str, Any]:
