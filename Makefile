@@ -10,7 +10,7 @@ OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # What accelerate would assume anyway; said, it does not print a notice about it.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build test test-faults quality bench sample baseline clean
+.PHONY: demo demo-build test test-faults test-properties quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -48,6 +48,9 @@ test: $(STAMP)  ## unit and integration tests
 
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults
+
+test-properties: $(STAMP)  ## the property tests again, on examples nobody has seen
+	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m hypothesis --hypothesis-profile explore --numprocesses 2 --dist loadfile
 
 quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff check .

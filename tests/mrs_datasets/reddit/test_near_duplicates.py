@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_datasets.reddit import near_duplicates as module
@@ -89,18 +89,16 @@ def test_another_seed_gives_other_signatures_and_the_same_seed_the_same() -> Non
     assert signatures(["yes"], RULES).ravel()[:4].tolist() == [22041, 15549, 36414, 55838]
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 10_000))
-def test_near_pairs_are_found_and_others_are_not(seed: int) -> None:
-    draw = random.Random(seed)
-    originals = [(random_text(draw, 150), random_text(draw, 150)) for _ in range(30)]
-    alike = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in originals[:10]]
-    other_reply = [(edited(draw, message, 1), random_text(draw, 150)) for message, _ in originals[10:20]]
-    far = [(edited(draw, message, 30), edited(draw, reply, 30)) for message, reply in originals[20:]]
+def test_near_pairs_are_found_and_others_are_not() -> None:
+    draw = random.Random(8)
+    originals = [(random_text(draw, 150), random_text(draw, 150)) for _ in range(900)]
+    alike = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in originals[:300]]
+    other_reply = [(edited(draw, message, 1), random_text(draw, 150)) for message, _ in originals[300:600]]
+    far = [(edited(draw, message, 30), edited(draw, reply, 30)) for message, reply in originals[600:]]
     found = near(signed(originals + alike + other_reply + far))
-    assert not found[:30].any()
-    assert found[30:40].sum() >= 9  # a few that are .93 alike are estimated to be below .8
-    assert not found[40:].any()
+    assert not found[:900].any()
+    assert found[900:1200].mean() > 0.97  # a few that are .93 alike are estimated to be below .8
+    assert not found[1200:].any()
 
 
 def test_replies_to_one_message_stay_and_short_texts_are_alike_only_if_equal() -> None:
