@@ -30,7 +30,7 @@ from hypothesis import settings  # noqa: E402
 pytest_plugins = ["tests.hub.fixtures"]
 
 ROOT = Path(__file__).resolve().parents[1]
-# A gate gives the same answer twice: its examples follow from each test's own text. `make test-properties` looks further.
+# A gate gives the same answer twice: examples follow from each test's own text. `make test-properties` looks further.
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("gate")

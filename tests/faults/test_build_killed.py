@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.faults
 
 COMMENTS = 12_000
 KILLS = 20
+BUCKETS = 24
 Process = subprocess.Popen  # of bytes
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -28,7 +31,7 @@ def command(tmp_path_factory: pytest.TempPathFactory, bin_folder: Path) -> list[
     model = train_language_model(folder / "lid.bin")
     dumps = write_months(folder / "months", COMMENTS)
     start = [bin_folder / "mrs", "data", "build", "--dumps", dumps / "RC_*.zst", "--language-model", model]
-    return [*start, "--profile", "clean", "--buckets", 24, *SMALL, "--out", "out"]  # it has all the stages
+    return [*start, "--profile", "clean", "--buckets", BUCKETS, *SMALL, "--out", "out"]  # it has all the stages
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +59,27 @@ def kill(process: Process) -> None:
     process.communicate(timeout=60)
 
 
+def catch(start: Start, command: list[object], folder: Path, there: Callable[[Process], object]) -> Process:
+    """Start a build and stop it (SIGSTOP) where a condition holds; one that was through sooner is started again."""
+    for _ in range(9):
+        process = start(*command)
+        while process.poll() is None:
+            if there(process):
+                os.killpg(process.pid, signal.SIGSTOP)
+                time.sleep(0.02)
+                if process.poll() is None and there(process):
+                    return process
+                os.killpg(process.pid, signal.SIGCONT)
+            time.sleep(0.005)
+        finish(process)
+        shutil.rmtree(folder / "out")
+    pytest.fail("nine builds went by unseen")
+
+
+def go_on(process: Process) -> None:
+    os.killpg(process.pid, signal.SIGCONT)
+
+
 def running(group: int) -> list[int]:
     """The processes of a group that have not ended."""
     found = []
@@ -78,11 +102,12 @@ def assert_all_end(process: Process) -> None:
 
 
 def workers(process: Process) -> list[int]:
-    return [
-        number
-        for number in running(process.pid)
-        if number != process.pid and b"spawn_main" in Path(f"/proc/{number}/cmdline").read_bytes()
-    ]
+    found = []
+    for number in running(process.pid):
+        with contextlib.suppress(OSError):  # it has ended since
+            if number != process.pid and b"spawn_main" in Path(f"/proc/{number}/cmdline").read_bytes():
+                found.append(number)
+    return found
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -110,15 +135,21 @@ def test_kills_at_random_moments(
         builds, in_a_row = builds + 1, 0
 
 
-def stage_is_begun(folder: Path, stage: str) -> Callable[[], object]:
+def pairs_done(folder: Path) -> int:
+    return len(list((folder / ".out.build").glob("pairs/*.json")))
+
+
+def in_stage(folder: Path, stage: str) -> Callable[[Process], bool]:
+    """Whether a build has begun a stage and not ended it; "workers": they are there, and import what they need."""
     work = folder / ".out.build"
-    names = {
-        "months": "months/.*.partial-*",
-        "pairs": "pairs/*.json",
-        "duplicates": "duplicates/*.json",
-        "write": "../.out.partial-*/data/*/*.parquet",
+    conditions: dict[str, Callable[[Process], bool]] = {
+        "months": lambda _: any(work.glob("months/.*.partial-*")),
+        "workers": lambda process: bool(workers(process)) and not any(work.glob("months/*")),
+        "pairs": lambda _: 2 <= pairs_done(folder) < BUCKETS - 4,
+        "duplicates": lambda _: any(work.glob("duplicates/*.json")) and not any(folder.glob(".out.partial-*")),
+        "write": lambda _: any(folder.glob(".out.partial-*/data/*/*.parquet")),
     }
-    return lambda: list(work.glob(names[stage])) if work.is_dir() else []
+    return conditions[stage]
 
 
 @pytest.mark.parametrize("stage", ["months", "pairs", "duplicates", "write"])
@@ -127,12 +158,9 @@ def test_a_kill_in_each_stage(
     command: list[object],
     uninterrupted: dict[str, bytes],
     start: Start,
-    wait_for: Callable[..., None],
     stage: str,
 ) -> None:
-    process = start(*command, "--workers", 1)
-    wait_for(stage_is_begun(tmp_path, stage), process)
-    kill(process)
+    kill(catch(start, [*command, "--workers", 1], tmp_path, in_stage(tmp_path, stage)))
     assert not (tmp_path / "out").exists()
     done = {path: path.stat().st_mtime_ns for path in (tmp_path / ".out.build").glob("*/*.json")}
     refused = start(*command)
@@ -145,36 +173,32 @@ def test_a_kill_in_each_stage(
 
 
 def test_a_killed_worker_is_told(
-    tmp_path: Path,
-    command: list[object],
-    uninterrupted: dict[str, bytes],
-    start: Start,
-    wait_for: Callable[..., None],
+    tmp_path: Path, command: list[object], uninterrupted: dict[str, bytes], start: Start
 ) -> None:
-    process = start(*command, "--workers", 2)
-    wait_for(lambda: len(list((tmp_path / ".out.build").glob("pairs/*.json"))) >= 2, process)
-    victim = workers(process)[0]
-    os.kill(victim, signal.SIGKILL)
+    process = catch(start, [*command, "--workers", 2], tmp_path, in_stage(tmp_path, "pairs"))
+    before = pairs_done(tmp_path)
+    os.kill(workers(process)[0], signal.SIGKILL)
+    go_on(process)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2, err[-2000:]
     assert b"Traceback" not in err
     assert b"a worker was killed" in err.splitlines()[-1]
     assert b"--resume" in err.splitlines()[-1]
     assert_all_end(process)
-    finished = len(list((tmp_path / ".out.build").glob("pairs/*.json")))
-    assert 2 <= finished < 24
+    assert before <= pairs_done(tmp_path) <= before + 3
     finish(start(*command, "--resume", "--workers", 2))
     assert_whole(tmp_path, uninterrupted)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_workers_do_not_outlive_the_build(
-    tmp_path: Path, command: list[object], start: Start, wait_for: Callable[..., None], number: signal.Signals
+    tmp_path: Path, command: list[object], start: Start, number: signal.Signals
 ) -> None:
     """Only the first process is killed, as the kernel does for lack of memory."""
-    process = start(*command, "--workers", 2)
-    wait_for(lambda: len(workers(process)) == 2 and list((tmp_path / ".out.build").glob("pairs/*.json")), process)
+    process = catch(start, [*command, "--workers", 2], tmp_path, in_stage(tmp_path, "pairs"))
+    assert len(workers(process)) == 2
     process.send_signal(number)
+    go_on(process)
     process.communicate(timeout=60)
     assert_all_end(process)
 
@@ -185,17 +209,12 @@ def test_control_c(
     command: list[object],
     uninterrupted: dict[str, bytes],
     start: Start,
-    wait_for: Callable[..., None],
     stage: str,
     processes: int,
 ) -> None:
-    process = start(*command, "--workers", processes)
-    if stage == "workers":  # they are there, and still import what they need
-        wait_for(lambda: workers(process), process)
-        time.sleep(0.5)
-    else:
-        wait_for(stage_is_begun(tmp_path, stage), process)
+    process = catch(start, [*command, "--workers", processes], tmp_path, in_stage(tmp_path, stage))
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes
+    go_on(process)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err[-2000:]
     assert err.splitlines()[-1] == b"mrs data: interrupted."
