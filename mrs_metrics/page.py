@@ -5,6 +5,7 @@ Needs gradio 6, which a Space brings (here: `pip install 'mrs-suggest[spaces]'`)
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -40,29 +41,55 @@ def make_page(
         reply_label: label of the box for the real reply; None hides the box.
         examples: rows of suggestions (one a line), reply and language code, to be filled in by a click.
     """
+
+    def boxes(gradio: Any) -> list[Any]:
+        return [
+            gradio.Textbox(label="Suggestions, one a line", lines=3, elem_id="suggestions"),
+            gradio.Textbox(label=reply_label, lines=2, elem_id="reply", visible=reply_label is not None),
+            gradio.Dropdown(list(LANGUAGES), value="en", label="Language", elem_id="language"),
+        ]
+
+    def answer(metric: Any, suggestions: str, reply: str, language: str) -> dict[str, Any]:
+        texts = [line.strip() for line in suggestions.splitlines() if line.strip()]
+        if not texts:
+            raise ValueError("Type at least one suggestion.")
+        return score(metric, texts, reply.strip(), language)
+
+    return make_form(module, answer, boxes, title, description, examples)
+
+
+def make_form(
+    module: Path,
+    score: Callable[..., dict[str, Any]],
+    boxes: Callable[[Any], list[Any]],
+    title: str,
+    description: str,
+    examples: list[Any],
+) -> Any:
+    """The same for a metric with other boxes than suggestions, reply and language.
+
+    Args:
+        score: (the loaded metric, a value for each box) -> figures, as above.
+        boxes: gradio -> its components for the input.
+    """
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page calls nobody
     import evaluate
     import gradio
 
-    def answer(suggestions: str, reply: str, language: str) -> tuple[dict[str, Any], str]:
-        texts = [line.strip() for line in suggestions.splitlines() if line.strip()]
-        if not texts:
-            raise gradio.Error("Type at least one suggestion.", print_exception=False)
+    def answer(*values: Any) -> tuple[dict[str, Any], str]:
         # Loaded each time, from the cache: after an error in `compute`, a metric of evaluate 0.4 cannot be used again.
         metric = evaluate.load(str(module), keep_in_memory=True)
         try:
-            figures = score(metric, texts, reply.strip(), language)
+            figures = score(metric, *values)
         except (ValueError, ImportError) as error:
             raise gradio.Error(str(error), print_exception=False) from error
         return figures, figures.pop("signature")
 
+    _, *named = inspect.signature(score).parameters.values()
+    answer.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # the API's names for the boxes
     return gradio.Interface(
         answer,
-        inputs=[
-            gradio.Textbox(label="Suggestions, one a line", lines=3, elem_id="suggestions"),
-            gradio.Textbox(label=reply_label, lines=2, elem_id="reply", visible=reply_label is not None),
-            gradio.Dropdown(list(LANGUAGES), value="en", label="Language", elem_id="language"),
-        ],
+        inputs=boxes(gradio),
         outputs=[
             gradio.JSON(label="Figures", elem_id="figures"),
             gradio.Textbox(label="Signature: print it with the figures", lines=2, elem_id="signature"),

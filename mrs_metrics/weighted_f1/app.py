@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-from mrs_metrics.page import serve
+from mrs_metrics.page import make_form, serve
 
 
 def read_accepted(text: str) -> list[dict[str, Any]]:
@@ -40,42 +39,25 @@ def score(metric: Any, predicted: str, accepted: str, rules: str) -> dict[str, A
     return {**figures, **{name: result[name] for name in names}}
 
 
+def boxes(gradio: Any) -> list[Any]:
+    """The inputs of the page."""
+    return [
+        gradio.Textbox(label="Predicted translations, one a line", lines=4, elem_id="predicted"),
+        gradio.Textbox(label="Accepted translations, text|weight, one a line", lines=4, elem_id="accepted"),
+        gradio.Dropdown(["paper", "official"], value="paper", label="Rules", elem_id="rules"),
+    ]
+
+
 def page() -> Any:
-    """Return the `gradio.Interface`: other inputs than the pages of suggestions have."""
-    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page calls nobody
-    import evaluate
-    import gradio
-
-    def answer(predicted: str, accepted: str, rules: str) -> tuple[dict[str, Any], str]:
-        metric = evaluate.load(str(Path(__file__).resolve().with_name("weighted_f1.py")), keep_in_memory=True)
-        try:
-            figures = score(metric, predicted, accepted, rules)
-        except ValueError as error:
-            raise gradio.Error(str(error), print_exception=False) from error
-        return figures, figures.pop("signature")
-
-    return gradio.Interface(
-        answer,
-        inputs=[
-            gradio.Textbox(label="Predicted translations, one a line", lines=4, elem_id="predicted"),
-            gradio.Textbox(label="Accepted translations, text|weight, one a line", lines=4, elem_id="accepted"),
-            gradio.Dropdown(["paper", "official"], value="paper", label="Rules", elem_id="rules"),
-        ],
-        outputs=[
-            gradio.JSON(label="Figures", elem_id="figures"),
-            gradio.Textbox(label="Signature: print it with the figures", lines=2, elem_id="signature"),
-        ],
+    """Return the `gradio.Interface`."""
+    return make_form(
+        Path(__file__).resolve().with_name("weighted_f1.py"),
+        score,
+        boxes,
         title="Weighted F1 of translations",
         description="How many of the predicted translations of a prompt are accepted ones (precision), and how much of "
         "the learners' weight do they cover (weighted recall)? Their harmonic mean, from 0 to 1, is STAPLE's score.",
         examples=[["sim, claro\nclaro", "Sim, claro.|0.6\nSim!|0.3\nClaro que sim!|0.1", "paper"]],
-        cache_examples=False,
-        preload_example=False,
-        flagging_mode="never",
-        submit_btn=gradio.Button("Score", variant="primary", elem_id="score"),
-        api_name="score",
-        deep_link=False,
-        analytics_enabled=False,
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-from mrs_metrics.page import serve
+from mrs_metrics.page import make_form, serve
 
 TASKS = ("NER", "POS", "NC", "MLQA", "XNLI", "PAWSX", "QADSM", "WPR", "QAM", "QG", "NTG")
 LANGUAGES = "ar bg de el en es fr hi it nl pl pt ru sw th tr ur vi zh"
@@ -24,40 +23,38 @@ def read_examples(task: str, text: str, right: bool = False) -> list[Any]:
     return [[line.strip()] if right and task == "MLQA" else line.strip() for line in lines]
 
 
+def score(metric: Any, task: str, language: str, predictions: str, references: str) -> dict[str, Any]:
+    """Return the figures of a task.
+
+    Raises:
+        ValueError: there are not as many predictions as right lines, or one of them cannot be.
+    """
+    ours, theirs = read_examples(task, predictions), read_examples(task, references, right=True)
+    if len(ours) != len(theirs):
+        raise ValueError(f"There are {len(ours)} predictions for {len(theirs)} right lines: type one for each.")
+    queries = ["the one query"] * len(theirs) if task == "WPR" else None
+    figures: dict[str, Any] = metric.compute(
+        predictions=ours, references=theirs, task=task, language=language, queries=queries
+    )
+    return figures
+
+
+def boxes(gradio: Any) -> list[Any]:
+    """The inputs of the page."""
+    return [
+        gradio.Dropdown(list(TASKS), value="POS", label="Task", elem_id="task"),
+        gradio.Dropdown(LANGUAGES.split(), value="en", label="Language", elem_id="language"),
+        gradio.Textbox(label="Predictions, one a line", lines=3, elem_id="predictions"),
+        gradio.Textbox(label="What is right, one a line", lines=3, elem_id="references"),
+    ]
+
+
 def page() -> Any:
-    """Return the `gradio.Interface`: other inputs than the pages of suggestions have."""
-    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page calls nobody
-    import evaluate
-    import gradio
-
-    def answer(task: str, language: str, predictions: str, references: str) -> tuple[dict[str, Any], str]:
-        ours, theirs = read_examples(task, predictions), read_examples(task, references, right=True)
-        if len(ours) != len(theirs):
-            raise gradio.Error(
-                f"There are {len(ours)} predictions for {len(theirs)} right lines: type one for each.",
-                print_exception=False,
-            )
-        # Loaded each time, from the cache: after an error in `compute`, a metric of evaluate 0.4 cannot be used again.
-        metric = evaluate.load(str(Path(__file__).resolve().with_name("xglue_score.py")), keep_in_memory=True)
-        queries = ["the one query"] * len(theirs) if task == "WPR" else None
-        try:
-            figures = metric.compute(predictions=ours, references=theirs, task=task, language=language, queries=queries)
-        except (ValueError, ImportError) as error:
-            raise gradio.Error(str(error), print_exception=False) from error
-        return figures, figures.pop("signature")
-
-    return gradio.Interface(
-        answer,
-        inputs=[
-            gradio.Dropdown(list(TASKS), value="POS", label="Task", elem_id="task"),
-            gradio.Dropdown(LANGUAGES.split(), value="en", label="Language", elem_id="language"),
-            gradio.Textbox(label="Predictions, one a line", lines=3, elem_id="predictions"),
-            gradio.Textbox(label="What is right, one a line", lines=3, elem_id="references"),
-        ],
-        outputs=[
-            gradio.JSON(label="Figures", elem_id="figures"),
-            gradio.Textbox(label="Signature: print it with the figures", lines=2, elem_id="signature"),
-        ],
+    """Return the `gradio.Interface`."""
+    return make_form(
+        Path(__file__).resolve().with_name("xglue_score.py"),
+        score,
+        boxes,
         title="Scores of the XGLUE tasks",
         description="A line is a sentence's tags with spaces between them (NER, POS), a label, an answer (MLQA), the "
         "relevance 0 to 4 of a page, all of one query (WPR), or a text (QG, NTG). Figures are 0 to 1.",
@@ -67,13 +64,6 @@ def page() -> Any:
             ["MLQA", "es", "en el año 1900\nMadrid", "año 1900\nBarcelona"],
             ["WPR", "fr", "4\n2\n2", "3\n0\n2"],
         ],
-        cache_examples=False,
-        preload_example=False,
-        flagging_mode="never",
-        submit_btn=gradio.Button("Score", variant="primary", elem_id="score"),
-        api_name="score",
-        deep_link=False,
-        analytics_enabled=False,
     )
 
 
