@@ -59,6 +59,17 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def lid_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a fastText model that knows the made-up dumps; skip the test where fastText is missing."""
+    pytest.importorskip("fasttext")
+    from mrs_datasets.reddit.synth_languages import write_language_model
+
+    path = tmp_path_factory.mktemp("lid") / "lid.bin"
+    write_language_model(path)
+    return path
+
+
+@pytest.fixture(scope="session")
 def mrs() -> Mrs:
     """Return a function that runs the `mrs` command in its own process, in the folder `cwd`."""
 

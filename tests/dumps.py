@@ -8,19 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
 MONTHS = ("2018-01", "2018-02")
 SMALL = ("--min-examples", 300, "--min-reply-count", 2)  # for months of a few thousand comments
-
-
-def train_language_model(path: Path) -> Path:
-    """A model that knows the made-up dumps; skip the test where fastText is missing."""
-    pytest.importorskip("fasttext")
-    from mrs_datasets.reddit.synth_languages import write_language_model
-
-    write_language_model(path)
-    return path
 
 
 def write_months(folder: Path, comments: int, seed: int = 1, months: tuple[str, ...] = MONTHS) -> Path:

@@ -141,9 +141,11 @@ def _gather(
     buckets: Sequence[Path], language: str, path: Path, rules: NearRules
 ) -> tuple[dict[str, npt.NDArray[np.uint64]], Signatures]:
     """The numbers (n,) and signatures (bands, n, 2, rows) of a language, from all buckets, in one file, mapped."""
-    places = [(bucket, *read_pairs(bucket, language, ["order"])) for bucket in buckets]
-    sizes = [(bucket, start, found.num_rows) for bucket, found, start in places if found.num_rows]
-    del places
+    sizes = []
+    for bucket in buckets:
+        found, start = read_pairs(bucket, language, ["language"])
+        if found.num_rows:
+            sizes.append((bucket, start, found.num_rows))
     pairs = sum(rows for _, _, rows in sizes)
     shape = (rules.bands, pairs, 2, rules.rows)
     if not pairs:

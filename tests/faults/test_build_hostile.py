@@ -15,17 +15,12 @@ import zstandard
 from mrs_cli.main import main
 from mrs_datasets.reddit import build as module
 from mrs_datasets.reddit.work import WorkFolder
-from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, train_language_model, write_months
+from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, write_months
 
 pytestmark = pytest.mark.faults
 
 COMMENTS = 5000
 Call = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_language_model(tmp_path_factory.mktemp("lid") / "lid.bin")
 
 
 @pytest.fixture(scope="module")
@@ -44,22 +39,22 @@ def dumps(months: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def build(dumps: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+def build(dumps: Path, lid_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     """Return a function that builds the months of `dumps` to `tmp_path/out`; it returns the code and the last line."""
 
     def call(*options: object, out: Path = tmp_path / "out") -> tuple[int, str]:
-        start = ["data", "build", "--dumps", dumps / "RC_*", "--out", out, "--language-model", model, "--workers", 1]
-        code = main([str(part) for part in [*start, "--buckets", 8, *SMALL, *options]])
+        start = ["data", "build", "--dumps", dumps / "RC_*", "--out", out, "--language-model", lid_model]
+        code = main([str(part) for part in [*start, "--workers", 1, "--buckets", 8, *SMALL, *options]])
         return code, capsys.readouterr().err.splitlines()[-1]
 
     return call
 
 
 @pytest.fixture(scope="module")
-def expected(months: Path, model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def expected(months: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the Parquet files of an undisturbed build."""
     out = tmp_path_factory.mktemp("expected") / "out"
-    start = ["data", "build", "--dumps", months / "RC_*", "--out", out, "--language-model", model, "--workers", 1]
+    start = ["data", "build", "--dumps", months / "RC_*", "--out", out, "--language-model", lid_model, "--workers", 1]
     assert main([str(part) for part in [*start, "--buckets", 8, *SMALL]]) == 0
     return parquet_bytes(out)
 
@@ -106,13 +101,13 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_disk_that_fills_up_again_and_again(
-    months: Path, model: Path, small_disk: Callable[[int], Path], expected: dict[str, bytes]
+    months: Path, lid_model: Path, small_disk: Callable[[int], Path], expected: dict[str, bytes]
 ) -> None:
     """A little more room each time: every stop is a sentence, and the end is what it is on a large disk."""
     stops = []
     for kib in range(200, 6000, 200):
         place = small_disk(kib)
-        options = ["data", "build", "--dumps", months / "RC_*", "--out", place / "out", "--language-model", model]
+        options = ["data", "build", "--dumps", months / "RC_*", "--out", place / "out", "--language-model", lid_model]
         options += ["--workers", 1, "--buckets", 8, *SMALL, "--resume"]
         command = [sys.executable, "-c", WITHOUT_RESERVE, *map(str, options)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -226,7 +221,7 @@ def test_a_month_without_the_right_to_read_it(build: Call, dumps: Path) -> None:
     assert_refused(build(), "RC_2018-02.zst", "Permission denied")
 
 
-def test_a_line_of_a_gigabyte(dumps: Path, model: Path, tmp_path: Path) -> None:
+def test_a_line_of_a_gigabyte(dumps: Path, lid_model: Path, tmp_path: Path) -> None:
     """It is skipped and counted, without being held."""
     before = (dumps / "RC_2018-02.zst").read_bytes()
     compressor = zstandard.ZstdCompressor(level=1).compressobj()
@@ -238,7 +233,7 @@ def test_a_line_of_a_gigabyte(dumps: Path, model: Path, tmp_path: Path) -> None:
     tell = "import sys; from mrs_cli.main import main; code = main(sys.argv[1:]); "
     tell += "print(*(line for line in open('/proc/self/status') if line.startswith('VmHWM'))); sys.exit(code)"
     command = [sys.executable, "-c", tell, "data", "build", "--dumps", dumps / "RC_*", "--out", "out"]
-    command += ["--language-model", model, "--workers", 1, "--buckets", 8, *SMALL]
+    command += ["--language-model", lid_model, "--workers", 1, "--buckets", 8, *SMALL]
     log = tmp_path / "log"
     with log.open("wb") as file:
         done = subprocess.run([str(part) for part in command], cwd=tmp_path, stdout=file, stderr=file, timeout=240)
@@ -249,12 +244,14 @@ def test_a_line_of_a_gigabyte(dumps: Path, model: Path, tmp_path: Path) -> None:
     assert peak < 500 << 10
 
 
-def test_a_wrong_model_is_told_before_anything_is_read(build: Call, model: Path, dumps: Path, tmp_path: Path) -> None:
+def test_a_wrong_model_is_told_before_anything_is_read(
+    build: Call, lid_model: Path, dumps: Path, tmp_path: Path
+) -> None:
     wrong = tmp_path / "wrong.bin"
     for content, words in (
         (b"", "none"),
         (b"no model at all", "expected a fastText model"),
-        (model.read_bytes()[:-1000], "damaged or not complete"),
+        (lid_model.read_bytes()[:-1000], "damaged or not complete"),
     ):
         wrong.write_bytes(content)
         assert_refused(build("--language-model", wrong), "wrong.bin", words)
@@ -269,7 +266,7 @@ def stopped(build: Call, tmp_path: Path) -> None:
 
 
 def test_resume_with_other_settings_names_them(
-    build: Call, dumps: Path, tmp_path: Path, expected: dict[str, bytes], model: Path
+    build: Call, dumps: Path, tmp_path: Path, expected: dict[str, bytes], lid_model: Path
 ) -> None:
     stopped(build, tmp_path)
     for options, words in (
@@ -289,12 +286,12 @@ def test_resume_with_other_settings_names_them(
 
 
 def test_a_month_more_and_another_model_keep_the_months_that_are_done(
-    build: Call, dumps: Path, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+    build: Call, dumps: Path, tmp_path: Path, lid_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped(build, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / ".out.build" / "months").glob("*.arrow")}
     assert before
-    shutil.copy(model, tmp_path / "other.bin")
+    shutil.copy(lid_model, tmp_path / "other.bin")
     shutil.copy(dumps / "RC_2018-01.zst", dumps / "RC_2018-03.zst")
     monkeypatch.setattr(WorkFolder, "remove", lambda _: None)
     code, line = build("--resume", "--language-model", tmp_path / "other.bin")

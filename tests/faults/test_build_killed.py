@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dumps import SMALL, leftovers, parquet_bytes, train_language_model, write_months
+from tests.dumps import SMALL, leftovers, parquet_bytes, write_months
 
 pytestmark = pytest.mark.faults
 
@@ -26,11 +26,9 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory, bin_folder: Path) -> list[object]:
-    folder = tmp_path_factory.mktemp("dumps")
-    model = train_language_model(folder / "lid.bin")
-    dumps = write_months(folder / "months", COMMENTS)
-    start = [bin_folder / "mrs", "data", "build", "--dumps", dumps / "RC_*.zst", "--language-model", model]
+def command(tmp_path_factory: pytest.TempPathFactory, bin_folder: Path, lid_model: Path) -> list[object]:
+    dumps = write_months(tmp_path_factory.mktemp("dumps") / "months", COMMENTS)
+    start = [bin_folder / "mrs", "data", "build", "--dumps", dumps / "RC_*.zst", "--language-model", lid_model]
     return [*start, "--profile", "clean", "--buckets", BUCKETS, *SMALL, "--out", "out"]  # it has all the stages
 
 

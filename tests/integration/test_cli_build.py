@@ -19,7 +19,7 @@ from mrs_datasets.reddit import filter as rules
 from mrs_datasets.reddit.bots import BOT_NAMES
 from mrs_datasets.reddit.synth_threads import BOT_BODY, NAMES
 from mrs_datasets.schema import SPLITS
-from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, train_language_model, write_months
+from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 
 pytestmark = pytest.mark.integration
 
@@ -30,21 +30,16 @@ Done = subprocess.CompletedProcess
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_language_model(tmp_path_factory.mktemp("lid") / "lid.bin")
-
-
-@pytest.fixture(scope="module")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_months(tmp_path_factory.mktemp("dumps") / "months", COMMENTS)
 
 
 @pytest.fixture(scope="module")
-def build(mrs, model: Path, dumps: Path):
+def build(mrs, lid_model: Path, dumps: Path):
     """Return a function that builds the months in a folder."""
 
     def run(cwd: Path, *options: object) -> Done[str]:
-        start = ("data", "build", "--dumps", dumps / "RC_*.zst", "--out", "out", "--language-model", model)
+        start = ("data", "build", "--dumps", dumps / "RC_*.zst", "--out", "out", "--language-model", lid_model)
         return mrs(*start, "--buckets", BUCKETS, *SMALL, *options, cwd=cwd)
 
     return run
@@ -131,8 +126,8 @@ def test_stages_languages_and_rows_add_up(built, profile: str) -> None:
     assert (pipeline["profile"], pipeline["departures"]) == (profile, departures)
 
 
-def test_the_rest_of_the_tools_work_on_it(mrs, built, model: Path, tmp_path: Path) -> None:
-    checked = mrs("data", "check", built["clean"], "--language-model", model, cwd=tmp_path)
+def test_the_rest_of_the_tools_work_on_it(mrs, built, lid_model: Path, tmp_path: Path) -> None:
+    checked = mrs("data", "check", built["clean"], "--language-model", lid_model, cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout
     assert " 0 errors" in checked.stdout
     stats = mrs("data", "stats", built["clean"], "--json", cwd=tmp_path)
@@ -275,10 +270,10 @@ def refuse(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize(("options", "words"), WRONG.values(), ids=WRONG)
 def test_wrong_options_are_one_sentence(
-    dumps: Path, model: Path, tmp_path: Path, capsys, monkeypatch, options, words
+    dumps: Path, lid_model: Path, tmp_path: Path, capsys, monkeypatch, options, words
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    start = ["data", "build", "--dumps", dumps / "RC_*.zst", "--out", "out", "--language-model", model]
+    start = ["data", "build", "--dumps", dumps / "RC_*.zst", "--out", "out", "--language-model", lid_model]
     line = refuse([*start, *options], capsys)
     assert [word for word in words if word not in line] == [], line
     assert list(tmp_path.iterdir()) == []
