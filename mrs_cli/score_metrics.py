@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from mrs_core.errors import InputError
 from mrs_core.predictions import read_predictions
 
 COUNT = Column("n", "n", 0)
+# Record, per-example scores, what the examples are; the scores are left out where their mean is not the main figure.
+Scored = tuple[dict[str, Any], Sequence[float], Sequence[str]]
+_MOST_TOKENS = 2**53  # where a float still counts one by one
 XGLUE_TASKS = ("NER", "POS", "NC", "MLQA", "XNLI", "PAWSX", "QADSM", "WPR", "QAM", "QG", "NTG")
 
 
@@ -28,18 +31,25 @@ class Metric:
     Attributes:
         main: the figure that the interval and the comparison of systems are of.
         columns: what a table shows.
-        score: file and options -> record and per-example scores; scores whose mean is not the main figure are left out.
+        score: from file and options.
+        takes: its own options of the command; those of other metrics are refused.
         higher_is_better: which system comes first.
         language: whether it needs `--lang`.
-        gold: whether it needs `--gold`.
+        counts: key of the record -> what it counts, to be told where it is not 0.
     """
 
     main: str
     columns: tuple[Column, ...]
-    score: Callable[[Path, argparse.Namespace], tuple[dict[str, Any], Sequence[float]]]
+    score: Callable[[Path, argparse.Namespace], Scored]
+    takes: tuple[str, ...]
     higher_is_better: bool = True
     language: bool = True
-    gold: bool = False
+    counts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def gold(self) -> bool:
+        """Whether it needs `--gold`."""
+        return "gold" in self.takes
 
 
 def score_system(name: str, path: Path, options: argparse.Namespace) -> ScoredSystem:
@@ -49,19 +59,20 @@ def score_system(name: str, path: Path, options: argparse.Namespace) -> ScoredSy
         InputError: the file is missing or broken, or the metric refuses it; the sentence names the file.
     """
     with metric_errors(str(path)):
-        record, values = METRICS[name].score(path, options)
-    return ScoredSystem(str(path), record, values)
+        return ScoredSystem(str(path), *METRICS[name].score(path, options))
 
 
-def score_rouge(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+def score_rouge(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.distinct import distinct_n, distinct_signature
     from mrs_metrics.rouge import aggregate, score_examples
     from mrs_metrics.significance import bootstrap_interval
     from mrs_metrics.tokenize import get_tokenizer
 
-    suggestions, references = _texts(path, options)
-    scores = score_examples(suggestions, references, language=options.lang, rules=options.rules or "official")
-    dist = distinct_signature(max(map(len, suggestions)), get_tokenizer(options.lang), options.lang, "best")
+    suggestions, references, examples = _texts(path, options)
+    rules = options.rules or "official"
+    scores = score_examples(suggestions, references, language=options.lang, rules=rules)
+    tokenizer = get_tokenizer(options.lang)
+    dist = distinct_signature(max(map(len, suggestions)), tokenizer, options.lang, "best", rules=rules)
     record = {
         **aggregate(scores),
         "interval": list(bootstrap_interval(scores.weighted)),
@@ -71,67 +82,107 @@ def score_rouge(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any]
         "signature": scores.signature,
         "dist_signature": dist,
     }
-    return record, scattered(scores.kept, scores.weighted, len(references))
+    return record, scattered(scores.kept, scores.weighted, len(references)), examples
 
 
-def _score_distinct(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
-    from mrs_metrics.distinct import distinct_counts, distinct_signature
+def _score_distinct(path: Path, options: argparse.Namespace) -> Scored:
+    from mrs_metrics.distinct import (
+        SAMPLES,
+        SEED,
+        distinct_counts,
+        distinct_n,
+        distinct_signature,
+        expectation_adjusted_distinct,
+        sampled_distinct_n,
+    )
     from mrs_metrics.rouge import prepare_official
     from mrs_metrics.tokenize import get_tokenizer
 
-    suggestions, _ = _texts(path, options)
+    level, size = options.level or "corpus", options.sample_size
+    if level != "corpus" and (options.vocabulary is not None or size is not None):
+        raise InputError("--level response: --vocabulary and --sample-size are of the corpus; leave them out.")
+    seed = SEED if options.seed is None else options.seed
+    suggestions, _, examples = _texts(path, options)
     tokenizer = get_tokenizer(options.lang)
-    tokens = [prepare_official(text, tokenizer).tokens for texts in suggestions for text in texts]
-    counts = {n: distinct_counts(tokens, n) for n in (1, 2)}
-    record = {
-        "n": len(tokens),
-        **{f"dist{n}": count.ratio() for n, count in counts.items()},
-        **{f"dist{n}_ngrams": count.ratio("ngrams") for n, count in counts.items()},
-        "tokens": counts[1].tokens,
-        "signature": distinct_signature(max(map(len, suggestions)), tokenizer, options.lang),
-    }
-    return record, []
+    prepared = [prepare_official(text, tokenizer) for texts in suggestions for text in texts]
+    tokens = [text.tokens for text in prepared]
+    record: dict[str, Any] = {"n": len(tokens)}
+    for n in (1, 2):
+        record[f"dist{n}"] = distinct_n(tokens, n, level=level)
+        record[f"dist{n}_ngrams"] = distinct_n(tokens, n, "ngrams", level)
+        if size is not None:
+            record[f"dist{n}_sampled"] = float(sampled_distinct_n(tokens, n, size, seed=seed).mean())
+    if options.vocabulary is not None:
+        record["ead"] = expectation_adjusted_distinct(tokens, options.vocabulary)
+    record |= {
+        "tokens": distinct_counts(tokens, 1).tokens,
+        "empty": sum(text.empty for text in prepared),
+        "signature": distinct_signature(
+            max(map(len, suggestions)), tokenizer, options.lang, level=level, vocabulary=options.vocabulary,
+            sampling=None if size is None else (size, SAMPLES, seed),
+        ),
+    }  # fmt: skip
+    return record, [], examples
 
 
-def _score_bleu(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+def _score_bleu(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.bleu import aggregate, bleu_interval, score_suggestions
 
-    suggestions, references = _texts(path, options)
-    scores = score_suggestions(suggestions, references, language=options.lang, chosen=options.chosen)
-    interval = list(bleu_interval(scores))
-    return {**aggregate(scores), "interval": interval, "skipped": scores.skipped, "signature": scores.signature}, []
+    suggestions, references, examples = _texts(path, options)
+    scores = score_suggestions(suggestions, references, language=options.lang, chosen=options.chosen or "best")
+    record = {
+        **aggregate(scores),
+        "interval": list(bleu_interval(scores)),
+        "skipped": scores.skipped,
+        "signature": scores.signature,
+    }
+    return record, [], examples
 
 
-def _score_likeness(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+def _score_likeness(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.likeness import aggregate, score_likeness
     from mrs_metrics.significance import bootstrap_interval
 
-    suggestions, _ = _texts(path, options)
+    suggestions, _, examples = _texts(path, options)
     scores = score_likeness(suggestions, language=options.lang)
-    interval = list(bootstrap_interval(scores.weighted))
-    record = {**aggregate(scores), "interval": interval, "skipped": scores.skipped, "signature": scores.signature}
-    return record, scattered(scores.kept, scores.weighted, len(suggestions))
+    record = {
+        **aggregate(scores),
+        "interval": list(bootstrap_interval(scores.weighted)),
+        "skipped": scores.skipped,
+        "signature": scores.signature,
+    }
+    return record, scattered(scores.kept, scores.weighted, len(suggestions)), examples
 
 
-def _score_languages(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+def _score_languages(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_core.language_id import LanguageIdentifier
     from mrs_metrics.language_match import aggregate, language_interval, score_languages
 
-    suggestions, _ = _texts(path, options)
+    suggestions, _, examples = _texts(path, options)
     identifier = LanguageIdentifier.open(options.language_model)
     scores = score_languages(suggestions, options.lang, identifier.identify, identifier=identifier.path.name)
-    return {**aggregate(scores), "interval": list(language_interval(scores)), "signature": scores.signature}, []
+    record = {**aggregate(scores), "interval": list(language_interval(scores)), "signature": scores.signature}
+    return record, [], examples
 
 
-def _score_perplexity(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+def _score_perplexity(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.perplexity import aggregate, perplexity_interval, score_losses
 
-    rows = [_numbers(path, number, line, 2, "sum of token losses in nats, tokens") for number, line in _lines(path)]
-    scores = score_losses([row[0] for row in rows], [int(row[1]) for row in rows])
-    return {**aggregate(scores), "interval": list(perplexity_interval(scores)), "signature": scores.signature}, []
+    losses, tokens = [], []
+    for number, line in _lines(path):
+        loss, count = _numbers(path, number, line, 2, "sum of token losses in nats, tokens")
+        if not (0 <= loss < math.inf and 0 <= count < _MOST_TOKENS and count.is_integer()):
+            raise InputError(
+                f"{path}, line {number}: expected a finite loss of 0 or more and a whole number of tokens, "
+                f"found {line[:60]!r}."
+            )
+        losses.append(loss)
+        tokens.append(int(count))
+    scores = score_losses(losses, tokens)
+    return {**aggregate(scores), "interval": list(perplexity_interval(scores)), "signature": scores.signature}, [], []
 
 
-def _score_translations(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+def _score_translations(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.significance import bootstrap_interval
     from mrs_metrics.staple_files import score_files
     from mrs_metrics.translations_f1 import aggregate
@@ -142,10 +193,10 @@ def _score_translations(path: Path, options: argparse.Namespace) -> tuple[dict[s
         "interval": list(bootstrap_interval(scores.weighted_f1)),
         "signature": scores.signature,
     }
-    return record, scores.weighted_f1.tolist()
+    return record, scores.weighted_f1.tolist(), scores.ids
 
 
-def _score_ranking(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
+def _score_ranking(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.ranking import aggregate, score_rankings
     from mrs_metrics.significance import bootstrap_interval
 
@@ -157,8 +208,10 @@ def _score_ranking(path: Path, options: argparse.Namespace) -> tuple[dict[str, A
             raise InputError(f"{path}, line {number}: there is no candidate {target:g} among {len(row)} scores.")
         replies.append(reply)
         targets.append(int(target))
-        rows.append(row)
-    scores = score_rankings(rows, targets, replies=replies)
+        rows.append(np.array(row))
+    scores = score_rankings(
+        rows, targets, replies, options.pool, options.seed or 0, options.absent or "skip", language=options.lang
+    )
     interval = list(bootstrap_interval(scores.reciprocal_ranks)) if len(scores.ranks) else []
     record = {
         **aggregate(scores, k=(1, 3)),
@@ -166,17 +219,18 @@ def _score_ranking(path: Path, options: argparse.Namespace) -> tuple[dict[str, A
         "skipped": scores.skipped,
         "signature": scores.signature,
     }
-    return record, scattered(scores.kept, scores.reciprocal_ranks, len(rows))
+    return record, scattered(scores.kept, scores.reciprocal_ranks, len(rows)), replies
 
 
-def _score_xglue(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any], Sequence[float]]:
-    from mrs_metrics.xglue import aggregate, average_scores
+def _score_xglue(path: Path, options: argparse.Namespace) -> Scored:
+    from mrs_metrics.xglue import aggregate, average_scores, xglue_signature
     from mrs_metrics.xglue_files import score_folder
     from mrs_metrics.xglue_tasks import TASKS
 
     tasks = options.task or [task for task in TASKS if (path / task).is_dir()]
     languages = [options.lang] if options.lang else None
-    scores = score_folder(path, options.gold, tasks, languages, options.split, options.rules or "paper")
+    rules = options.rules or "paper"
+    scores = score_folder(path, options.gold, tasks, languages, options.split or "test", rules)
     figures = {task: {code: aggregate(one) for code, one in of.items()} for task, of in scores.items()}
     means = average_scores({task: {code: one["score"] for code, one in of.items()} for task, of in figures.items()})
     record = {
@@ -185,9 +239,9 @@ def _score_xglue(path: Path, options: argparse.Namespace) -> tuple[dict[str, Any
         **means,
         "languages": figures,
         "notes": {task: {code: one.notes for code, one in of.items()} for task, of in scores.items()},
-        **{f"{task}_signature": next(iter(of.values())).signature for task, of in scores.items()},
+        **{f"{task}_signature": xglue_signature(task, "+".join(of), rules) for task, of in scores.items()},
     }
-    return record, []
+    return record, [], [f"{task} {code}" for task, of in scores.items() for code in of]
 
 
 def scattered(kept: NDArray[np.int64], values: NDArray[np.float64], n: int) -> list[float]:
@@ -197,59 +251,39 @@ def scattered(kept: NDArray[np.int64], values: NDArray[np.float64], n: int) -> l
     return [float(value) for value in column]
 
 
-def _texts(path: Path, options: argparse.Namespace) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Suggestions and references of a prediction file."""
+def _texts(path: Path, options: argparse.Namespace) -> tuple[list[tuple[str, ...]], list[str], list[str]]:
+    """Suggestions and references of a prediction file, and what tells its examples: message and reference."""
     predictions = read_predictions(path, options.nbest)
-    return [prediction.suggestions for prediction in predictions], [prediction.reference for prediction in predictions]
+    return (
+        [prediction.suggestions for prediction in predictions],
+        [prediction.reference for prediction in predictions],
+        [f"{prediction.message}\t{prediction.reference}" for prediction in predictions],
+    )
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers; only the line feed ends one, since a reply may hold any other."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot read the file ({error}).") from None
-    return list(enumerate(text.splitlines(), start=1))
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}; convert the file.") from None
+    return enumerate(text.removesuffix("\n").split("\n") if text else [], start=1)
 
 
 def _numbers(path: Path, number: int, line: str, count: int | None, what: str) -> list[float]:
     fields = line.split("\t")
     try:
-        values = [float(field) for field in fields]
+        values = [float(field) for field in fields if "_" not in field]  # Python reads 1_0 as 10
     except ValueError:
         values = []
-    if len(values) != (count or max(2, len(values))):
+    if len(values) != (count or max(2, len(fields))):
         raise InputError(f"{path}, line {number}: expected {what}, separated by tabs, found {line[:60]!r}.")
     return values
 
 
-def save_values(path: Path, name: str, system: ScoredSystem) -> None:
-    """Write the per-example scores of a system, for `--compare` on another day or machine."""
-    from mrs_core.files import write_whole
-
-    content = {"metric": name, "signature": system.record["signature"], "system": system.system}
-    values = [None if value != value else value for value in system.values]
-    write_whole(path, json.dumps({**content, "scores": values}) + "\n")
-
-
-def read_values(path: Path, name: str) -> tuple[str, list[float]]:
-    """Signature and per-example scores that `save_values` wrote; nan for an example that was skipped.
-
-    Raises:
-        InputError: the file is missing, or not of that kind or metric.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        values = [float("nan") if value is None else float(value) for value in content["scores"]]
-        metric, signature = str(content["metric"]), str(content["signature"])
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: not scores that `mrs score --save-scores` wrote.") from None
-    if metric != name:
-        raise InputError(f"{path}: holds scores of {metric}, not of {name}; pass --metric {metric}.")
-    return signature, values
-
-
+EMPTY_SUGGESTIONS = (("empty", "empty suggestions"),)
 METRICS: dict[str, Metric] = {
     "mrs_rouge": Metric(
         "weighted",
@@ -264,6 +298,8 @@ METRICS: dict[str, Metric] = {
             Column("dist2", "Dist-2"),
         ),
         score_rouge,
+        ("nbest", "rules"),
+        counts=(("empty_suggestions", "empty suggestions"),),
     ),
     "dist_n": Metric(
         "dist1",
@@ -273,8 +309,13 @@ METRICS: dict[str, Metric] = {
             Column("dist1", "Dist-1"),
             Column("dist2", "Dist-2"),
             Column("dist2_ngrams", "Dist-2 per bigram"),
+            Column("ead", "EAD"),
+            Column("dist1_sampled", "Dist-1 sampled"),
+            Column("dist2_sampled", "Dist-2 sampled"),
         ),
         _score_distinct,
+        ("nbest", "level", "vocabulary", "sample_size", "seed"),
+        counts=EMPTY_SUGGESTIONS,
     ),
     "reply_bleu": Metric(
         "bleu",
@@ -285,12 +326,16 @@ METRICS: dict[str, Metric] = {
             Column("length_ratio", "length"),
         ),
         _score_bleu,
+        ("nbest", "chosen"),
+        counts=EMPTY_SUGGESTIONS,
     ),
     "self_rouge": Metric(
         "self_rouge",
         (COUNT, Column("self_rouge", "Self-ROUGE"), Column("normalised", "normalised")),
         _score_likeness,
+        ("nbest",),
         higher_is_better=False,
+        counts=EMPTY_SUGGESTIONS,
     ),
     "wrong_language": Metric(
         "wrong",
@@ -302,14 +347,18 @@ METRICS: dict[str, Metric] = {
             Column("too_short", "too short"),
         ),
         _score_languages,
+        ("nbest", "language_model"),
         higher_is_better=False,
+        counts=EMPTY_SUGGESTIONS,
     ),
     "reply_perplexity": Metric(
         "perplexity",
         (COUNT, Column("tokens", "tokens", 0), Column("loss", "nats a token"), Column("perplexity", "perplexity", 3)),
         _score_perplexity,
+        (),
         higher_is_better=False,
         language=False,
+        counts=(("empty", "replies without a token"), ("overflow", "perplexity is too large for a number: see nats")),
     ),
     "weighted_f1": Metric(
         "weighted_macro_f1",
@@ -325,8 +374,8 @@ METRICS: dict[str, Metric] = {
             Column("extra", "extra prompts", 0),
         ),
         _score_translations,
+        ("gold", "rules"),
         language=False,
-        gold=True,
     ),
     "response_ranking": Metric(
         "mrr",
@@ -338,6 +387,7 @@ METRICS: dict[str, Metric] = {
             Column("p@3", "P@3"),
         ),
         _score_ranking,
+        ("pool", "seed", "absent"),
         language=False,
     ),
     "xglue_score": Metric(
@@ -350,7 +400,7 @@ METRICS: dict[str, Metric] = {
             Column("all", "all"),
         ),
         _score_xglue,
+        ("gold", "rules", "task", "split"),
         language=False,
-        gold=True,
     ),
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from mrs_core.cards import markdown_table
@@ -27,14 +28,23 @@ class ScoredSystem:
 
     Attributes:
         record: what `--json` prints: figures by name, `n`, `interval` (95 %) of the main figure, `signature`.
-        values: (n,) per-example scores whose mean is the main figure; empty where it is no mean.
+        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty where it is no
+            mean.
+        examples: (n,) what the system was scored on; empty where only their digest is known.
+        digest: of the examples; two systems with the same one can be compared.
         rank: of its group, from 1; None where systems were not compared.
     """
 
     system: str
     record: dict[str, Any]
-    values: Sequence[float] = field(default_factory=list)
+    values: Sequence[float] = ()
+    examples: Sequence[str] = ()
+    digest: str = ""
     rank: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.examples and not self.digest:
+            self.digest = hashlib.sha256("\n".join(self.examples).encode()).hexdigest()
 
 
 def cells(system: ScoredSystem, columns: Sequence[Column], main: str) -> list[str]:
@@ -52,27 +62,49 @@ def cells(system: ScoredSystem, columns: Sequence[Column], main: str) -> list[st
 
 
 def print_terminal(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str, notes: Sequence[str]) -> None:
-    """One system: a figure a line; several: a system a line."""
-    from rich.console import Console
-    from rich.table import Table
+    """One system, or several that do not fit: a figure a line; else a system a line.
 
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    if len(systems) == 1:
-        table = Table(title=systems[0].system, title_justify="left", show_header=False)
-        table.add_column()
-        table.add_column(justify="right")
-        for column, text in zip(columns, cells(systems[0], columns, main), strict=True):
-            if text:
-                table.add_row(column.name, text, style="bold" if column.key == main else None)
-    else:
-        table = Table("System")
-        for column in columns:
-            table.add_column(column.name, justify="right")
-        for system in systems:
-            table.add_row(system.system, *cells(system, columns, main), style="bold" if system.rank == 1 else None)
+    Whatever is no terminal gets the table as wide as it is.
+    """
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console(markup=False, emoji=False, highlight=False)  # names of files are no markup
+    table = _lying(systems, columns, main) if len(systems) > 1 else _standing(systems, columns, main)
+    wide = console.options.update(max_width=1 << 20)
+    if sys.stdout.isatty() and Measurement.get(console, wide, table).maximum > console.width:
+        table = _standing(systems, columns, main)
+    if not sys.stdout.isatty():
+        console.width = max(console.width, Measurement.get(console, wide, table).maximum)
     console.print(table)
     for note in notes:
-        console.print(note, style="dim", highlight=False, soft_wrap=True, markup=False)
+        console.print(note, style="dim", soft_wrap=True)
+
+
+def _lying(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str) -> Any:
+    from rich.table import Table
+
+    table = Table("System")
+    for column in columns:
+        table.add_column(column.name, justify="right", no_wrap=True)
+    for system in systems:
+        table.add_row(system.system, *cells(system, columns, main), style="bold" if system.rank == 1 else None)
+    return table
+
+
+def _standing(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str) -> Any:
+    from rich.table import Table
+
+    alone = len(systems) == 1
+    table = Table(title=systems[0].system if alone else None, title_justify="left", show_header=not alone)
+    table.add_column()
+    for system in systems:
+        table.add_column(system.system, justify="right")
+    rows = zip(*(cells(system, columns, main) for system in systems), strict=True)
+    for column, texts in zip(columns, rows, strict=True):
+        if any(texts):
+            table.add_row(column.name, *texts, style="bold" if column.key == main else None)
+    return table
 
 
 def as_markdown(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str, notes: Sequence[str]) -> str:

@@ -162,9 +162,14 @@ def expectation_adjusted_distinct(token_lists: Iterable[Sequence[str]], vocabula
 def vocabulary_size(vocabulary: int | Sized) -> int:
     """Return the size of a vocabulary that is given as its size or by itself.
 
+    Raises:
+        ValueError: it is a text, such as a model's name.
+
     >>> vocabulary_size(250_002), vocabulary_size({"yes", "no"})
     (250002, 2)
     """
+    if isinstance(vocabulary, str):
+        raise ValueError(f"The vocabulary must be its size or the vocabulary itself, not the text {vocabulary!r:.80}.")
     return len(vocabulary) if isinstance(vocabulary, Sized) else int(vocabulary)
 
 

@@ -57,7 +57,7 @@ class RankingScores:
 
 
 def score_rankings(
-    scores: Sequence[Sequence[float]] | NDArray[Any],
+    scores: Sequence[Sequence[float] | NDArray[Any]] | NDArray[Any],
     targets: Sequence[int] | NDArray[np.integer],
     replies: Sequence[str] | None = None,
     pool: int | None = None,
@@ -146,7 +146,7 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
     if n == 0:
         raise ValueError(f"There is no example left to rank; skipped were {scores.skipped}.")
     figures: dict[str, float] = {"n": n, "mrr": float(scores.reciprocal_ranks.mean())}
-    for at in (k,) if isinstance(k, int) else k:
+    for at in (k,) if isinstance(k, (int, np.integer)) else k:
         _require_k(at)
         figures[f"p@{at}"] = float(((scores.ranks >= 1) & (scores.ranks <= at)).mean()) / at
     if scores.replies is not None:
@@ -352,7 +352,7 @@ def _mean_of_means(values: NDArray[np.float64], group: NDArray[np.int64]) -> flo
 
 
 def _checked_rows(
-    scores: Sequence[Sequence[float]] | NDArray[Any],
+    scores: Sequence[Sequence[float] | NDArray[Any]] | NDArray[Any],
     targets: Sequence[int] | NDArray[np.integer],
     replies: Sequence[str] | None,
 ) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:

@@ -196,7 +196,7 @@ def score_folder(
 
 def _lines(path: Path) -> list[str]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             return list(file)
     except UnicodeDecodeError as error:
         raise ValueError(f"'{path}' is no UTF-8 text: {error}.") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import datasets
@@ -114,7 +115,7 @@ class DistN(evaluate.Metric):
         samples: int = SAMPLES,
         seed: int = SEED,
     ) -> dict[str, Any]:
-        orders = (n,) if isinstance(n, int) else tuple(n)
+        orders = tuple(n) if isinstance(n, Iterable) else (n,)
         if level != "corpus" and (vocabulary is not None or sample_size is not None):
             raise ValueError("Expectation-adjusted and sampled Dist-n are of the corpus: leave out the level.")
         tokenizer = get_tokenizer(language)

@@ -67,6 +67,10 @@ _CITATION = """\
 """
 
 
+# `evaluate` knows no missing input: a question without an answer is stored as this text, which is nobody's answer.
+_UNANSWERED = "\0"
+
+
 class XglueScore(evaluate.Metric):
     """Adapter of `mrs_metrics.xglue` to `evaluate`."""
 
@@ -83,6 +87,16 @@ class XglueScore(evaluate.Metric):
             reference_urls=["https://arxiv.org/abs/2004.01401", "https://github.com/microsoft/XGLUE"],
         )
 
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+        """Add examples; an answer may be None."""
+        if isinstance(predictions, (list, tuple)) and not any(isinstance(entry, (int, float)) for entry in predictions):
+            predictions = [_UNANSWERED if entry is None else entry for entry in predictions]
+        super().add_batch(predictions=predictions, references=references, **kwargs)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+        """Add one example; an answer may be None."""
+        super().add(prediction=_UNANSWERED if prediction is None else prediction, reference=reference, **kwargs)
+
     def _compute(
         self,
         predictions: list[Any],
@@ -94,6 +108,7 @@ class XglueScore(evaluate.Metric):
         interval: bool = False,
         per_example: bool = False,
     ) -> dict[str, Any]:
+        predictions = [None if entry == _UNANSWERED else entry for entry in predictions]
         if get_task(task).kind == "label":
             predictions, references = ([_label(label) for label in labels] for labels in (predictions, references))
         scores = score_task(task, predictions, references, language, queries, rules)

@@ -147,11 +147,20 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
         (["--lang", "en"], "name the prediction file"),
         (["{0}"], "--lang"),
         (["--compare", "{0}", "--lang", "en"], "two files or more"),
-        (["--compare", "{0}", "{short}", "--lang", "en"], "different examples (good.tsv 24, short.tsv 23)"),
+        (
+            ["--compare", "{0}", "{short}", "--lang", "en"],
+            "short.tsv is about other examples than good.tsv (number 1 is the first to differ)",
+        ),
         (["--compare", "{0}", "{junk}", "--lang", "en"], "not scores that"),
         (["{0}", "--compare", "{0}", "{2}", "--lang", "en"], "takes all the files itself"),
         (["{0}", "--metric", "reply_perplexity"], "line 1: expected sum of token losses in nats, tokens"),
         (["{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "takes one system"),
+        (["--compare", "{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "and saves none"),
+        (["--compare", "{0}", "{one}", "--lang", "en"], "not computed alike"),
+        (["{0}", "--lang", "en", "--metric", "dist_n", "--rules", "paper"], "--rules: is no option of dist_n"),
+        (["{0}", "--lang", "en", "--sample-size", "3"], "--sample-size: is no option of mrs_rouge, but of dist_n"),
+        (["{one}", "--lang", "en", "--metric", "self_rouge"], "no example with two suggestions"),
+        (["{one}", "{one}", "--lang", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(
@@ -160,7 +169,8 @@ def test_what_cannot_be_scored_is_one_sentence(
     short, junk = tmp_path / "short.tsv", tmp_path / "junk.json"
     short.write_text("".join(Path(systems[0]).read_text(encoding="utf-8").splitlines(keepends=True)[1:]))
     junk.write_text("{}")
-    named = [argument.format(*systems, short=short, junk=junk) for argument in arguments]
+    one = predictions(tmp_path / "one.tsv", [("Maybe",)] * len(REPLIES))
+    named = [argument.format(*systems, short=short, junk=junk, one=one) for argument in arguments]
     assert main(["score", *named]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -175,3 +185,134 @@ def test_scores_computed_by_other_rules_are_not_compared(
     out_of(capsys, systems[0], "--lang", "en", "--save-scores", str(saved))
     assert main(["score", "--compare", str(saved), systems[2], "--lang", "es"]) == 2
     assert "not computed alike" in capsys.readouterr().err
+
+
+def test_systems_of_other_examples_are_neither_ordered_nor_tested(
+    systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same number of lines does not make them the same lines."""
+    lines = Path(systems[0]).read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "shuffled.tsv").write_text("".join([*lines[1:], lines[0]]), encoding="utf-8")
+    files = [systems[2], systems[0], str(tmp_path / "shuffled.tsv")]
+    records = json.loads(out_of(capsys, *files, "--lang", "en", "--json"))
+    assert [record["system"] for record in records] == ["bad_1.tsv", "good.tsv", "shuffled.tsv"]
+    assert not any("rank" in record for record in records)
+    assert "not ordered: shuffled.tsv is about other examples" in out_of(capsys, *files, "--lang", "en")
+    saved = str(tmp_path / "good.json")
+    out_of(capsys, systems[0], "--lang", "en", "--save-scores", saved)
+    assert main(["score", "--compare", saved, files[2], "--lang", "en"]) == 2
+    assert "other examples" in capsys.readouterr().err
+
+
+def test_systems_that_skip_examples_are_ordered_by_those_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Alike is better on the half that both have, worse on the half that the other skips."""
+    far, near = ("Yes", "No way at all"), ("See you there then", "See you there then")
+    half = [("Yes", "Yes I will"), ("Yes",)] * 12
+    files = [predictions(tmp_path / "half.tsv", half), predictions(tmp_path / "all.tsv", [far, near] * 12)]
+    arguments = [*map(str, files), "--lang", "en", "--metric", "self_rouge"]
+    best, other = json.loads(out_of(capsys, *arguments, "--json"))
+    assert (best["system"], best["rank"], other["rank"]) == ("all.tsv", 1, 2)
+    assert best["self_rouge"] > other["self_rouge"]
+    assert best["common"] == {"n": 12, "self_rouge": 0.0}
+    assert "ordered by the 12 examples that every system has" in out_of(capsys, *arguments)
+
+
+def test_holm_s_correction_reaches_the_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two tests with p = 2 / 2^6 each: .03 alone, .06 together."""
+    good, middle, bad = ("Yes, I will be there at eight",), ("Yes, I will",), ("Hm",)
+    files = [
+        predictions(tmp_path / f"{number}.tsv", [best, ("Hm",), ("Hm",)] * 6 + [("Hm",)] * 6)
+        for number, best in enumerate((good, middle, bad))
+    ]
+    arguments = [*map(str, files), "--lang", "en", "--json"]
+    assert [record["rank"] for record in json.loads(out_of(capsys, *arguments))] == [1, 2, 3]
+    assert [record["rank"] for record in json.loads(out_of(capsys, *arguments, "--holm"))] == [1, 1, 1]
+
+
+def test_names_are_no_markup_and_tables_are_whole_in_a_pipe(
+    systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["gen[beam=5].tsv", "gen[sample].tsv", "r[/x]/a.tsv", "a.tsv", f"{'long' * 40}.tsv"]
+    (tmp_path / "r[").mkdir()
+    (tmp_path / "r[" / "x]").mkdir()
+    for name in names:
+        (tmp_path / name).write_bytes(Path(systems[0]).read_bytes())
+    printed = out_of(capsys, *(str(tmp_path / name) for name in names), "--lang", "en")
+    assert all(str(tmp_path / name) in printed for name in names)  # two are called a.tsv
+    assert "…" not in printed
+
+
+def test_what_was_counted_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(predictions(tmp_path / "dots.tsv", [("...", "Yes")] * len(REPLIES)))
+    for metric in ("mrs_rouge", "self_rouge", "dist_n"):
+        assert "dots.tsv: 24 empty suggestions" in out_of(capsys, file, "--lang", "en", "--metric", metric)
+    assert "bootstrap" not in out_of(capsys, file, "--lang", "en", "--metric", "dist_n")
+
+
+def test_dist_n_that_corrects_for_length(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(predictions(tmp_path / "p.tsv", [("i do", "i do not")] * len(REPLIES)))
+    metric = [file, "--lang", "en", "--metric", "dist_n"]
+    record = json.loads(out_of(capsys, *metric, "--vocabulary", "10", "--sample-size", "4", "--seed", "1", "--json"))
+    assert record["ead"] == pytest.approx(3 / (10 * (1 - 0.9**120)))
+    assert record["dist1_sampled"] > record["dist1"] == 3 / 120
+    assert "vocab:10" in record["signature"]
+    assert "size:4|samples:100|seed:1" in record["signature"]
+    assert json.loads(out_of(capsys, *metric, "--level", "response", "--json"))["dist1"] == 1.0
+    assert main(["score", *metric, "--level", "response", "--vocabulary", "10"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("1.5\tinf", "a whole number of tokens"), ("3.0\t2.7", "a whole number"), ("nan\t1", "finite loss"),
+     ("1\t1e30", "whole number"), ("1_0\t1", "separated by tabs"), ("1", "separated by tabs")],
+)  # fmt: skip
+def test_losses_that_are_none(tmp_path: Path, line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "l.tsv").write_text(f"1.5\t2\n{line}\n")
+    assert main(["score", str(tmp_path / "l.tsv"), "--metric", "reply_perplexity"]) == 2
+    err = capsys.readouterr().err
+    assert "l.tsv, line 2: " in err
+    assert words in err
+
+
+def test_a_perplexity_beyond_floats_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "l.tsv").write_text("5000\t1\n")
+    record = json.loads(out_of(capsys, str(tmp_path / "l.tsv"), "--metric", "reply_perplexity", "--json"))
+    assert (record["perplexity"], record["loss"]) == (None, 5000.0)
+
+
+def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.tsv").write_text("a\u2028b\t0\t3\t1\t2\nno\t-1\t1\t2\t3\n", encoding="utf-8")
+    ranking = [str(tmp_path / "s.tsv"), "--metric", "response_ranking", "--json"]
+    record = json.loads(out_of(capsys, *ranking, "--pool", "2", "--seed", "7"))
+    assert (record["n"], record["mrr"], record["skipped"]) == (1, 1.0, {"reply_absent": 1})
+    assert "pool:2|of:candidates|seed:7" in record["signature"]
+    assert json.loads(out_of(capsys, *ranking, "--absent", "zero"))["mrr"] == 0.5
+
+
+def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))
+    metric = ["--metric", "weighted_f1"]
+    named = ["--gold", str(shared_data / golden["gold"]), "--pred", str(shared_data / golden["pred"])]
+    saved = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for path in saved:
+        out_of(capsys, *metric, *named, "--save-scores", path)
+    (test,) = json.loads(out_of(capsys, *metric, "--compare", *saved, "--json"))["tests"]
+    assert (test["difference"], test["p"]) == (0.0, 1.0)
+
+
+def test_xglue_says_what_averages_lack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, lines in (
+        ("pred/QADSM/{}.prediction", "\ufeffGood\nOdd\n"),
+        ("data/QADSM/xglue.qadsm.{}.test", "q\tt\td\tGood\nq\tt\td\tBad\n"),
+    ):
+        for code in ("en", "de", "fr"):
+            path = tmp_path / name.format(code)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(lines, encoding="utf-8")
+    printed = out_of(capsys, str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"))
+    assert "0.5000" in printed  # the byte-order mark is not part of the label
+    assert "QADSM de: 1 unknown" in printed
+    assert "pred: averages lack NER (de en es nl)" in printed
+    assert "lang:de+en+fr" in printed

@@ -75,6 +75,11 @@ def test_expectation_adjusted_distinct_of_worked_cases(case):
     assert expectation_adjusted_distinct(tokens, range(case["vocabulary"])) == pytest.approx(case["ead"], abs=1e-9)
 
 
+def test_a_model_s_name_is_no_vocabulary() -> None:
+    with pytest.raises(ValueError, match="not the text 'xlm-roberta-base'"):
+        expectation_adjusted_distinct([["i", "do"]], "xlm-roberta-base")
+
+
 @pytest.mark.parametrize("vocabulary", [10**6, 10**15, 10**18])
 def test_expectation_adjusted_distinct_keeps_its_digits_in_a_large_vocabulary(vocabulary):
     tokens = [["a", "b", "a"], ["c"]]

@@ -73,7 +73,20 @@ def test_each_kind_of_task(task: str, ours: Any, theirs: Any, figures: dict[str,
     assert found["score"] == pytest.approx(next(iter(figures.values())))
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_question_without_an_answer_wherever_it_stands(first: int) -> None:
+    answers, right = [None, "x"][:: 1 - 2 * first], [["a"], ["x"]][:: 1 - 2 * first]
+    at_once = load().compute(predictions=answers, references=right, task="MLQA")
+    metric = load()
+    for answer, accepted in zip(answers, right, strict=True):
+        metric.add(prediction=answer, reference=accepted)
+    for found in (at_once, metric.compute(task="MLQA")):
+        assert (found["f1"], found["notes"]) == (0.5, {"unanswered": 1})
+
+
 def test_what_it_refuses() -> None:
+    with pytest.raises(ValueError, match="label predicted for example 0 must be a text, not None"):
+        load().compute(predictions=[None, "1"], references=["1", "1"], task="QAM")
     with pytest.raises(ValueError, match="no task ''; its tasks are NER"):
         load().compute(predictions=["1"], references=["1"])
     with pytest.raises(ValueError, match="Reference 0 must be labelled with one of 0, 1 for QAM, not '3'"):
