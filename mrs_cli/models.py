@@ -69,7 +69,10 @@ def _compare(options: argparse.Namespace) -> None:
     from mrs_training.tables import print_comparison
 
     folders = list(dict.fromkeys(options.folders))
-    print_comparison({str(folder): read_record(folder) for folder in folders})
+    try:
+        print_comparison({str(folder): read_record(folder) for folder in folders})
+    except KeyError as error:
+        raise InputError(f"FOLDER: a run.json of these has no key {error}; train that model again.") from None
 
 
 def _publish(options: argparse.Namespace) -> None:

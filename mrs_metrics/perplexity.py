@@ -149,13 +149,16 @@ def perplexity_interval(
     return _exp(low), _exp(high)
 
 
-def perplexity_signature(tokenizer: str | None = None) -> str:
+def perplexity_signature(tokenizer: str | None = None, cut: int | None = None) -> str:
     """Return the signature of a perplexity; without a tokenizer's name, it has none.
+
+    Args:
+        cut: tokens of a reply that count at most; None where replies were not cut.
 
     >>> perplexity_signature("xlm-roberta-base+eos").rsplit("|", 1)[0]
     'reply_perplexity|avg:token|log:natural|tok:xlm-roberta-base+eos'
     """
-    return signature("reply_perplexity", avg="token", log="natural", tok=tokenizer)
+    return signature("reply_perplexity", avg="token", log="natural", tok=tokenizer, cut=cut)
 
 
 def _column(values: ArrayLike, name: str) -> NDArray[np.float64]:

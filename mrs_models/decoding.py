@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -48,7 +50,7 @@ class Decoding:
         min_tokens: of the reply, end token not counted; 0 allows the empty reply (ours; `suggestions` drops it).
         max_tokens: of the reply, end token not counted (ours, above the 30 that the retriever reads).
         length_penalty: exponent of the length, end token counted, that a log-probability is divided by (fairseq: 1).
-        blocked: words or phrases never written; see `blocked_token_ids`.
+        blocked: words or phrases never suggested; see `blocked_token_ids` and `suggestions`.
         batch_size: messages decoded together; changes speed and memory, not results.
 
     Raises:
@@ -147,8 +149,8 @@ def blocked_token_ids(tokenizer: PreTrainedTokenizerBase, blocked: Sequence[str]
     script without spaces also within a text. A word that the vocabulary cannot write is left out.
 
     What is blocked is the tokenizer's own way to write the word. Blocking single tokens this way also hits longer
-    words that begin with them, and a model can still spell the word in other pieces: where a word must not appear
-    under any circumstances, look at the text, too.
+    words that begin with them, and a model can still spell the word in other pieces, or after an opening bracket: this
+    keeps the search from spending its beams on it, and `suggestions` looks at the text.
     """
     found: dict[tuple[int, ...], None] = {}
     for word in (word.strip() for word in blocked):
@@ -163,18 +165,38 @@ def blocked_token_ids(tokenizer: PreTrainedTokenizerBase, blocked: Sequence[str]
     return [list(ids) for ids in found if ids and unknown not in ids]
 
 
-def suggestions(hypotheses_texts: Sequence[tuple[str, float]], k: int) -> list[tuple[str, float]]:
+def suggestions(
+    hypotheses_texts: Sequence[tuple[str, float]], k: int, blocked: Sequence[str] = ()
+) -> list[tuple[str, float]]:
     """The first k of (text, score), given best first: no two that say the same (`normalise_reply`), none empty.
+
+    Args:
+        blocked: words and phrases that no text may hold, whatever stands around them and however they are written
+            (case, width, white space); in a script with spaces, a part of a longer word is none.
 
     >>> suggestions([("Thanks!", -0.1), ("thanks", -0.2), (" ", -0.3), ("Sure.", -0.4)], 3)
     [('Thanks!', -0.1), ('Sure.', -0.4)]
+    >>> suggestions([("Oh, “Sure”.", -0.1), ("Surely.", -0.2)], 3, ["sure"])
+    [('Surely.', -0.2)]
     """
     kept: dict[str, tuple[str, float]] = {}
+    unwanted = [_pattern(word) for word in blocked]
     for text, score in hypotheses_texts:
         form = normalise_reply(text)
-        if form:
+        if form and not any(pattern.search(_folded(text)) for pattern in unwanted):
             kept.setdefault(form, (text, score))
     return list(kept.values())[: max(k, 0)]
+
+
+@lru_cache(maxsize=4096)
+def _pattern(word: str) -> re.Pattern[str]:
+    """What finds a blocked word in a folded text."""
+    words = r"\s+".join(map(re.escape, _folded(word).split()))
+    return re.compile(words if _SCRIPTS_WITHOUT_SPACES.search(word) else rf"(?<!\w){words}(?!\w)")
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:

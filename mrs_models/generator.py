@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, first_line
 from mrs_core.files import write_whole
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SETTINGS = "generator.json"
 IGNORED = -100  # a label that does not count
+MOST_SUGGESTIONS = 50  # ours: a beam search of more would take its time
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class TextCoder:
         """The labels of each reply: its tokens and what ends it."""
         end = self._ids("en", self.row.end)  # has no language in it
         return [[*ids, *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
+
+    def vocabulary_hash(self) -> str:
+        """Eight hexadecimal digits, equal for equal vocabularies."""
+        entries = json.dumps(sorted(self.tokenizer.get_vocab().items()))
+        return hashlib.sha256(entries.encode()).hexdigest()[:8]
 
     def prompt(self, language: str) -> list[int]:
         """The decoder's first ids.
@@ -184,13 +191,20 @@ class Generator:
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
         """Up to k replies a message with their log-probabilities a token, best first, no two that say the same.
 
-        All beams are looked at, since some say the same; fewer than k come back where all of them do.
+        All beams are looked at, since some say the same; fewer than k come back where all of them do, or hold a blocked
+        word. More beams than the model's own are searched where k asks for them, which can change the first ones, too.
+
+        Raises:
+            InputError: k is larger than `MOST_SUGGESTIONS`.
         """
+        if k > MOST_SUGGESTIONS:
+            raise InputError(f"--count {k}: a generator suggests at most {MOST_SUGGESTIONS} replies a message.")
         inputs = self.coder.messages(messages, language)
         prompts = [self.coder.prompt(language)] * len(inputs)
         settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
         found = decode(self.model, inputs, prompts, settings, settings.beams, self._blocked)
-        return [suggestions([(self.coder.text(tokens), score) for tokens, score in row], k) for row in found]
+        texts = [[(self.coder.text(tokens), score) for tokens, score in row] for row in found]
+        return [suggestions(row, k, self.decoding.blocked) for row in texts]
 
     @torch.inference_mode()
     def losses(
@@ -261,8 +275,10 @@ def _load(name: str, revision: str | None) -> tuple[PreTrainedModel, PreTrainedT
             name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **arguments
         )
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"--model_name_or_path {name}: cannot load the seq2seq model ({first}).") from None
+        raise InputError(
+            f"--model_name_or_path {name}: cannot load the seq2seq model ({first_line(error)}); its weights must be "
+            "safetensors, and no code of its own is run."
+        ) from None
     if tokenizer.eos_token_id is None:
         raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")
     return model, tokenizer

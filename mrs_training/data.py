@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,16 @@ class LanguageData:
     validation: Dataset
     test: Dataset
     responses: ResponseSet
+
+
+def examples_hash(parts: Sequence[LanguageData]) -> str:
+    """SHA-256 of the test examples, equal where two runs answered the same ones in the same order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{part.language}\n".encode())
+        for message, reply in zip(part.test["message"], part.test["reply"], strict=True):
+            digest.update(json.dumps([message, reply]).encode())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,12 @@ from mrs_models.systems import System
 POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
 
 
+def diverged(sign: str) -> InputError:
+    """What to say of a run that learns nothing any more."""
+    advice = "lower --learning_rate, or warm up longer (--warmup_steps)"
+    return InputError(f"the training has diverged ({sign}); {advice}.")
+
+
 @dataclass(frozen=True)
 class Ranking:
     """Where one system ranks the real replies of one language.
@@ -167,7 +173,10 @@ def _rank(
     position = {form: number for number, form in enumerate(candidates)}
     targets = np.array([position[normalise_reply(reference)] for reference in references])
     pools = random_pools(targets, len(candidates), size=POOL_SIZE, seed=seed)
-    found = reciprocal_ranks(ranks(system.score_pools(messages, list(candidates.values()), pools)))
+    scores = system.score_pools(messages, list(candidates.values()), pools)
+    if np.isnan(scores).any():
+        raise diverged("the scores of replies are no numbers")
+    found = reciprocal_ranks(ranks(scores))
     known = {normalise_reply(reply) for reply in response_set}
     in_set = np.array([normalise_reply(reference) in known for reference in references])
     return Ranking(found, targets, in_set, pools.shape[1])

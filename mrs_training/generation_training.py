@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +23,11 @@ from mrs_models.systems import Writer
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.comparison import POOLED, ValidationLog
 from mrs_training.data import LONG_WORK, LanguageData, RunData
+from mrs_training.evaluation import diverged
 from mrs_training.sampling import SampledPairs
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
+MOST_NATS = 700.0  # a token; exp of more is no floating-point number
 BEST_METRIC = METRICS[1]  # fairseq, the official code's toolkit, picks by the loss; early ROUGE is often 0
 
 
@@ -127,6 +128,9 @@ class GenerationTrainer(SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
         if world > 1:
             answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
         found: dict[str, float] = {}
+        loss = sum(losses) / max(1, sum(tokens))
+        if not loss < MOST_NATS:  # not a number is none
+            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats a token")
         if self.is_world_process_zero():
             fit = aggregate(score_losses(losses, tokens))
             figures, lines = self._log.evaluate(lambda part: _Known(part.language, answers))
@@ -140,7 +144,7 @@ class GenerationTrainer(SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
                 "dist2": figures["dist2"],
             }
         found = broadcast_object_list([found])[0]
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items() if math.isfinite(value)}
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         self.generator.model.train()

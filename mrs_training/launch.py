@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
@@ -20,7 +22,7 @@ from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
 from mrs_training.card import model_card
 from mrs_training.comparison import MakeSystem, compare_on_test
-from mrs_training.data import LanguageData, RunData, load_run_data
+from mrs_training.data import LanguageData, RunData, examples_hash, load_run_data
 from mrs_training.evaluation import Measures
 from mrs_training.options import TINY, SharedArguments, require_sound
 from mrs_training.paper_results import paper_rows
@@ -32,6 +34,15 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainingArguments
 
+# Options, and arguments of the trainer, that a resumed run must share with its beginning.
+SHAPING = (
+    "setting", "sampling_alpha", "batches", "length_window", "message_tokens", "reply_tokens", "max_train_examples",
+    "freeze_embeddings", "peft", "lora_rank", "lora_alpha", "lora_dropout",
+)  # fmt: skip
+SCHEDULE = (
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "label_smoothing_factor", "optim",
+    "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
+)  # fmt: skip
 Options = TypeVar("Options", bound=SharedArguments)
 
 
@@ -44,6 +55,8 @@ class Recipe(ABC, Generic[Options]):
         ranks: whether systems also rank replies, for which a response set is needed.
         steps: of a run whose length nobody gave.
         lower_is_better: those of the metrics that should be small.
+        without_effect: options of the library's trainer that it has no use for, and why.
+        shaping: its own options that a resumed run must share with its beginning.
     """
 
     trainer: str
@@ -51,6 +64,8 @@ class Recipe(ABC, Generic[Options]):
     ranks: bool
     steps: int
     lower_is_better: tuple[str, ...] = ()
+    shaping: tuple[str, ...] = ()
+    without_effect: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def resolved(self, options: Options) -> Options:
@@ -92,7 +107,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
     run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
-    require_sound(options, training, recipe.metrics)
+    require_sound(options, training, recipe.metrics, recipe.without_effect)
     options = recipe.resolved(options)
     repo_id = _publishing(training)
     training.greater_is_better = training.metric_for_best_model not in recipe.lower_is_better
@@ -104,7 +119,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
     with training.main_process_first(local=False):  # one rank fills the cache, the others read it
         data = load_run_data(source, options, training.seed, need_responses=recipe.ranks)
     languages = [part.language for part in data.test]
-    facts = {**source.identity(languages, data.sources), "rows": data.rows()}
+    facts = {**source.identity(languages, data.sources), "rows": data.rows(), "test_hash": examples_hash(data.test)}
     _require_tokenizers([*data.validation, *data.test])
     identity = {
         "trainer": recipe.trainer,
@@ -114,7 +129,11 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         "model": f"{options.model_name_or_path}@{options.model_revision}",
         "vocabulary": options.vocabulary if options.model_name_or_path == TINY else None,
         "seed": training.seed,
+        **{name: getattr(options, name) for name in (*SHAPING, *recipe.shaping)},
+        "pairs a step": training.train_batch_size * training.world_size * training.gradient_accumulation_steps,
+        **{name: getattr(training, name) for name in SCHEDULE},
     }
+    identity = json.loads(json.dumps(identity, default=str))  # as the file will give it back
     run.require_same(identity)
     model = recipe.make_model(options, training, data)
     if options.peft == "lora":

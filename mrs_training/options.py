@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,11 @@ WITHOUT_EFFECT = {
     "generation_config": "see --beams and the options beside it",
     "prompts": "messages and replies are encoded as they are, in training and after it",
     "save_only_model": "such a checkpoint cannot be resumed",
+    "batch_sampler": "see --batches and --sampling_alpha",
+    "multi_dataset_batch_sampler": "see --batches and --sampling_alpha",
+    "router_mapping": "messages and replies each have their encoder",
+    "per_device_eval_batch_size": "evaluation has its own batches",
+    "sortish_sampler": "see --length_window",
 }
 ADAPTERS = ("none", "lora")
 
@@ -84,8 +90,17 @@ class SharedArguments:
     overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
 
 
-def require_sound(options: SharedArguments, training: TrainingArguments, metrics: tuple[str, ...]) -> None:
-    """Refuse what the libraries would stumble over later, before anything is replaced."""
+def require_sound(
+    options: SharedArguments,
+    training: TrainingArguments,
+    metrics: tuple[str, ...],
+    without_effect: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse what the libraries would stumble over later, before anything is replaced.
+
+    Args:
+        without_effect: options of the trainer that this family has no use for, and why.
+    """
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but each believes it is alone; on CPUs pass --use_cpu true.")
     require_least(training, "per_device_train_batch_size", 1)
@@ -105,15 +120,20 @@ def require_sound(options: SharedArguments, training: TrainingArguments, metrics
         if getattr(options, name) is not None:
             require_least(options, name, 1)
     require_least(training, "seed", 0)
+    if not 0 <= training.label_smoothing_factor < 1:
+        raise InputError(
+            f"--label_smoothing_factor: expected 0 or more and less than 1, found {training.label_smoothing_factor:g}."
+        )
     if training.n_gpu > 1:
         raise InputError(
             f"one process sees {training.n_gpu} GPUs: start one for each with `torchrun --nproc_per_node "
             f"{training.n_gpu}` or `accelerate launch`, or choose one with CUDA_VISIBLE_DEVICES."
         )
-    for name, reason in WITHOUT_EFFECT.items():
+    for name, reason in {**WITHOUT_EFFECT, **(without_effect or {})}.items():
         if name in {field.name for field in fields(training)} and _given(training, name):
             raise InputError(f"--{name}: has no effect here: {reason}; leave it out.")
-    if training.load_best_model_at_end and training.eval_steps != training.save_steps:
+    by_steps = training.eval_strategy == "steps"
+    if training.load_best_model_at_end and by_steps and training.eval_steps != training.save_steps:
         raise InputError(
             f"--save_steps {training.save_steps:g}: must equal --eval_steps, which is {training.eval_steps}, so that "
             "the best model is among the checkpoints; pass the same for both, or --load_best_model_at_end false."

@@ -101,7 +101,7 @@ class RunFolder:
         if self._overwrite and not self._resume:
             stale += ["README.md", "curves.png", "predictions*.tsv", ResponseIndexes.FOLDER, ADAPTER, "checkpoint-*"]
             stale += MODEL_FILES
-        for path in [path for pattern in stale for path in self.folder.glob(pattern)]:
+        for path in {path for pattern in stale for path in self.folder.glob(pattern)}:  # two patterns may name one file
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.folder / IDENTITY, _json(identity))
@@ -150,7 +150,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        record["metrics"]["systems"]["Model"]
+        record["metrics"]["systems"]["Model"]["pooled"], record["metrics"]["signatures"]
     except OSError:
         raise InputError(
             f"{folder}: no {RECORD}, so no finished run; pass the folder that a training run wrote."

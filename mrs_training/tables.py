@@ -79,8 +79,17 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
         "ROUGE: weighted ROUGE of the best of three, with its 95 % interval. MRR: in random pools, where a model"
     )
     console.print("ranks. seconds: to answer 1,000 messages in batches, as each run measured it on its own machine.")
-    for signature in grouped_signatures(figures):
+    perplexities = {_perplexity_signature(record) for record in records.values()} - {""}
+    if len(perplexities) > 1:
+        console.print("perplexity: does not compare here, since the texts were cut into tokens in different ways:")
+    for signature in dict.fromkeys([*grouped_signatures(figures), *sorted(perplexities)]):
         console.print(signature, style="dim", soft_wrap=True)
+
+
+def _perplexity_signature(record: dict[str, Any]) -> str:
+    """Of the pooled figure; "" where there is none."""
+    found = [texts.get("reply_perplexity", "") for texts in record["metrics"]["signatures"].values()]
+    return found[0] if found else ""
 
 
 def _figure_2(record: dict[str, Any], name: str) -> list[str]:
@@ -97,9 +106,9 @@ def _figure_2(record: dict[str, Any], name: str) -> list[str]:
 
 def _require_same_test(one: str, record: dict[str, Any], other: str, second: dict[str, Any]) -> None:
     for what, value, found in (
-        ("the data", *(_test_data(r) for r in (record, second))),
         ("the languages", *(list(r["metrics"]["signatures"]) for r in (record, second))),
-        ("the test examples", *([r["metrics"]["systems"][MODEL][POOLED]["n"]] for r in (record, second))),
+        ("the numbers of examples", *([r["metrics"]["systems"][MODEL][POOLED]["n"]] for r in (record, second))),
+        ("the test examples", *(_test_data(r) for r in (record, second))),
     ):
         if value != found:
             raise InputError(
@@ -109,7 +118,7 @@ def _require_same_test(one: str, record: dict[str, Any], other: str, second: dic
 
 def _test_data(record: dict[str, Any]) -> list[Any]:
     data = record["data"]
-    return [data.get("revision") or data.get("content_hash")]
+    return [data.get("test_hash") or data.get("revision") or data.get("content_hash")]
 
 
 def _table(figures: dict[str, Any], speed: dict[str, float], title: str, columns: tuple[str, ...]) -> Table:

@@ -52,7 +52,7 @@ class GenerationArguments(SharedArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut"})
-    reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut in training"})
+    reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut, in the perplexity too"})
     beams: int = field(default=5, metadata={"help": "beams of the search (official script)"})
     groups: int = field(default=1, metadata={"help": "groups of a diverse beam search; 1: plain beams (paper)"})
     diversity_penalty: float = field(default=0.0, metadata={"help": "Hamming penalty between groups"})
@@ -60,7 +60,7 @@ class GenerationArguments(SharedArguments):
     min_tokens: int = field(default=0, metadata={"help": "shortest reply"})
     max_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longest reply"})
     length_penalty: float = field(default=1.0, metadata={"help": "exponent of the length in a reply's score"})
-    blocked: list[str] = field(default_factory=list, metadata={"help": "words and phrases that are never written"})
+    blocked: list[str] = field(default_factory=list, metadata={"help": "words and phrases that are never suggested"})
     decoding_batch_size: int = field(default=32, metadata={"help": "messages answered at a time; memory only"})
 
 
@@ -102,6 +102,10 @@ class Generation(Recipe[GenerationArguments]):
         require_least(options, "decoding_batch_size", 1)
         if _decoding(options).beams < SUGGESTIONS:
             raise InputError(f"--beams {options.beams}: {SUGGESTIONS} replies are suggested; pass at least as many.")
+        if options.groups > 1 and not options.diversity_penalty:
+            raise InputError(
+                f"--groups {options.groups}: find the same replies without --diversity_penalty; pass one, such as .5."
+            )
         return options
 
     def make_model(self, options: GenerationArguments, training: Any, data: RunData) -> Any:
@@ -152,7 +156,9 @@ class Generation(Recipe[GenerationArguments]):
         for scope, value in perplexities(self.generator, data.test).items():
             figures["systems"][MODEL][scope]["perplexity"] = value
         name = "tiny" if options.model_name_or_path == TINY else Path(options.model_name_or_path).name
-        signature = perplexity_signature(f"{name}+{'+'.join(self.generator.coder.row.end)}")
+        coder = self.generator.coder
+        tokens = f"{name}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"
+        signature = perplexity_signature(tokens, cut=coder.reply_tokens)
         for signatures in figures["signatures"].values():
             signatures["reply_perplexity"] = signature
 

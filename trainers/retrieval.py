@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from datasets import concatenate_datasets
@@ -131,12 +132,18 @@ class Retrieval(Recipe[RetrievalArguments]):
     """The dual encoder in a run."""
 
     trainer, metrics, ranks, steps = "retrieval", METRICS, True, STEPS
+    without_effect = MappingProxyType({"label_smoothing_factor": "the loss of replies is not smoothed"})
+    shaping = ("encoders", "dimension", "pooling", "loss", "mask_duplicates", "freeze_layers")
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
         require_least(options, "mini_batch_size", 1)
         require_least(options, "freeze_layers", 0)
         require_least(options, "dimension", 1)
         _alpha(options.alpha)
+        if options.encoders != "static" and options.dimension != RetrievalArguments.dimension:
+            raise InputError(f"--dimension {options.dimension}: is that of --encoders static; pass that too.")
+        if options.encoders == "static" and options.pooling not in (None, "mean"):
+            raise InputError(f"--pooling {options.pooling}: --encoders static has the mean alone; leave it out.")
         if options.encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
             raise InputError("--encoders static: trains in one process (it takes seconds); launch one.")
         logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)  # two lengths are meant

@@ -64,6 +64,7 @@ def test_overflow_is_said_and_the_loss_still_tells() -> None:
 
 def test_signature() -> None:
     assert perplexity_signature().startswith("reply_perplexity|avg:token|log:natural|version:")
+    assert "|tok:m|cut:30|" in perplexity_signature("m", cut=30)
     assert score_token_losses([[1.0]], "m+eos").signature.startswith(
         "reply_perplexity|avg:token|log:natural|tok:m+eos|version:"
     )

@@ -395,3 +395,17 @@ def test_suggestions_are_the_first_that_differ() -> None:
     assert suggestions(given_texts, 2) == [("Thanks!", -1.0), ("Ok", -2.0)]
     assert suggestions(given_texts, 9) == [("Thanks!", -1.0), ("Ok", -2.0), ("No", -3.0)]
     assert suggestions(given_texts, 0) == suggestions([], 3) == []
+
+
+@pytest.mark.parametrize(
+    ("blocked", "hit", "missed"),
+    [
+        ("gracias", ["¡gracias!", "(Gracias)", "Oh,GRACIAS", "ｇｒａｃｉａｓ"], ["agraciasa", "gracia s"]),
+        ("see you", ["“See  you”", "ok, see\nyou."], ["see yourself", "foresee you"]),
+        ("馬鹿", ["お馬鹿さん", "馬鹿"], ["馬と鹿"]),
+        ("c++", ["I like C++!"], ["I like c+"]),
+    ],
+)
+def test_no_text_holds_a_blocked_word(blocked: str, hit: list[str], missed: list[str]) -> None:
+    given_texts = [(text, 0.0) for text in [*hit, *missed]]
+    assert [text for text, _ in suggestions(given_texts, 9, [blocked])] == missed

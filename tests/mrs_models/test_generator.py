@@ -259,6 +259,16 @@ def test_odd_messages_are_answered(families: dict[str, Generator], family: str) 
     assert all(0 < len(source) <= 20 for source in sources)
 
 
+def test_too_many_suggestions_are_refused(trained: Generator) -> None:
+    with pytest.raises(InputError, match="--count 51: a generator suggests at most 50"):
+        trained.suggest(["hi"], "en", 51)
+
+
+def test_equal_vocabularies_have_equal_hashes(trained: Generator, folder: Path, families: dict[str, Generator]) -> None:
+    assert Generator.load(folder).coder.vocabulary_hash() == trained.coder.vocabulary_hash()
+    assert len({generator.coder.vocabulary_hash() for generator in families.values()}) > 1
+
+
 def test_no_message_no_answer(trained: Generator) -> None:
     assert trained.suggest([], "en", 3) == []
 

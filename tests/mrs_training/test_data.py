@@ -14,7 +14,7 @@ from mrs_core.errors import InputError
 from mrs_core.text import normalise_reply
 from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_training.data import LanguageData, load_language, load_run_data, with_reply_ids
+from mrs_training.data import LanguageData, examples_hash, load_language, load_run_data, with_reply_ids
 from mrs_training.options import SharedArguments
 
 
@@ -45,6 +45,16 @@ def test_limits_are_seeded_samples_in_the_order_of_the_file(prepared: PreparedDa
     assert places == sorted(set(places))
     assert places != list(range(20))  # a sample, not the first rows
     assert one.responses.replies == whole.responses.replies
+
+
+def test_the_hash_of_the_test_examples_is_theirs_alone(prepared: PreparedData) -> None:
+    def hash_of(seed: int, *codes: str, **limits: int) -> str:
+        return examples_hash([load_language(prepared, code, limits, seed) for code in codes])
+
+    assert hash_of(1, "en", train=20) == hash_of(2, "en", train=10, validation=3)
+    assert hash_of(1, "en", test=3) == hash_of(1, "en", test=3)
+    others = [hash_of(1, "en"), hash_of(1, "ja"), hash_of(1, "en", "ja"), hash_of(1, "en", test=3)]
+    assert len({*others, hash_of(2, "en", test=3)}) == 5
 
 
 def test_a_run_without_a_setting_has_its_languages_three_times(prepared: PreparedData) -> None:

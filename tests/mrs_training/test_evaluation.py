@@ -52,6 +52,15 @@ def result() -> SystemResult:
     return evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, seed=1)
 
 
+def test_a_model_that_scores_no_numbers_has_diverged() -> None:
+    class Diverged(Stub):
+        def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+            return super().score_pools(messages, candidates, pools) * np.nan
+
+    with pytest.raises(InputError, match="the training has diverged .* lower --learning_rate"):
+        evaluate_system(Diverged(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, seed=1)
+
+
 def test_scores_by_hand(result: SystemResult) -> None:
     assert result.weighted == pytest.approx([1 / 6, 1 / 2, 0, 1 / 6], abs=1e-6)
     assert result.rouge == pytest.approx(np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]]), abs=1e-6)

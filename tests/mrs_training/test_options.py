@@ -29,6 +29,9 @@ class Training:
     gradient_accumulation_steps: int = 1
     metric_for_best_model: str = "weighted_rouge"
     load_best_model_at_end: bool = True
+    eval_strategy: str = "steps"
+    label_smoothing_factor: float = 0.0
+    batch_sampler: str = "batch_sampler"
 
 
 def check(training: Training | None = None, **options: Any) -> None:
@@ -39,6 +42,7 @@ def test_the_defaults_are_sound() -> None:
     check()
     check(patience=2, peft="lora", model_name_or_path="org/base", batches="mixed", length_window=0)
     check(Training(metric_for_best_model="mrr", load_best_model_at_end=False))
+    check(Training(eval_strategy="epoch", eval_steps=3))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,9 @@ def test_the_defaults_are_sound() -> None:
         (Training(n_gpu=2), {}, "one process sees 2 GPUs: start one for each"),
         (Training(seed=-1), {}, "--seed: expected 0 or more, found -1"),
         (Training(predict_with_generate=True), {}, "--predict_with_generate: has no effect here"),
+        (Training(batch_sampler="no_duplicates"), {}, "--batch_sampler: has no effect here: see --batches"),
+        (Training(label_smoothing_factor=1.5), {}, r"expected 0 or more and less than 1, found 1\.5"),
+        (Training(label_smoothing_factor=-1.0), {}, "expected 0 or more and less than 1, found -1"),
         (Training(), {"lora_rank": 4}, "--lora_rank: has no effect without --peft lora"),
         (Training(), {"max_test_examples": 0}, "--max_test_examples: expected 1 or more, found 0"),
         (

@@ -75,7 +75,9 @@ def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_th
     (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
     (tmp_path / "adapter").mkdir()
     (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
+    (tmp_path / "tokenizer_config.json").write_text("{}")  # a configuration and a part of the tokenizer
     RunFolder(tmp_path, True, None).begin({})
+    assert not (tmp_path / "tokenizer_config.json").exists()
     assert not (tmp_path / "adapter").exists()
     assert not (tmp_path / "response_index").exists()
     assert not (tmp_path / "predictions.en.tsv").exists()

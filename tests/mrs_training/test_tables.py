@@ -115,13 +115,40 @@ def test_models_of_two_runs_stand_above_one_set_of_baselines(capsys: pytest.Capt
     assert "1,234 examples" in printed
 
 
-@pytest.mark.parametrize("what", ["data", "languages", "examples"])
-def test_runs_of_different_tests_are_not_set_side_by_side(what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "words"), [("data", "test examples"), ("languages", "languages"), ("examples", "numbers of examples")]
+)
+def test_runs_of_different_tests_are_not_set_side_by_side(what: str, words: str) -> None:
     one = run_of(["es"])
     other = copy.deepcopy(one) if what != "languages" else run_of(["ja"])
     if what == "data":
-        other["data"]["content_hash"] = "def"
+        other["data"]["content_hash"] = "def"  # of runs that did not note their test examples
     if what == "examples":
         other["metrics"]["systems"]["Model"]["pooled"]["n"] = 99
-    with pytest.raises(InputError, match=f"b: its figures do not compare with those of a: the .*{what}"):
+    with pytest.raises(InputError, match=f"b: its figures do not compare with those of a: the .*{words}"):
         print_comparison({"a": one, "b": other})
+
+
+def test_runs_are_compared_by_the_examples_that_they_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    """Settings train on different configs of the same data, and samples of one test split differ."""
+    one = run_of(["es"])
+    one["data"]["test_hash"] = "11"
+    other = copy.deepcopy(one)
+    other["data"]["content_hash"] = "def"
+    print_comparison({"a": one, "b": other})
+    assert "does not compare" not in capsys.readouterr().out
+    other["data"]["test_hash"] = "22"
+    with pytest.raises(InputError, match="the test examples differ"):
+        print_comparison({"a": one, "b": other})
+
+
+def test_perplexities_of_other_vocabularies_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    one = run_of(["es"], ranks=False)
+    one["metrics"]["signatures"]["es"]["reply_perplexity"] = "reply_perplexity|tok:a"
+    other = copy.deepcopy(one)
+    other["metrics"]["signatures"]["es"]["reply_perplexity"] = "reply_perplexity|tok:b"
+    print_comparison({"a": one, "b": other})
+    printed = capsys.readouterr().out
+    assert "perplexity: does not compare here" in printed
+    assert "tok:a" in printed
+    assert "tok:b" in printed
