@@ -19,6 +19,8 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 def start(tmp_path: Path) -> Iterator[Start]:
     """A function that starts a command in a process group of its own; what is left of it ends with the test."""
     started: list[subprocess.Popen[bytes]] = []
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in the background; commands inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
 
     def call(*command: object, cwd: Path | None = None) -> subprocess.Popen[bytes]:
