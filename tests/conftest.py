@@ -26,6 +26,7 @@ os.environ.update(
 
 import pytest  # noqa: E402  (the caches come first)
 from hypothesis import settings  # noqa: E402
+from hypothesis.internal.conjecture import providers  # noqa: E402
 
 pytest_plugins = ["tests.hub.fixtures"]
 
@@ -36,6 +37,12 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("gate")
 
 Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In a gate, draw no constants from whatever modules a process has happened to load by then."""
+    if config.getoption("--hypothesis-profile", None) is None:
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_unconfigure() -> None:

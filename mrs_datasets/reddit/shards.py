@@ -36,7 +36,7 @@ def month_shard(path: Path, target: Path, settings: Settings, buckets: int, adva
 
     def batches() -> Iterator[pa.RecordBatch]:
         told = 0
-        for batch in read_comments(path, counts=read):
+        for batch in read_comments(path, counts=read, tell_bots=rules.drop_bots):
             yield filter_batch(batch, rules, kept, settings.keep_rejects)
             advance(read.bytes - told)
             told = read.bytes

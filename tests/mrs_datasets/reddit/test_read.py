@@ -60,6 +60,14 @@ def as_line(comment: dict[str, Any]) -> bytes:
     return json.dumps(comment).encode()
 
 
+def test_where_nobody_asks_for_bots_the_rest_is_the_same(dump: Dump) -> None:
+    path = dump({**COMMENT, "author": "AutoModerator"}, COMMENT)
+    told, untold = (pa.Table.from_batches(read_comments(path, tell_bots=ask)) for ask in (True, False))
+    assert told["is_bot"].to_pylist() == [True, False]
+    assert untold["is_bot"].to_pylist() == [False, False]
+    assert told.drop_columns("is_bot") == untold.drop_columns("is_bot")
+
+
 def without(*names: str) -> dict[str, Any]:
     return {name: value for name, value in COMMENT.items() if name not in names}
 
