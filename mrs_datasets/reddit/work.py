@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -245,15 +246,15 @@ class Workers:
             yield shard, counts
 
     def _together(self, shards: Sequence[Shard], bar: Any) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        if self._pool is None:
-            self._progress = self._context.Value("q", 0)
-            self._pool = ProcessPoolExecutor(
-                self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
-            )
-        progress = self._progress.get_obj()  # without the lock: a worker that was killed may hold it for ever
-        begun, told, finished = bar.n, progress.value, 0
         try:
-            with _deaf_children():
+            with deaf_children():
+                if self._pool is None:
+                    self._progress = self._context.Value("q", 0)
+                    self._pool = ProcessPoolExecutor(
+                        self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
+                    )
+                progress = self._progress.get_obj()  # without the lock: a worker that was killed may hold it for ever
+                begun, told, finished = bar.n, progress.value, 0
                 waiting: dict[Future[dict[str, Any]], Shard] = {self._pool.submit(_do, s): s for s in shards}
             while waiting:
                 ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -334,16 +335,29 @@ def _do(shard: Shard) -> dict[str, Any]:
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Processes begun here do not hear Ctrl-C, which a terminal sends to all: the build ends them, without a trace."""
-    if not hasattr(signal, "pthread_sigmask"):
+def deaf_children() -> Iterator[None]:
+    """Processes begun here do not hear Ctrl-C, which a terminal sends to all: the build ends them, without a trace.
+
+    It hears Ctrl-C itself at the end of the block: a process that is half begun would complain. The mask alone does not
+    see to that, since any other thread may take the signal, and Python then interrupts the first.
+    """
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    heard: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):  # else it is ignored, as in the background of a shell
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    resource_tracker.ensure_running()  # which lifts the mask when it begins
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # what the mask held back is heard now
+        if callable(handler):
+            signal.signal(signal.SIGINT, handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 @contextmanager

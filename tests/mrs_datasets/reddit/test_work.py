@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from mrs_datasets.reddit.work import (
     Shard,
     Workers,
     WorkFolder,
+    deaf_children,
     remove_leftovers,
     remove_work,
     run_stage,
@@ -324,6 +326,37 @@ def test_what_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
     work.stage("stage")
     work.finish("stage", "a", {"Zürich": 1})
     assert json.loads((tmp_path / "work" / "stage" / "a.json").read_text(encoding="utf-8")) == {"Zürich": 1}
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests were started in a shell's background."""
+    assert threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("hearer", ["this thread", "another"])
+def test_processes_are_begun_whole_before_an_interruption_is_heard(hearer: str) -> None:
+    """Any thread may take the signal; Python then interrupts the first, whatever that one's mask is."""
+    done, over = [], threading.Event()
+    other = threading.Thread(target=over.wait, args=(20,))
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt), deaf_children():
+            target = threading.get_ident() if hearer == "this thread" else other.ident
+            assert target is not None
+            signal.pthread_kill(target, signal.SIGINT)
+            time.sleep(0.05)
+            done.append("all")
+    finally:
+        over.set()
+        other.join()
+    assert done == ["all"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_seconds() -> None:
