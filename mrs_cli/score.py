@@ -18,10 +18,7 @@ from mrs_core.languages import require_language
 from mrs_core.predictions import SUGGESTIONS
 
 # Options of single metrics; those that a metric does not take are refused. --lang may always be said.
-OWN = (
-    "nbest", "rules", "gold", "task", "split", "chosen", "level", "vocabulary", "sample_size", "pool", "absent", "seed",
-    "language_model",
-)  # fmt: skip
+OWN = tuple(dict.fromkeys(name for metric in METRICS.values() for name in metric.takes))
 
 
 def make_parser() -> argparse.ArgumentParser:
