@@ -1,6 +1,6 @@
-"""`mrs train`: a trainer of this package, launched through accelerate.
+"""`mrs train`: a trainer of this package, in one process, or in those that `accelerate config` asks for.
 
-The options are the trainer's own; `accelerate config` or `accelerate launch trainers/NAME.py` choose devices.
+The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import importlib
 import os
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from mrs_core.arguments import parse_with_config
+from mrs_core.launcher import announce_launcher
 
 TRAINERS = ("retrieval", "generation")
 
@@ -25,21 +27,32 @@ def main(argv: Sequence[str]) -> int:
         parser.print_help()
         return 0
     module = f"mrs_trainers.{options.trainer}"
+    return _launch(module, rest) if config_file().is_file() else _train_here(module, rest)
+
+
+def _train_here(module: str, arguments: Sequence[str]) -> int:
+    """Train in this process, as accelerate would in another one: whatever ends the command ends the training."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # accelerate's default; it counts when torch is first imported
+    code: int = importlib.import_module(module).main(arguments)
+    return code
+
+
+def _launch(module: str, arguments: Sequence[str]) -> int:
+    """Start the processes that the person's `accelerate config` asks for."""
     # A wrong option is refused here, in one sentence, before anything is launched.
-    parse_with_config(importlib.import_module(module).make_parser(), rest)
+    parse_with_config(importlib.import_module(module).make_parser(), arguments)
     from accelerate.commands.launch import launch_command, launch_command_parser
 
+    announce_launcher()
     try:
-        launch_command(launch_command_parser().parse_args([*_one_device(), "--module", module, *rest]))
+        launch_command(launch_command_parser().parse_args(["--module", module, *arguments]))
     except subprocess.CalledProcessError as error:
         return error.returncode
     return 0
 
 
-def _one_device() -> list[str]:
-    """Without an `accelerate config`, what accelerate would assume anyway, said so that it need not."""
-    from accelerate.commands.config.config_args import default_config_file
+def config_file() -> Path:
+    """Where `accelerate config` writes; accelerate itself would import torch to say so."""
+    from huggingface_hub.constants import HF_HOME
 
-    if os.path.isfile(default_config_file):
-        return []
-    return ["--num_processes", "1", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    return Path(HF_HOME) / "accelerate" / "default_config.yaml"

@@ -17,6 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from mrs_core import hub
 from mrs_core.errors import InputError
+from mrs_core.launcher import end_with_launcher
 from mrs_datasets.prepared import open_prepared
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
@@ -104,6 +105,7 @@ class Recipe(ABC, Generic[Options]):
 
 def train(recipe: Recipe[Options], options: Options, training: TrainingArguments) -> None:
     """Train, keep the best checkpoint, compare with the baselines on test, and write the folder of the run."""
+    end_with_launcher()
     run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
