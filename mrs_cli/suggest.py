@@ -8,10 +8,14 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from mrs_core.baselines import resolve_model
-from mrs_core.errors import InputError
+from mrs_core.errors import ArgumentError, InputError
 from mrs_core.predictions import SUGGESTIONS
+
+if TYPE_CHECKING:
+    from mrs_models.suggester import Suggester
 
 DEFAULT_MODEL = "sample-retriever"
 
@@ -44,6 +48,13 @@ def main(argv: Sequence[str]) -> int:
     from mrs_models.suggester import Suggester
 
     suggester = Suggester.load(resolve_model(options.model))
+    try:
+        return _answer(suggester, options)
+    except ArgumentError as error:
+        raise error.as_option({"language": "--lang", "k": "--count"}) from None
+
+
+def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
     suggester.require_language(options.lang)
     if not options.json:  # there, every object names the model
         print(f"model: {options.model}", file=sys.stderr)
@@ -51,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     for message in (os.fsencode(message).decode("utf-8", "replace") for message in messages):
         if not message.strip() and not options.json:
             continue
-        suggestions = suggester.suggest([message], options.lang, options.count)[0] if message.strip() else []
+        suggestions = suggester.suggest([message], options.lang, options.count)[0]
         if options.json:
             found = [{"reply": s.reply, "score": round(s.score, 6)} for s in suggestions]
             line = {"message": message, "lang": options.lang, "model": str(options.model), "suggestions": found}

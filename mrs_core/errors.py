@@ -7,7 +7,7 @@ sentence and exits with 2; everything else that escapes is a bug and keeps its t
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 class MrsError(Exception):
@@ -16,6 +16,30 @@ class MrsError(Exception):
 
 class InputError(MrsError):
     """A file, row, key or argument is not what it must be."""
+
+
+class ArgumentError(InputError, ValueError):
+    """An argument of a function is not what it must be; the sentence begins with its name and value.
+
+    Args:
+        name: of the argument.
+        problem: what was expected and what to do, with the full stop.
+        value: what was passed; left out where the problem says what was found.
+
+    >>> print(ArgumentError("k", "expected a whole number from 1.", 0))
+    k=0: expected a whole number from 1.
+    """
+
+    def __init__(self, name: str, problem: str, value: object = ...) -> None:
+        super().__init__(name, problem, value)
+        self.name, self.problem, self.value = name, problem, value
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.problem}" if self.value is ... else f"{self.name}={self.value!r}: {self.problem}"
+
+    def as_option(self, options: Mapping[str, str]) -> InputError:
+        """The same in the words of a command line; `options` maps names of arguments to options."""
+        return InputError(f"{options[self.name]} {self.value}: {self.problem}") if self.name in options else self
 
 
 class MissingExtraError(MrsError):

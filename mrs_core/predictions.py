@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from mrs_core.errors import InputError
 from mrs_core.files import write_whole
 
+BOM = codecs.BOM_UTF8.decode()
 SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
 
 
@@ -24,12 +26,14 @@ class Prediction:
 def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
     """Read a prediction file; only tab and newline have a meaning, an empty field stays an empty field.
 
+    A byte-order mark at the start, which spreadsheets and editors write, is no part of the first message.
+
     Raises:
         InputError: the file is missing, empty, not UTF-8, or a line has fewer than three or more than 2 + `nbest`
             columns.
     """
     try:
-        raw = path.read_bytes()
+        raw = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
     predictions = []
@@ -51,8 +55,9 @@ def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
 
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
     """Write a prediction file; tabs and line ends inside a text become spaces."""
-    lines = (_line((p.message, p.reference, *p.suggestions)) for p in predictions)
-    write_whole(path, "".join(lines))
+    text = "".join(_line((p.message, p.reference, *p.suggestions)) for p in predictions)
+    # Where the first message itself begins with U+FEFF, another goes before it: a reader takes one away.
+    write_whole(path, f"{BOM}{text}" if text.startswith(BOM) else text)
 
 
 def _line(fields: Sequence[str]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from mrs_core.predictions import SUGGESTIONS
-from mrs_models.generator import Generator
+from mrs_models.generator import MOST_SUGGESTIONS, Generator
+from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 from mrs_models.suggester import Suggester, Suggestion
 
 
@@ -31,7 +33,10 @@ class GenerationSuggester(Suggester):
 
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
+        texts, count = require_messages(messages), require_count(k, MOST_SUGGESTIONS)
+        return answer_all(texts, partial(self._answers, language, count))
+
+    def _answers(self, language: str, k: int, messages: list[str]) -> list[list[Suggestion]]:
         return [
-            [Suggestion(text, score) for text, score in row]
-            for row in self.generator.suggest(list(messages), language, k)
+            [Suggestion(text, score) for text, score in row] for row in self.generator.suggest(messages, language, k)
         ]

@@ -20,6 +20,7 @@ from mrs_core.files import write_whole
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
+from mrs_models.suggest_arguments import require_count, require_messages
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -195,11 +196,10 @@ class Generator:
         word. More beams than the model's own are searched where k asks for them, which can change the first ones, too.
 
         Raises:
-            InputError: k is larger than `MOST_SUGGESTIONS`.
+            ArgumentError: the messages are no list of texts, or k is no whole number from 1 to `MOST_SUGGESTIONS`.
         """
-        if k > MOST_SUGGESTIONS:
-            raise InputError(f"--count {k}: a generator suggests at most {MOST_SUGGESTIONS} replies a message.")
-        inputs = self.coder.messages(messages, language)
+        k = require_count(k, MOST_SUGGESTIONS)
+        inputs = self.coder.messages(require_messages(messages), language)
         prompts = [self.coder.prompt(language)] * len(inputs)
         settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
         found = decode(self.model, inputs, prompts, settings, settings.beams, self._blocked)

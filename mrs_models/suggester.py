@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from mrs_core.baselines import resolve_model
-from mrs_core.errors import InputError
+from mrs_core.errors import ArgumentError, InputError
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
+from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -62,16 +63,27 @@ class Suggester(ABC):
         """The languages that can be answered."""
 
     def require_language(self, language: str) -> None:
-        """Raise InputError if the model does not answer in the language."""
+        """Raise ArgumentError if the model does not answer in the language."""
         if language not in self.languages:
-            raise InputError(f"--lang {language}: the model answers {' '.join(self.languages)}; pass one of these.")
+            known = " ".join(self.languages)
+            raise ArgumentError("language", f"the model answers {known}; pass one of these.", language)
 
     @abstractmethod
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         """Up to k suggestions a message, best first, no two that say the same.
 
+        Args:
+            messages: a list of texts. A blank one (nothing but white space) gets an empty list: there is nothing to
+                answer.
+            language: one of `languages`.
+            k: how many, from 1.
+
+        Returns:
+            A list for each message, in their order.
+
         Raises:
-            InputError: the model does not answer in the language.
+            ArgumentError: an InputError and a ValueError: the model does not answer in the language, the messages are
+                no list of texts, one of them holds a lone surrogate, or k is no whole number from 1.
         """
 
 
@@ -126,10 +138,11 @@ class RetrievalSuggester(Suggester):
 
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
-        if not messages:
-            return []
-        index = self.indexes[language]
-        numbers, scores = index.search(self._encode(list(messages)), k)
+        texts, count = require_messages(messages), require_count(k)
+        return answer_all(texts, partial(self._answers, self.indexes[language], count))
+
+    def _answers(self, index: ResponseIndex, k: int, messages: list[str]) -> list[list[Suggestion]]:
+        numbers, scores = index.search(self._encode(messages), k)
         return [
             [Suggestion(index.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
             for row, values in zip(numbers, scores, strict=True)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from mrs_models.response_index import ResponseIndex
+from mrs_models.suggest_arguments import require_count, require_messages
 from mrs_models.suggester import encode_messages, encode_replies
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ class System(Protocol):
     name: str
 
     def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
-        """Up to k replies a message, best first."""
+        """Up to k replies a message, best first.
+
+        Blank messages are answered like any other, since a test set's rows are all scored.
+        """
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         """Scores of the candidates in each message's pool: `pools` (n, p) holds candidate numbers; (n, p)."""
@@ -40,7 +44,7 @@ class Retriever:
         self._index = index
 
     def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
-        numbers, _ = self._index.search(encode_messages(self._model, list(messages)), k)
+        numbers, _ = self._index.search(encode_messages(self._model, require_messages(messages)), require_count(k))
         return [[self._index.replies[number] for number in row] for row in numbers]
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:

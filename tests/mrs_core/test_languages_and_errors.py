@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core.errors import InputError, MissingExtraError, MrsError, run_with_sentence
+from mrs_core.errors import ArgumentError, InputError, MissingExtraError, MrsError, run_with_sentence
 from mrs_core.languages import LANGUAGES, require_language
 
 
@@ -45,7 +45,12 @@ def test_an_error_of_the_input_is_one_line_and_an_exit_code(
     assert str(error) in err
 
 
-OF_EACH_TYPE = [MrsError("bad."), InputError("file x: bad."), MissingExtraError("fugashi", "ja", "Japanese")]
+OF_EACH_TYPE = [
+    MrsError("bad."),
+    InputError("file x: bad."),
+    ArgumentError("k", "expected a whole number from 1.", 0),
+    MissingExtraError("fugashi", "ja", "Japanese"),
+]
 
 
 @pytest.mark.parametrize("error", OF_EACH_TYPE, ids=lambda error: type(error).__name__)
@@ -53,6 +58,15 @@ OF_EACH_TYPE = [MrsError("bad."), InputError("file x: bad."), MissingExtraError(
 def test_an_error_of_a_worker_process_arrives_as_it_was_raised(error: MrsError, protocol: int) -> None:
     for other in (pickle.loads(pickle.dumps(error, protocol)), copy.copy(error)):
         assert (type(other), str(other), other.args) == (type(error), str(error), error.args)
+
+
+def test_an_argument_is_named_as_the_caller_knows_it() -> None:
+    error = ArgumentError("k", "expected a whole number from 1.", "0")
+    assert str(error) == "k='0': expected a whole number from 1."
+    assert str(error.as_option({"k": "--count"})) == "--count 0: expected a whole number from 1."
+    assert error.as_option({"language": "--lang"}) is error
+    assert str(ArgumentError("messages", "found none.")) == "messages: found none."
+    assert str(pickle.loads(pickle.dumps(ArgumentError("messages", "found none.")))) == "messages: found none."
 
 
 def test_every_type_of_error_is_tried(repository: Path) -> None:

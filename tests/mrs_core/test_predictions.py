@@ -21,11 +21,27 @@ PREDICTIONS = st.builds(Prediction, FIELDS, FIELDS, st.lists(FIELDS, min_size=1,
 @example([Prediction("", "", ("",)), Prediction("", "", ("",))])
 @example([Prediction("a\u2028b", "c\x85d", ("e\x0bf", "\x1c", "\u3000"))])
 @example([Prediction("\ufeffa", "b", ("c",))])
+@example([Prediction("\ufeff\ufeffa", "b", ("c",))])
 def test_what_is_written_is_read_back(predictions: list[Prediction]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "p.tsv"
         write_predictions(path, predictions)
         assert read_predictions(path) == predictions
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_message(tmp_path: Path) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_bytes(b"\xef\xbb\xbfHola\tref\ta\n\xef\xbb\xbfx\ty\tz\n")
+    first, second = read_predictions(path)
+    assert first == Prediction("Hola", "ref", ("a",))
+    assert second.message == "\ufeffx", "elsewhere it is a character like any other"
+
+
+def test_only_a_byte_order_mark_is_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_bytes(b"\xef\xbb\xbf")
+    with pytest.raises(InputError, match="the file is empty"):
+        read_predictions(path)
 
 
 def test_tabs_and_line_ends_inside_a_text_do_not_break_the_file(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from mrs_core.errors import InputError
+from mrs_core.errors import ArgumentError, InputError
 from mrs_core.text import normalise_reply
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models import generator as module
@@ -259,9 +260,33 @@ def test_odd_messages_are_answered(families: dict[str, Generator], family: str) 
     assert all(0 < len(source) <= 20 for source in sources)
 
 
-def test_too_many_suggestions_are_refused(trained: Generator) -> None:
-    with pytest.raises(InputError, match="--count 51: a generator suggests at most 50"):
-        trained.suggest(["hi"], "en", 51)
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((["hi"], "en", 51), "k=51: expected a whole number from 1 to 50."),
+        (([" "], "en", 0), "k=0: expected a whole number from 1 to 50."),
+        (("hi", "en", 3), "messages: expected a list of texts, found one str; pass [message]."),
+        ((["\udcff"], "en", 3), "messages: the one at index 0 holds a lone surrogate, .*"),
+        ((["hi"], "xx", 3), "language='xx': the model answers en es; pass one of these."),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_a_sentence(
+    trained: Generator, arguments: tuple[Any, ...], sentence: str
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        GenerationSuggester(trained).suggest(*arguments)
+    assert re.fullmatch(sentence.replace("[", r"\["), str(caught.value))
+    messages, language, k = arguments
+    if language == "en":
+        with pytest.raises(ArgumentError):
+            Writer(trained, language).suggest(messages, k)
+
+
+def test_a_blank_message_gets_no_reply(trained: Generator) -> None:
+    suggester = GenerationSuggester(trained)
+    (expected,) = suggester.suggest(["hi"], "en")
+    assert suggester.suggest(["", "hi", " \n"], "en") == [[], expected, []]
+    assert suggester.suggest(["", " "], "en") == [[], []]
 
 
 def test_equal_vocabularies_have_equal_hashes(trained: Generator, folder: Path, families: dict[str, Generator]) -> None:
@@ -289,7 +314,7 @@ def test_the_suggester_asks_for_a_language_it_has(folder: Path, trained: Generat
     expected = trained.suggest(messages, "en", 3)
     assert [[text for text, _ in row] for row in found] == [[text for text, _ in row] for row in expected]
     assert Writer(trained, "en").suggest(messages, 3) == [[text for text, _ in row] for row in expected]
-    with pytest.raises(InputError, match=r"--lang ja: the model answers en es; pass one of these\."):
+    with pytest.raises(InputError, match=r"^language='ja': the model answers en es; pass one of these\."):
         suggester.suggest(messages, "ja")
 
 

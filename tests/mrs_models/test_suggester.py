@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from mrs_core.errors import InputError
+from mrs_core.errors import ArgumentError, InputError
 from mrs_core.text import normalise_reply
 from mrs_models.dual_encoder import build_dual_encoder, encoders, load_dual_encoder
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
@@ -19,6 +21,27 @@ REPLIES = {
     "en": ["Fine", "fine!", "Thanks", "thanks.", "a b", "c", "FINE", "how?"],
     "ja": ["はい", "はい。", "元気です"],
 }
+
+SURROGATE = (
+    "messages: the one at index 1 holds a lone surrogate, which no text has; decode it again from its bytes, with "
+    'errors="replace" where they are damaged.'
+)
+WRONG = [
+    (("Hola", "en"), "messages: expected a list of texts, found one str; pass [message]."),
+    ((b"Hola", "en"), "messages: expected a list of texts, found one bytes; pass [message]."),
+    ((None, "en"), "messages: expected a list of texts, found None; pass [message]."),
+    ((["a", None], "en"), "messages: expected texts, found NoneType at index 1; pass str."),
+    ((["a", b"b"], "en"), "messages: expected texts, found bytes at index 1; pass str."),
+    ((["a", "b\ud83d"], "en"), SURROGATE),
+    ((["a"], "EN"), "language='EN': the model answers en ja; pass one of these."),
+    ((["a"], None), "language=None: the model answers en ja; pass one of these."),
+    ((["a"], ["en"]), "language=['en']: the model answers en ja; pass one of these."),
+    ((["a"], "en", 0), "k=0: expected a whole number from 1."),
+    (([], "en", -1), "k=-1: expected a whole number from 1."),
+    ((["a"], "en", 2.0), "k=2.0: expected a whole number from 1."),
+    ((["a"], "en", "3"), "k='3': expected a whole number from 1."),
+    ((["a"], "en", True), "k=True: expected a whole number from 1."),
+]
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +101,41 @@ def test_fewer_where_the_set_is_smaller(suggester: Suggester) -> None:
 
 
 def test_odd_messages_are_answered(suggester: Suggester) -> None:
-    odd = ["", " ", "\0", "👍🏽", "x" * 20_000, "\u202eمرحبا", "?!"]
+    odd = ["\0", "👍🏽", "x" * 20_000, "\u202eمرحبا", "?!"]
     assert [len(answer) for answer in suggester.suggest(odd, "en")] == [3] * len(odd)
+
+
+def test_a_blank_message_gets_no_reply_and_shifts_no_other(suggester: Suggester) -> None:
+    assert suggester.suggest([""], "en") == [[]]
+    first, second = suggester.suggest(["how are you?"], "en") + suggester.suggest(["d e f"], "en")
+    answers = suggester.suggest(["", "how are you?", " \u3000\n", "d e f", ""], "en")
+    assert [len(answer) for answer in answers] == [0, 3, 0, 3, 0]
+    assert [[s.reply for s in answer] for answer in answers[1::2]] == [[s.reply for s in a] for a in (first, second)]
+
+
+def test_messages_may_come_in_any_collection(suggester: Suggester) -> None:
+    expected = suggester.suggest(["a", "b c"], "en")
+    for messages in (("a", "b c"), iter(["a", "b c"]), np.array(["a", "b c"]), {"a": 1, "b c": 2}.keys()):
+        assert suggester.suggest(messages, "en", np.int64(3)) == expected
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), WRONG)
+def test_what_cannot_be_answered_is_refused_in_a_sentence(
+    suggester: Suggester, arguments: tuple[Any, ...], sentence: str
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        suggester.suggest(*arguments)
+    assert str(caught.value) == sentence
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, InputError)
+
+
+def test_the_system_of_the_tables_has_the_same_checks(suggester: Suggester, model: SentenceTransformer) -> None:
+    retriever = Retriever(model, suggester.indexes["en"])
+    for messages, k in (("Hello", 3), (["a"], 0), (["\udc80"], 3)):
+        with pytest.raises(ArgumentError):
+            retriever.suggest(messages, k)
+    assert [len(answer) for answer in retriever.suggest(["", "a"], 3)] == [3, 3], "every row of a test set is scored"
 
 
 def test_no_message_no_answer(suggester: Suggester) -> None:
@@ -89,7 +145,7 @@ def test_no_message_no_answer(suggester: Suggester) -> None:
 @pytest.mark.parametrize("messages", [["hola"], []])
 def test_a_language_that_is_not_there_is_refused(suggester: Suggester, messages: list[str]) -> None:
     assert suggester.languages == ["en", "ja"]
-    with pytest.raises(InputError, match=r"--lang es: the model answers en ja; pass one of these\."):
+    with pytest.raises(InputError, match=r"^language='es': the model answers en ja; pass one of these\.$"):
         suggester.suggest(messages, "es")
 
 
