@@ -93,9 +93,8 @@ def _checked_card(folder: Path, repo_id: str | None) -> str:
 
     record = read_record(folder)
     figures = record["metrics"]["systems"]["Model"]
-    languages = list(record["metrics"]["signatures"])
-    for language in languages:
-        path = folder / RunFolder.predictions_name(languages, language)
+    for language in record["metrics"]["signatures"]:
+        path = folder / RunFolder.predictions_name(language)
         if not path.is_file():
             continue
         found, recorded = score_file(path, language)["weighted"], figures[language]["weighted"]

@@ -25,10 +25,10 @@ MESSAGES = {
     "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
 }
 SETTINGS = (
-    "setting", "loss", "mask_duplicates", "encoders", "pooling", "message_tokens", "reply_tokens", "freeze_embeddings",
-    "freeze_layers", "alpha", "beams", "label_smoothing_factor", "batches", "length_window", "peft", "lora_rank",
-    "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate",
-    "lr_scheduler_type", "warmup_steps", "weight_decay", "fp16", "bf16", "seed",
+    "setting", "loss", "mask_duplicates", "encoders", "dimension", "pooling", "message_tokens", "reply_tokens",
+    "freeze_embeddings", "freeze_layers", "alpha", "beams", "label_smoothing_factor", "batches", "length_window",
+    "peft", "lora_rank", "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps",
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "fp16", "bf16", "seed",
 )  # fmt: skip
 SAMPLE_LIMITS = (
     "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
@@ -54,6 +54,17 @@ COLUMNS = (
     ("wrong language", "wrong_language", 3),
     ("BLEU", "bleu", 1),
 )
+# What is scored with what, in the retriever's first paragraph.
+ENCODERS = {
+    "two": "Two separate encoders, one for messages and one for replies, score a reply by the dot product of the two "
+    "vectors",
+    "one": "One encoder for messages and replies alike scores a reply by the dot product of the two vectors; the paper "
+    "has two separate ones",
+    "static": "No network reads the texts: a message and a reply are each the mean of their tokens' vectors, from one "
+    "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
+    "encoders",
+}
+STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
 CURVES = "![Training loss and validation figures](curves.png)"
 STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
 OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
@@ -97,6 +108,7 @@ def model_card(record: dict[str, Any], repo_id: str | None = None) -> str:
     pooled = figures["systems"][MODEL][POOLED]
     values = {
         "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
+        "encoders": ENCODERS[arguments.get("encoders", "two")],
         "languages": ", ".join(f"{LANGUAGES[code].name} (`{code}`)" for code in languages),
         "base_model": _base_model(record),
         "trained_on": _trained_on(record["plan"]),
@@ -114,7 +126,7 @@ def model_card(record: dict[str, Any], repo_id: str | None = None) -> str:
         "reply": reply,
         "settings_table": markdown_table(
             ["setting", "value"],
-            [[f"`{key}`", str(arguments[key])] for key in SETTINGS if arguments.get(key) is not None],
+            [[f"`{key}`", str(arguments[key])] for key in SETTINGS if _has_effect(key, arguments)],
         ),
         "rows_table": _rows(data["rows"]),
         "steps": f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s; the "
@@ -125,6 +137,15 @@ def model_card(record: dict[str, Any], repo_id: str | None = None) -> str:
         "environment": _environment(record),
     }
     return render_card(f"{record['trainer']}.md", _front_matter(record, family, languages, values["title"]), values)
+
+
+def _has_effect(key: str, arguments: dict[str, Any]) -> bool:
+    """Whether the run has the setting, and trained with what it is a setting of."""
+    if key.startswith("lora_") and arguments.get("peft") != "lora":
+        return False
+    if key == "dimension" and arguments.get("encoders") != "static":
+        return False
+    return arguments.get(key) is not None
 
 
 def _metric(arguments: dict[str, Any]) -> str:
@@ -151,12 +172,13 @@ def _rows(rows: dict[str, dict[str, int]]) -> str:
 def _front_matter(record: dict[str, Any], family: _Family, languages: list[str], title: str) -> dict[str, Any]:
     arguments, data = record["arguments"], record["data"]
     base = arguments["model_name_or_path"]
+    static = arguments.get("encoders") == "static"  # has the checkpoint's tokenizer, and none of its weights
     front: dict[str, Any] = {"language": languages}
     if base == "tiny" and data.get("reader") == "sample":
         front["license"] = "apache-2.0"
     front |= family.front
     front["tags"] = [family.front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
-    if base != "tiny" and base.count("/") <= 1 and not base.startswith((".", "/", "~")):
+    if base != "tiny" and not static and base.count("/") <= 1 and not base.startswith((".", "/", "~")):
         front["base_model"] = base
     if "revision" in data:
         front["datasets"] = [data["id"]]
@@ -265,11 +287,15 @@ def _name(family: _Family, data: dict[str, Any], languages: list[str]) -> str:
 def _base_model(record: dict[str, Any]) -> str:
     arguments = record["arguments"]
     name = arguments["model_name_or_path"]
+    static = arguments.get("encoders") == "static"
+    if name == "tiny" and static:
+        return STATIC.format("a tokenizer of its own")
     if name == "tiny":
         kind = "BERT" if record["trainer"] == "retrieval" else "BART"
         return f"scratch (a small {kind} with a tokenizer of its own)"
     revision = arguments.get("model_revision")
-    return f"`{name}`" + (f" at revision `{revision}`" if revision else "")
+    base = f"`{name}`" + (f" at revision `{revision}`" if revision else "")
+    return STATIC.format(f"the tokenizer of {base}") if static else base
 
 
 def _data(data: dict[str, Any]) -> str:

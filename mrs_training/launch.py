@@ -178,7 +178,8 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
     )
     run.finish(record, data.test, compared.suggestions, trainer.state.log_history)
     print_results(record)
-    print(f"wrote {run.folder}: model, run.json, curves.png, {run.predictions_name(languages)}")
+    predictions = run.predictions_name(languages[0] if len(languages) == 1 else "LANG")
+    print(f"wrote {run.folder}: model, run.json, curves.png, {predictions}")
     if repo_id:
         _publish(run.folder, repo_id, record, training)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, first_line
 from mrs_models.tiny import VOCABULARY
 from mrs_training.sampling import BATCHES, WINDOW
 
@@ -148,6 +150,23 @@ def require_sound(
         raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
     if options.peft != "none" and options.model_name_or_path == TINY:
         raise InputError("--peft lora adapts a trained model, and `tiny` is none; pass --model_name_or_path.")
+    _require_integrations(list(training.report_to or ()))  # the library has made a list of it
+
+
+def _require_integrations(names: Sequence[str]) -> None:
+    """Refuse an integration that is not known, not installed or not set up: each says so when it is made."""
+    from transformers.integrations import get_reporting_integration_callbacks
+
+    for name in names:
+        reason = None
+        with redirect_stderr(io.StringIO()):  # MLflow's complains as it is thrown away half made
+            try:
+                for callback in get_reporting_integration_callbacks([name]):
+                    callback()
+            except (ValueError, RuntimeError, ImportError) as error:
+                reason = first_line(error)
+        if reason:
+            raise InputError(f"--report_to {name}: {reason}.")
 
 
 def _given(options: SharedArguments | TrainingArguments, name: str) -> bool:

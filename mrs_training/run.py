@@ -107,9 +107,9 @@ class RunFolder:
         write_whole(self.folder / IDENTITY, _json(identity))
 
     @staticmethod
-    def predictions_name(languages: Sequence[str], language: str | None = None) -> str:
-        """`predictions.tsv` for one language, else `predictions.LANG.tsv`."""
-        return "predictions.tsv" if len(languages) == 1 else f"predictions.{language or 'LANG'}.tsv"
+    def predictions_name(language: str) -> str:
+        """The file of a language's test messages, their replies and the suggestions."""
+        return f"predictions.{language}.tsv"
 
     def finish(
         self,
@@ -119,11 +119,10 @@ class RunFolder:
         log_history: list[dict[str, Any]],
     ) -> None:
         """Write predictions, curves, card, and last the record; the model is there already."""
-        languages = [part.language for part in parts]
         for part in parts:
             rows = zip(part.test["message"][:], part.test["reply"][:], suggestions[part.language], strict=True)
-            name = self.predictions_name(languages, part.language)
-            write_predictions(self.folder / name, (Prediction(m, r, tuple(s)) for m, r, s in rows))
+            path = self.folder / self.predictions_name(part.language)
+            write_predictions(path, (Prediction(m, r, tuple(s)) for m, r, s in rows))
         with suppress(OSError):
             (self.folder / "eval").rmdir()  # the trainer's, empty
         draw_curves(log_history, record["best_step"], self.folder / "curves.png")

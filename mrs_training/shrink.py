@@ -49,7 +49,7 @@ def _agreement(run: Path, small: Path, languages: list[str]) -> tuple[int, int]:
     before, after = Suggester.load(run), Suggester.load(small)
     same = total = 0
     for language in languages:
-        predictions = read_predictions(run / RunFolder.predictions_name(languages, language))
+        predictions = read_predictions(run / RunFolder.predictions_name(language))
         messages = list(dict.fromkeys(prediction.message for prediction in predictions))
         for old, new in zip(before.suggest(messages, language), after.suggest(messages, language), strict=True):
             same += [s.reply for s in old] == [s.reply for s in new]

@@ -286,8 +286,8 @@ def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
     expected = {"languages": ["es"], "max_steps": 2, "label_smoothing_factor": 0.2, "groups": 2}
     assert {key: run["arguments"][key] for key in expected} == expected
     assert run["data"]["rows"]["es"]["train"] == 20
-    assert list(predictions(folder)) == ["predictions.tsv"]
-    assert "predictions.tsv" in done.stdout
+    assert list(predictions(folder)) == ["predictions.es.tsv"]
+    assert "predictions.es.tsv" in done.stdout
     stored = json.loads((folder / "generator.json").read_text(encoding="utf-8"))["decoding"]
     assert (stored["groups"], stored["no_repeat_ngram"], stored["blocked"]) == (2, 3, ["gracias", "no hay"])
 
@@ -400,7 +400,7 @@ def test_a_setting_of_the_paper_from_data_to_suggestions(setting: str, train: Ca
     assert {code for code, counts in rows.items() if "train" in counts} == set(plan["train"])
     assert {code for code, counts in rows.items() if "validation" in counts} == set(plan["validation"])
     tested = plan["test"]
-    names = [f"predictions.{code}.tsv" for code in tested] if len(tested) > 1 else ["predictions.tsv"]
+    names = [f"predictions.{code}.tsv" for code in tested]
     assert {name: len(found) for name, found in predictions(folder).items()} == {
         name: rows[code]["test"] for name, code in zip(names, tested, strict=True)
     }

@@ -346,8 +346,8 @@ def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
     assert {key: run["arguments"][key] for key in expected} == expected
     assert run["data"]["rows"]["es"]["train"] == 40
     assert list(run["data"]["rows"]) == ["es"]
-    assert list(predictions(folder)) == ["predictions.tsv"]
-    assert "predictions.tsv" in done.stdout
+    assert list(predictions(folder)) == ["predictions.es.tsv"]
+    assert "predictions.es.tsv" in done.stdout
     assert [path.name for path in (folder / "response_index").iterdir()] == ["es"]
 
 
@@ -424,7 +424,7 @@ def test_a_setting_of_the_paper_from_data_to_suggestions(
     assert {code for code, counts in rows.items() if "train" in counts} == set(plan["train"])
     assert {code for code, counts in rows.items() if "validation" in counts} == set(plan["validation"])
     tested = plan["test"]
-    names = [f"predictions.{code}.tsv" for code in tested] if len(tested) > 1 else ["predictions.tsv"]
+    names = [f"predictions.{code}.tsv" for code in tested]
     assert {name: content.count(b"\n") for name, content in predictions(folder).items()} == {
         name: rows[code]["test"] for name, code in zip(names, tested, strict=True)
     }
@@ -470,7 +470,7 @@ def test_a_swept_bonus_is_stored_and_shown_beside_the_model_without_it(
     assert own["weighted"] > plain["weighted"]
     assert own["mrr"] == plain["mrr"], "the bonus is for suggestions alone"
     assert "│ Model, no bonus" in capsys.readouterr().out
-    lines = (folder / "predictions.tsv").read_text(encoding="utf-8").splitlines()
+    lines = (folder / "predictions.en.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     again = Suggester.load(folder).suggest([row[0] for row in rows], "en")
     assert [[s.reply for s in answer] for answer in again] == [row[2:] for row in rows]
@@ -488,7 +488,7 @@ def test_a_run_with_fewer_languages_over_an_old_one_answers_only_those(
     assert main(["suggest", "--model", str(folder), "--lang", "es", "hola"]) == 0
     capsys.readouterr()
     assert main(["suggest", "--model", str(folder), "--lang", "en", "hello"]) == 2
-    assert list(predictions(folder)) == ["predictions.tsv"]
+    assert list(predictions(folder)) == ["predictions.es.tsv"]
 
 
 def test_patience_ends_a_run_that_gets_no_better(train: Callable[..., Path]) -> None:

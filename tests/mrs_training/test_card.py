@@ -132,6 +132,36 @@ def test_every_language_of_mrs_has_an_example(record: Record) -> None:
     assert MESSAGES.keys() == record["metrics"]["signatures"].keys()
 
 
+@pytest.mark.parametrize("base", ["tiny", "org/base"])
+def test_a_static_retriever_is_called_one(record: Record, base: str) -> None:
+    """It has the tokenizer of its base, and no encoder."""
+    card = model_card(changed(record, "arguments", encoders="static", dimension=64, model_name_or_path=base))
+    assert "BERT" not in card
+    assert "separate encoders" not in card
+    assert "Started from: scratch (two static tables of token vectors, no encoder), with " in card
+    assert ("with the tokenizer of `org/base`." if base != "tiny" else "with a tokenizer of its own.") in card
+    assert "| `dimension` | 64 |" in card
+    assert "base_model" not in front(card)
+
+
+def test_what_the_encoders_are(record: Record) -> None:
+    assert "Two separate encoders" in model_card(record)
+    assert "a small BERT" in model_card(record)
+    assert "| `dimension` |" not in model_card(record)
+    one = model_card(changed(record, "arguments", encoders="one"))
+    assert "One encoder for messages and replies alike" in one
+    assert "Two separate encoders" not in one
+
+
+@pytest.mark.parametrize("trainer", ["retrieval", "generation"])
+def test_settings_of_adapters_stand_where_there_are_adapters(record: Record, trainer: str) -> None:
+    record = {**record, "trainer": trainer}
+    for peft, there in (("none", False), ("lora", True)):
+        card = model_card(changed(record, "arguments", peft=peft, lora_rank=8, lora_alpha=16.0))
+        assert f"| `peft` | {peft} |" in card
+        assert ("| `lora_rank` | 8 |" in card, "| `lora_alpha` | 16.0 |" in card) == (there, there)
+
+
 def test_one_language(record: Record) -> None:
     card = model_card(one_language(record))
     assert front(card)["language"] == ["es"]
@@ -254,10 +284,10 @@ def run(record: Record, tmp_path: Path) -> Path:
     ]
     folder = tmp_path / "run"
     folder.mkdir()
-    write_predictions(folder / "predictions.tsv", rows)
+    write_predictions(folder / "predictions.es.tsv", rows)
     record = one_language(record)
     record["metrics"]["systems"]["Model"]["es"].update(
-        weighted=score.score_file(folder / "predictions.tsv", "es")["weighted"]
+        weighted=score.score_file(folder / "predictions.es.tsv", "es")["weighted"]
     )
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
     (folder / "README.md").write_text(model_card(record), encoding="utf-8")
@@ -269,13 +299,13 @@ def test_a_card_is_made_again_byte_for_byte(run: Path) -> None:
     (run / "README.md").unlink()
     assert models.main(["card", str(run)]) == 0
     assert (run / "README.md").read_bytes() == before
-    assert sorted(path.name for path in run.iterdir()) == ["README.md", "predictions.tsv", "run.json"]
+    assert sorted(path.name for path in run.iterdir()) == ["README.md", "predictions.es.tsv", "run.json"]
 
 
 @pytest.mark.parametrize("command", ["card", "publish"])
 def test_predictions_of_another_run_are_refused(run: Path, command: str) -> None:
     before = (run / "README.md").read_bytes()
-    path = run / "predictions.tsv"
+    path = run / "predictions.es.tsv"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("Sí, claro.\tNo", "Sí.\tNo"), encoding="utf-8")
     assert path.read_text(encoding="utf-8") != text

@@ -32,6 +32,7 @@ class Training:
     eval_strategy: str = "steps"
     label_smoothing_factor: float = 0.0
     batch_sampler: str = "batch_sampler"
+    report_to: tuple[str, ...] = ()
 
 
 def check(training: Training | None = None, **options: Any) -> None:
@@ -118,6 +119,21 @@ def test_what_does_not_go_together_is_refused() -> None:
         check(Training(load_best_model_at_end=False), patience=1)
     with pytest.raises(InputError, match="--peft lora adapts a trained model, and `tiny` is none"):
         check(peft="lora")
+
+
+def test_an_integration_without_its_package_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before training, not by a stack trace of the library's trainer once data and model are loaded."""
+    from transformers.integrations import integration_utils
+
+    for package in ("wandb", "trackio"):
+        monkeypatch.setattr(integration_utils, f"is_{package}_available", lambda: False)
+        with pytest.raises(InputError, match=rf"^--report_to {package}: .* requires {package} to be installed.*\.$"):
+            check(Training(report_to=(package,)))
+    with pytest.raises(InputError, match="^--report_to wanbd: wanbd is not supported, only azure_ml, "):
+        check(Training(report_to=("wanbd",)))
+    assert capsys.readouterr() == ("", "")
 
 
 def test_processes_that_each_believe_they_are_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,8 +107,7 @@ def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
 
 
 def test_predictions_names() -> None:
-    assert RunFolder.predictions_name(["es"], "es") == "predictions.tsv"
-    assert RunFolder.predictions_name(["es", "en"], "en") == "predictions.en.tsv"
+    assert RunFolder.predictions_name("es") == "predictions.es.tsv"
 
 
 @pytest.mark.parametrize("side", [0, 1])
