@@ -24,6 +24,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from mrs_core.errors import InputError
 from mrs_models.message_encoder import POOLINGS
+from mrs_models.starting_points import RETRIEVAL, require_start
 
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # official train.sh: --max_msg_len 70 --max_rsp_len 30
 ROUTES = ("query", "document")
@@ -59,13 +60,14 @@ def build_dual_encoder(
         seed: of the static vectors, and of weights that the checkpoint lacks.
 
     Raises:
-        InputError: an argument is not one of those above, the checkpoint cannot be loaded, or it has no pooler where
-            one is asked for.
+        InputError: an argument is not one of those above, the checkpoint cannot be loaded, is a trained retriever or
+            generator or adapters, or has no pooler where one is asked for.
     """
     if encoders not in ENCODERS:
         raise InputError(f"--encoders: expected one of {', '.join(ENCODERS)}, found {encoders!r}.")
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(f"--pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}.")
+    require_start(model_name_or_path, RETRIEVAL, revision)
     lengths = (message_tokens, reply_tokens)
     if min(lengths) < 1:
         raise InputError(f"--message_tokens, --reply_tokens: expected 1 or more, found {min(lengths)}.")

@@ -20,12 +20,13 @@ from mrs_core.files import write_whole
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
+from mrs_models.starting_points import GENERATION, require_start
+from mrs_models.starting_points import GENERATOR as SETTINGS
 from mrs_models.suggest_arguments import require_count, require_messages
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-SETTINGS = "generator.json"
 IGNORED = -100  # a label that does not count
 MOST_SUGGESTIONS = 50  # ours: a beam search of more would take its time
 
@@ -143,8 +144,10 @@ class Generator:
         """Load a checkpoint by its hub id or folder, to be trained.
 
         Raises:
-            InputError: it cannot be loaded, lacks the token of a language, or takes no texts of these lengths.
+            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or takes no
+                texts of these lengths.
         """
+        require_start(name, GENERATION, revision)
         model, tokenizer = _load(name, revision)
         coder = TextCoder(tokenizer, row_of(model.config, tokenizer), model.config, message_tokens, reply_tokens)
         for language in languages:

@@ -16,13 +16,13 @@ from mrs_core.errors import ArgumentError, InputError
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
+from mrs_models.starting_points import GENERATOR
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 BATCH = 64
-GENERATOR = "generator.json"  # marks the folder of a generator
 ADAPTER = "adapter.json"  # marks that of an adapter, whose base model lies elsewhere
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding, Transformer
+from tokenizers import Tokenizer
 
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, build_settings, encoders, freeze, load_dual_encoder
@@ -383,8 +384,9 @@ def test_no_pooling_named_is_the_pooler_of_a_transformers_model(checkpoint: Path
 
 
 def test_a_sentence_transformers_model_without_a_transformer_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    build_shape(checkpoint, "two").save_pretrained(str(tmp_path), create_model_card=False)
-    with pytest.raises(InputError, match=r"begins with a Transformer, found Router; ") as caught:
+    table = StaticEmbedding(Tokenizer.from_file(str(checkpoint / "tokenizer.json")), embedding_dim=8)
+    SentenceTransformer(modules=[table], device="cpu").save_pretrained(str(tmp_path), create_model_card=False)
+    with pytest.raises(InputError, match=r"begins with a Transformer, found StaticEmbedding; ") as caught:
         build_dual_encoder(str(tmp_path))
     assert one_sentence(caught.value)
 

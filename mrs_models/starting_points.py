@@ -1,0 +1,99 @@
+"""What a training can start from: a sentence for the models of this package that it cannot.
+
+Without it, what the libraries say of such a folder is that its tokenizer has no backend, or nothing, where they load a
+part of the model and leave the rest as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mrs_core import hub
+from mrs_core.baselines import FAMILIES
+from mrs_core.errors import InputError
+
+RETRIEVAL, GENERATION = FAMILIES
+GENERATOR = "generator.json"  # marks the folder of a generator
+ROUTER = "router_config.json"  # marks that of a retriever: a route for messages, and one for replies
+# Of adapters: our record, peft's settings, and a checkpoint's weights.
+ADAPTERS = ("adapter.json", "adapter_config.json", "adapter_state.safetensors")
+FROM = {
+    RETRIEVAL: "a retriever starts from an encoder, such as google-bert/bert-base-multilingual-cased",
+    GENERATION: "a generator starts from a sequence-to-sequence model, such as one of mBART-50 or mT5",
+}
+
+
+def require_start(name: str, family: str, revision: str | None = None) -> None:
+    """Refuse a trained retriever, a model of the other family, and adapters without their base.
+
+    Args:
+        name: a folder or a hub id; one that does not exist passes, and is missed when it is loaded.
+        family: `retrieval` or `generation`, of the model to train.
+
+    Raises:
+        InputError: what it is, and what to pass instead.
+    """
+    problem = _problem(name, family, revision)
+    if problem:
+        raise InputError(f"--model_name_or_path {name}: {problem}.")
+
+
+def _problem(name: str, family: str, revision: str | None) -> str | None:
+    adapters = next((path for marker in ADAPTERS if (path := _file(name, marker, revision))), None)
+    if adapters is not None:
+        merged = "" if family == GENERATION else "query_0_Transformer in "
+        return (
+            "holds adapters (LoRA), which are no model by themselves; pass the base that they were trained "
+            f"on{_base(adapters)}, or {merged}the folder of their run, where they are merged into it"
+        )
+    if _file(name, GENERATOR, revision) is not None:
+        return f"is a trained generator; {FROM[RETRIEVAL]}" if family == RETRIEVAL else None
+    router = _file(name, ROUTER, revision)
+    if router is None:
+        return None
+    if family == GENERATION:
+        return f"is a trained retriever; {FROM[GENERATION]}"
+    first = _message_encoder(router)
+    if first.endswith("_StaticEmbedding"):
+        return (
+            "is a trained static retriever, and a training cannot start from one yet: its tables would be left out; "
+            "pass the checkpoint whose tokenizer it has, or `tiny`"
+        )
+    place = f"{name}/{first}" if Path(name).is_dir() else f"the folder {first} of a download"
+    return (
+        f"is a trained retriever, and a training cannot start from one yet; pass {place} (its message encoder, for "
+        "both sides), or the checkpoint that it started from"
+    )
+
+
+def _file(name: str, file: str, revision: str | None) -> Path | None:
+    if Path(name).is_dir():
+        return path if (path := Path(name) / file).is_file() else None
+    return hub.cached_file("model", name, file, revision)
+
+
+def _base(adapters: Path) -> str:
+    """The base, where the file tells it."""
+    if adapters.suffix != ".json":
+        return ""
+    facts = _json(adapters)
+    base = facts.get("base") or facts.get("base_model_name_or_path")
+    return f" ({base})" if isinstance(base, str) else ""
+
+
+def _message_encoder(router: Path) -> str:
+    """The folder of the first module of the query route; that of sentence-transformers where the file is damaged."""
+    try:
+        return str(_json(router)["structure"]["query"][0])
+    except (KeyError, IndexError, TypeError):
+        return "query_0_Transformer"
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
