@@ -27,20 +27,17 @@ def main(argv: Sequence[str]) -> int:
         parser.print_help()
         return 0
     module = f"mrs_trainers.{options.trainer}"
-    return _launch(module, rest) if config_file().is_file() else _train_here(module, rest)
-
-
-def _train_here(module: str, arguments: Sequence[str]) -> int:
-    """Train in this process, as accelerate would in another one: whatever ends the command ends the training."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # accelerate's default; it counts when torch is first imported
-    code: int = importlib.import_module(module).main(arguments)
-    return code
+    here = not config_file().is_file()
+    if here:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # accelerate's default; it counts when torch is first imported
+    trainer = importlib.import_module(module)
+    parse_with_config(trainer.make_parser(), rest)  # a wrong option is refused before anything is launched
+    # In this process, whatever ends the command ends the training.
+    return int(trainer.main(rest)) if here else _launch(module, rest)
 
 
 def _launch(module: str, arguments: Sequence[str]) -> int:
     """Start the processes that the person's `accelerate config` asks for."""
-    # A wrong option is refused here, in one sentence, before anything is launched.
-    parse_with_config(importlib.import_module(module).make_parser(), arguments)
     from accelerate.commands.launch import launch_command, launch_command_parser
 
     announce_launcher()
