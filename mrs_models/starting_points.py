@@ -21,7 +21,7 @@ ROUTER = "router_config.json"  # marks that of a retriever: a route for messages
 ADAPTERS = ("adapter.json", "adapter_config.json", "adapter_state.safetensors")
 FROM = {
     RETRIEVAL: "a retriever starts from an encoder, such as google-bert/bert-base-multilingual-cased",
-    GENERATION: "a generator starts from a sequence-to-sequence model, such as one of mBART-50 or mT5",
+    GENERATION: "a generator starts from a sequence-to-sequence model, such as mBART-50 or mT5",
 }
 
 

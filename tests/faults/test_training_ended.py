@@ -21,6 +21,7 @@ OPTIONS = [
     "--save_strategy", "steps", "--save_steps", 2, "--max_validation_examples", 8, "--max_test_examples", 8,
     "--per_device_train_batch_size", 8,
 ]  # fmt: skip
+BEGUN = 300  # seconds to the first checkpoint at most: two processes load their libraries, one after the other
 TOO_LONG = 60  # seconds until the training has noticed, on a busy machine; it looks four times a second
 ONE_PROCESS = """
 compute_environment: LOCAL_MACHINE
@@ -59,7 +60,7 @@ def test_no_training_outlives_its_command(
         (home / "accelerate" / "default_config.yaml").write_text(config, encoding="utf-8")
     run = tmp_path / "run"
     process = start("env", f"HF_HOME={home}", bin_folder / "mrs", "train", "retrieval", *OPTIONS)
-    wait_for(lambda: any(run.glob("checkpoint-*")), process)
+    wait_for(lambda: any(run.glob("checkpoint-*")), process, BEGUN)
     launched = psutil.Process(process.pid).children(recursive=True)
     assert bool(launched) is bool(config)
     process.send_signal(ending)
@@ -76,7 +77,7 @@ def test_interrupted_alone(
 ) -> None:
     """As a supervisor does it, which signals the command and not its process group."""
     process = start(bin_folder / "mrs", "train", "generation", *OPTIONS)
-    wait_for(lambda: any((tmp_path / "run").glob("checkpoint-*")), process)
+    wait_for(lambda: any((tmp_path / "run").glob("checkpoint-*")), process, BEGUN)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=TOO_LONG)
     assert process.returncode == 130
