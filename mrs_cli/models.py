@@ -15,8 +15,9 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     show = verbs.add_parser("list", help="print the pretrained baselines")
     show.set_defaults(run=_list)
-    download = verbs.add_parser("download", help="download a baseline and print its folder")
+    download = verbs.add_parser("download", help="download a model, compare its files' hashes, print its folder")
     download.add_argument("name", help="a baseline's name, or ORG/NAME")
+    download.add_argument("--force", action="store_true", help="download again what is there already")
     download.set_defaults(run=_download)
     card = verbs.add_parser("card", help="render README.md of a run from its run.json, after checking its predictions")
     card.add_argument("folder", type=Path, help="the folder that a training run wrote")
@@ -52,8 +53,11 @@ def _list(options: argparse.Namespace) -> None:
 
 def _download(options: argparse.Namespace) -> None:
     from mrs_core.baselines import resolve_model
+    from mrs_core.manifest import has_hashes, require_undamaged
 
-    print(resolve_model(options.name))
+    folder = resolve_model(options.name, options.force, verify=True)
+    require_undamaged(folder, verify=has_hashes(folder))
+    print(folder)
 
 
 def _card(options: argparse.Namespace) -> None:
@@ -77,9 +81,11 @@ def _compare(options: argparse.Namespace) -> None:
 
 def _publish(options: argparse.Namespace) -> None:
     from mrs_core import hub
+    from mrs_core.manifest import has_hashes, require_undamaged
     from mrs_training.run import adapter_publication, publication
 
     hub.require_repo_id(options.repo)
+    require_undamaged(options.folder, verify=has_hashes(options.folder))
     card = _checked_card(options.folder, options.repo)
     what = (adapter_publication if options.adapter else publication)(options.folder, options.repo, card)
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")

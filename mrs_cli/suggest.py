@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--count", type=int, default=SUGGESTIONS, help=f"suggestions a message (default {SUGGESTIONS}, section 3.3)"
     )
+    parser.add_argument("--verify", action="store_true", help="compare the SHA-256 of large model files, too")
     parser.add_argument("message", nargs="*", help="the messages to answer")
     return parser
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         raise InputError(f"--count {options.count}: expected a number from 1.")
     from mrs_models.suggester import Suggester
 
-    suggester = Suggester.load(resolve_model(options.model))
+    suggester = Suggester.load(resolve_model(options.model), options.verify)
     try:
         return _answer(suggester, options)
     except ArgumentError as error:

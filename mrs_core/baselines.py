@@ -57,8 +57,12 @@ def read_baselines(text: str | None = None, where: str = LIST) -> dict[str, Base
     return {name: _baseline(name, organisation, entry, f"{where}, {name}") for name, entry in entries.items()}
 
 
-def resolve_model(name: str) -> Path:
+def resolve_model(name: str, force: bool = False, verify: bool = False) -> Path:
     """The folder of a model: a local one, a baseline (embedded, or downloaded), or a hub id.
+
+    Args:
+        force: download again what the hub's cache has.
+        verify: compare what the cache has with the hashes that the hub names.
 
     Raises:
         InputError: the name is none of these.
@@ -70,9 +74,11 @@ def resolve_model(name: str) -> Path:
     baselines = read_baselines()
     if name in baselines:
         baseline = baselines[name]
-        return baseline.folder if baseline.embedded else hub.download(baseline.repo_id, baseline.revision)
+        if baseline.embedded:
+            return baseline.folder
+        return hub.download(baseline.repo_id, baseline.revision, force=force, verify=verify)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
-        return hub.download(name)
+        return hub.download(name, force=force, verify=verify)
     raise InputError(f"{name}: no such folder, and no baseline of that name; `mrs models list` shows the baselines.")
 
 

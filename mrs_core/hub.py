@@ -6,7 +6,10 @@ The token comes from where the hub's own client finds it (`hf auth login`, `HF_T
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
+import json
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mrs_core.errors import InputError, first_line
+from mrs_core.files import FULL
+from mrs_core.manifest import require_as_named
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -120,7 +125,7 @@ def publish(publication: Publication, message: str, private: bool | None = None,
                 raise InputError(_overtaken(publication, head)) from None
             if attempt == TRIES:
                 raise InputError(
-                    f"{publication.repo_id}: the push was cut off ({first_line(error)}); revision {head[:12]} is as "
+                    f"{publication.repo_id}: the push was cut off ({_why(error)}); revision {head[:12]} is as "
                     "it was. Run the same command again: what was uploaded is not sent twice."
                 ) from None
             time.sleep(SECONDS_BETWEEN_TRIES * attempt)
@@ -162,23 +167,42 @@ def require_repo_id(repo_id: str) -> None:
         raise InputError(f"{repo_id!r}: the organisation is missing; pass ORG/NAME.")
 
 
-def download(repo_id: str, revision: str | None = None, patterns: Iterable[str] = ("*",)) -> Path:
+def download(
+    repo_id: str,
+    revision: str | None = None,
+    patterns: Iterable[str] = ("*",),
+    force: bool = False,
+    verify: bool = False,
+) -> Path:
     """Download a model repository (or take it from the cache) and return its folder.
 
+    What comes over the line is compared with the hash that the hub names: its SHA-256 for a large file, git's hash for
+    a small one. A file that differs does not stay in the cache.
+
+    Args:
+        force: download again what the cache has.
+        verify: compare what the cache had, too.
+
     Raises:
-        InputError: no such repository or revision, or no hub and nothing in the cache.
+        InputError: no such repository or revision, no hub and nothing in the cache, no room on the disk, or something
+            else arrived than the hub has.
     """
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.file_download import repo_folder_name
 
     require_repo_id(repo_id)
     publication = Publication("model", repo_id, None)
-    return Path(
+    blobs = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo_id, repo_type="model") / "blobs"
+    before = set() if force or verify else {path.name for path in blobs.glob("*")}
+    folder = Path(
         _asked(
             publication,
-            lambda: snapshot_download(repo_id, revision=revision, allow_patterns=list(patterns)),
+            lambda: snapshot_download(repo_id, revision=revision, allow_patterns=list(patterns), force_download=force),
             doing="download",
         )
     )
+    require_as_named(repo_id, folder, before)
+    return folder
 
 
 def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | None:
@@ -220,7 +244,7 @@ def _landed(api: HfApi, publication: Publication, head: str, message: str, error
         ours = landed != head and _asked(publication, lambda: _holds(api, publication, landed, message))
     except InputError:
         raise InputError(
-            f"{publication.repo_id}: the push was cut off ({first_line(error)}) and the hub does not say whether it "
+            f"{publication.repo_id}: the push was cut off ({_why(error)}) and the hub does not say whether it "
             f"took effect; the repository holds either revision {head[:12]} or the new one, whole. Run the same "
             "command again when the hub answers."
         ) from None
@@ -256,7 +280,7 @@ def _asked(publication: Publication, call: Callable[[], Result], doing: str = "p
             _raise_unless_passing(error, publication, doing)
             if attempt == TRIES:
                 raise InputError(
-                    f"{publication.repo_id}: cannot {doing} ({first_line(error)}); nothing was changed. "
+                    f"{publication.repo_id}: cannot {doing} ({_why(error)}); nothing was changed. "
                     "Run the same command again when the hub answers."
                 ) from None
             time.sleep(SECONDS_BETWEEN_TRIES * attempt)
@@ -267,6 +291,7 @@ def _raise_unless_passing(error: Exception, publication: Publication, doing: str
     """Return for faults that may pass (the network, 5xx, 429); raise a sentence for others, and bugs as they are."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import (
+        FileMetadataError,
         HfHubHTTPError,
         LocalEntryNotFoundError,
         LocalTokenNotFoundError,
@@ -280,6 +305,11 @@ def _raise_unless_passing(error: Exception, publication: Publication, doing: str
     status = getattr(getattr(error, "response", None), "status_code", 0)
     if isinstance(error, LocalTokenNotFoundError) or (status == 401 and doing == "publish" and get_token() is None):
         raise InputError(f"{name}: no token to {doing} with; run `hf auth login` or set HF_TOKEN.") from None
+    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, FileMetadataError):
+        raise InputError(
+            f"{name}: cannot {doing}: another server than the hub answers, a proxy or a login page perhaps; look at "
+            "the connection, then run the same command again."
+        ) from None
     if isinstance(error, (OfflineModeIsEnabled, LocalEntryNotFoundError)):
         raise InputError(f"{name}: cannot {doing}: the hub is out of reach or HF_HUB_OFFLINE is set.") from None
     if isinstance(error, RevisionNotFoundError):
@@ -306,7 +336,35 @@ def _raise_unless_passing(error: Exception, publication: Publication, doing: str
         raise InputError(f"{name}: the hub refuses the YAML of README.md ({_last_line(error)}); correct it.") from None
     if isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (*network, HfHubHTTPError)):
         return
+    if isinstance(error, json.JSONDecodeError) or _is_other_content(error):
+        return
+    if doing == "download" and _is_full(error):
+        from huggingface_hub import constants
+
+        raise InputError(
+            f"{name}: cannot download: no room on the disk at {constants.HF_HUB_CACHE}; make room there, or set "
+            "HF_HOME to a folder of another disk, then run the same command again."
+        ) from None
     raise error
+
+
+def _is_other_content(error: Exception) -> bool:
+    """Whether the client found a file of another size than the hub named: another server's page, or a cut file."""
+    return isinstance(error, OSError) and "Consistency check failed" in str(error)
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether the disk had no room; the client's own downloader in Rust tells it in words alone."""
+    told = isinstance(error, RuntimeError) and os.strerror(errno.ENOSPC) in str(error)
+    return told or (isinstance(error, OSError) and error.errno in FULL)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return "the answer is not the hub's: the page of a proxy or of a login, perhaps"
+    if _is_other_content(error):
+        return "something else arrived than the hub's file: the page of a proxy or a part, perhaps"
+    return first_line(error)
 
 
 def _network_errors() -> tuple[type[Exception], ...]:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from mrs_core.baselines import FAMILIES
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import whole_folder, write_whole
+from mrs_core.manifest import again
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -264,7 +265,7 @@ def load_adapter(
     state: dict[str, Tensor] = {}
     for name, part in parts.items():
         _inject(part, _read_config(folder / name))
-        tensors = _tensors(folder / name / WEIGHTS, "download the adapter again")
+        tensors = _tensors(folder / name / WEIGHTS, again(folder))
         own = {_peft_name(key): key for key in _own_lora(part)}
         state |= {f"{name}.{own.get(key, key)}": value for key, value in tensors.items()}
     try:
@@ -311,7 +312,7 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
             trust_remote_code=False,
             dtype=torch.float32,  # as the trainer loads it
         )
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise InputError(f"no sequence-to-sequence model ({first_line(error)}).") from None
     return loaded
 
@@ -327,13 +328,13 @@ def _read_record(folder: Path) -> dict[str, Any]:
     except ValueError:
         record = None
     if not isinstance(record, dict):
-        raise InputError(f"{path}: damaged, expected a JSON object; download the adapter again.")
+        raise InputError(f"{path}: damaged, expected a JSON object; {again(path)}.")
     fields = FIELDS | (RETRIEVAL_FIELDS if record.get("family") == RETRIEVAL else {})
     for key, types in fields.items():
         if key not in record or not isinstance(record[key], types):
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
             found = json.dumps(record.get(key, "nothing"))
-            raise InputError(f"{path}: expected {key} to be {expected}, found {found}; download the adapter again.")
+            raise InputError(f"{path}: expected {key} to be {expected}, found {found}; {again(path)}.")
     if record["family"] not in FAMILIES:
         raise InputError(
             f"{path}: expected family to be one of {', '.join(FAMILIES)}, found {record['family']!r}; "
@@ -345,12 +346,12 @@ def _read_record(folder: Path) -> dict[str, Any]:
 def _read_config(folder: Path) -> Any:
     """The LoraConfig of one encoder. Only a file: peft would look for a missing one on the hub."""
     if not (folder / CONFIG).is_file():
-        raise InputError(f"{folder}: no {CONFIG}; download the adapter again.")
+        raise InputError(f"{folder}: no {CONFIG}; {again(folder)}.")
     peft = _peft()
     try:
         config = peft.LoraConfig.from_pretrained(str(folder))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{folder / CONFIG}: damaged ({first_line(error)}); download the adapter again.") from None
+        raise InputError(f"{folder / CONFIG}: damaged ({first_line(error)}); {again(folder)}.") from None
     if not isinstance(config, peft.LoraConfig):
         raise InputError(f"{folder / CONFIG}: expected LoRA, found {config.peft_type}; pass an adapter written here.")
     config.base_model_name_or_path = None  # it names no folder of this machine

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import write_whole
+from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
@@ -169,10 +170,8 @@ class Generator:
             if not isinstance(languages, list):
                 raise TypeError(f"languages: expected a list, found {languages!r}")
         except (OSError, ValueError, KeyError, TypeError, InputError) as error:
-            raise InputError(
-                f"{path}: no usable settings of a generator ({error}); download the model again."
-            ) from None
-        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else _load(str(folder), None)
+            raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
+        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else _load(str(folder), None, saved=True)
         return cls(model.eval(), TextCoder(tokenizer, row, model.config, *lengths), languages, decoding)
 
     def save(self, folder: Path) -> None:
@@ -265,7 +264,8 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
     return model, tokenizer
 
 
-def _load(name: str, revision: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load(name: str, revision: str | None, saved: bool = False) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A checkpoint; `saved`: one that was written here, in the folder `name`."""
     from safetensors import SafetensorError
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
@@ -277,7 +277,11 @@ def _load(name: str, revision: str | None) -> tuple[PreTrainedModel, PreTrainedT
         model = AutoModelForSeq2SeqLM.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **arguments
         )
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        if saved:
+            raise InputError(
+                f"{name}: cannot load the seq2seq model ({first_line(error)}); {again(Path(name))}."
+            ) from None
         raise InputError(
             f"--model_name_or_path {name}: cannot load the seq2seq model ({first_line(error)}); its weights must be "
             "safetensors, and no code of its own is run."

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from mrs_core.errors import InputError
+from mrs_core.manifest import again
 from mrs_core.text import normalise_reply
 
 Encode = Callable[[list[str]], torch.Tensor]
@@ -142,11 +143,9 @@ class ResponseIndex:
             vectors, log_probs = tensors["vectors"].float(), tensors["log_probs"].float()  # a small copy has fp16
             index = cls(facts["replies"], vectors, tensors["clusters"], log_probs, float(facts["alpha"]))
         except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-            raise InputError(
-                f"{folder}: no usable response index ({error}); train or download the model again."
-            ) from None
+            raise InputError(f"{folder}: no usable response index ({error}); {again(folder)}.") from None
         if not len(index.replies) == len(index.vectors) == len(index.clusters) == len(index.log_probs):
-            raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; download the model again.")
+            raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; {again(folder)}.")
         return index
 
 

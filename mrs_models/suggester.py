@@ -13,6 +13,7 @@ import torch
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
+from mrs_core.manifest import again, require_undamaged
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
@@ -44,13 +45,17 @@ class Suggester(ABC):
     """
 
     @staticmethod
-    def load(folder: str | Path) -> Suggester:
+    def load(folder: str | Path, verify: bool = False) -> Suggester:
         """Load a trained model: the folder of a run, a baseline, or `ORG/NAME`.
+
+        Args:
+            verify: compare the SHA-256 of large files, too (`mrs_core.manifest` has the rule).
 
         Raises:
             InputError: no such model, or its files are damaged or do not fit each other.
         """
         path = resolve_model(str(folder))
+        require_undamaged(path, verify)
         if (path / GENERATOR).is_file():
             from mrs_models.generation_suggester import GenerationSuggester
 
@@ -122,9 +127,7 @@ class RetrievalSuggester(Suggester):
             raise
         except Exception as error:  # each library refuses its files in its own way
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise InputError(
-                f"{name}: cannot load the message encoder ({reason}); download the model again."
-            ) from error
+            raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
         indexes.width = width
         return cls(encode, indexes)
 

@@ -15,6 +15,8 @@ from mrs_core.arguments import as_plain
 from mrs_core.errors import InputError
 from mrs_core.files import umask, write_whole
 from mrs_core.hub import Publication
+from mrs_core.manifest import KEY as FILES
+from mrs_core.manifest import list_files
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_core.provenance import commit, hardware, versions
 from mrs_models.adapters import base_of
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
 IDENTITY = "resume.json"  # what the checkpoints are of
 STAYS = ("checkpoint-*", IDENTITY, "predictions*.tsv", "eval")
 RECORD = "run.json"  # written last: a folder that has it holds a finished run
+TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
 # What either family's model is made of, so that no file of an old model is read as one of the new.
 MODEL_FILES = [
     "*.safetensors", "*config*.json", "modules.json", "generator.json", "tokenizer*", "special_tokens_map.json",
-    "vocab*", "merges.txt", "*.model", "query_*", "document_*", "[0-9]_*", "training_args.bin",
+    "vocab*", "merges.txt", "*.model", "query_*", "document_*", "[0-9]_*", TRAINING_ARGUMENTS,
 ]  # fmt: skip
 ADAPTER = "adapter"  # the folder of the adapters alone, where a run trained some
 LAST = ("last", "true", "True")
@@ -131,9 +134,17 @@ class RunFolder:
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
-    """Write the card, and last `run.json`."""
+    """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
+    record = {**record, FILES: list_files(folder, model_files(folder))}
     write_whole(folder / "README.md", model_card(record))
     write_whole(folder / RECORD, _json(record))
+
+
+def model_files(folder: Path) -> list[Path]:
+    """All files that `mrs suggest` and the libraries read of a run's model, its response indexes and its adapters."""
+    found = [path for pattern in (*MODEL_FILES, ResponseIndexes.FOLDER, ADAPTER) for path in folder.glob(pattern)]
+    files = {file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
+    return sorted(file for file in files if file.name != TRAINING_ARGUMENTS)
 
 
 def _json(record: dict[str, Any]) -> str:
@@ -180,9 +191,20 @@ def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
             f"{own}: the base {base} is a folder of this machine; publish it, and train with its name on the hub."
         )
     files = [path for path in (folder / ResponseIndexes.FOLDER).rglob("*") if path.is_file()]
-    files += [path for path in (folder / RECORD, folder / "curves.png") if path.is_file()]
+    files += [path for path in (folder / "curves.png",) if path.is_file()]
     others: dict[str, bytes | Path] = {path.relative_to(folder).as_posix(): path for path in files}
+    others[RECORD] = _json(_of_adapter(read_record(folder))).encode()
     return Publication("model", repo_id, own, instead={**others, "README.md": card.encode()})
+
+
+def _of_adapter(record: dict[str, Any]) -> dict[str, Any]:
+    """A run's record for the repository of its adapters, which are at the top there."""
+    above, indexes = f"{ADAPTER}/", f"{ResponseIndexes.FOLDER}/"
+    files = record.get(FILES)
+    if files is None:  # of an older run
+        return record
+    kept = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith((above, indexes))}
+    return {**record, FILES: kept}
 
 
 def _readable(folder: Path) -> None:

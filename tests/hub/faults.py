@@ -40,6 +40,7 @@ class Fault:
     drop_request: int | None = None
     drop_response: int | None = None
     drop_body: int | None = None
+    page: str | None = None
     stale: bool = False
     seen: int = 0
     fired: int = 0
@@ -47,7 +48,7 @@ class Fault:
     def __str__(self) -> str:
         kinds = ("status", "drop_request", "drop_response", "drop_body")
         named = [f"{kind}={getattr(self, kind)}" for kind in kinds if getattr(self, kind) is not None]
-        return " ".join([*named, *(["stale"] if self.stale else [])])
+        return " ".join([*named, *(["page"] if self.page else []), *(["stale"] if self.stale else [])])
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Faults:
     def add(
         self, method: str = ".*", path: str = ".*", *, at: int = 1, times: int = 1, status: int | None = None,
         retry_after: int | None = None, drop_request: int | None = None, drop_response: int | None = None,
-        drop_body: int | None = None, stale: bool = False,
+        drop_body: int | None = None, page: str | None = None, stale: bool = False,
     ) -> Fault:  # fmt: skip
         """Plan one fault for the requests number `at` .. `at + times - 1` among those that match from now on.
 
@@ -70,16 +71,17 @@ class Faults:
         drop_response: do what was asked, then cut after n bytes of the answer, counted from its status line
         (0: the client learns nothing of what was done);
         drop_body: do what was asked, then cut after n bytes of the answer's body;
+        page: answer 200 with this HTML instead, as a proxy or a login page does;
         stale: first let another writer's commit land in the repository that the request is about (on the branch of a
         commit, else on main), so that a commit that states the old parent is refused with 412.
         A cut at or after the end of what is sent cuts nothing.
         """
-        kinds = [status, drop_request, drop_response, drop_body, stale or None]
+        kinds = [status, drop_request, drop_response, drop_body, page, stale or None]
         if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("a fault is exactly one of status, drop_request, drop_response, drop_body, stale")
+            raise ValueError("a fault is exactly one of status, drop_request, drop_response, drop_body, page, stale")
         if at < 1 or times < 1:
             raise ValueError("requests are counted from 1")
-        fault = Fault(method, path, at, times, status, retry_after, drop_request, drop_response, drop_body, stale)
+        fault = Fault(method, path, at, times, status, retry_after, drop_request, drop_response, drop_body, page, stale)
         with self.lock:
             self.planned.append(fault)
         return fault

@@ -151,6 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
             body = self._body(None if fault is None else fault.drop_request)
             if fault is not None and fault.status is not None:
                 raise planned_error(fault)
+            if fault is not None and fault.page is not None:
+                self._send(Reply(fault.page.encode(), 200, {"Content-Type": "text/html"}), entry, None)
+                return
             if given is not None and given != f"Bearer {hub.token}":
                 raise HubError(401, "Invalid credentials in Authorization header")
             parts = urlsplit(self.path)

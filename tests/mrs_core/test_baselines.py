@@ -96,7 +96,7 @@ def test_an_entry_that_is_no_mapping() -> None:
 def test_names_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str | None]] = []
 
-    def download(repo_id: str, revision: str | None = None) -> Path:
+    def download(repo_id: str, revision: str | None = None, **_: bool) -> Path:
         asked.append((repo_id, revision))
         return tmp_path / "downloaded"
 
@@ -118,14 +118,14 @@ def test_a_baseline_that_does_not_ship_is_downloaded_at_its_revision(
 
     known = read_baselines(listing(revision="v1"))
     monkeypatch.setattr(baselines, "read_baselines", lambda: known)
-    monkeypatch.setattr(hub, "download", lambda *arguments: tmp_path / "-".join(arguments).replace("/", "-"))
+    monkeypatch.setattr(hub, "download", lambda *arguments, **_: tmp_path / "-".join(arguments).replace("/", "-"))
     assert resolve_model("one") == tmp_path / "org-one-v1"
 
 
 @pytest.mark.parametrize("name", ["nonsense", "a/b/c", "./run/x", "/no/such", "~/m", "../m", "./m", "/m"])
 def test_what_is_no_model(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(hub, "download", lambda *_: pytest.fail("asked the hub"))
+    monkeypatch.setattr(hub, "download", lambda *_, **__: pytest.fail("asked the hub"))
     with pytest.raises(InputError, match="mrs models list"):
         resolve_model(name)
 

@@ -286,6 +286,7 @@ def run(record: Record, tmp_path: Path) -> Path:
     folder.mkdir()
     write_predictions(folder / "predictions.es.tsv", rows)
     record = one_language(record)
+    record.pop("files")  # of the model, which is not here
     record["metrics"]["systems"]["Model"]["es"].update(
         weighted=score.score_file(folder / "predictions.es.tsv", "es")["weighted"]
     )

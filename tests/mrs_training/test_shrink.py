@@ -28,6 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save_file(tensors, path, metadata={"format": "pt"})
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     record.pop("weights", None)
+    record.pop("files", None)  # they are other files now
     record["metrics"]["signatures"] = {code: record["metrics"]["signatures"][code] for code in ("en", "es")}
     record["data"]["rows"] = {code: record["data"]["rows"][code] for code in ("en", "es")}
     (folder / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
