@@ -186,8 +186,10 @@ def read_lora_state(folder: Path) -> dict[str, Tensor]:
 def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str | None) -> None:
     """Write the adapters alone, as peft writes them, with what is needed to put them on their base again.
 
-    One folder an encoder (`query` and `document`, or `shared`, or `seq2seq`), and `adapter.json`. The folder appears
-    whole; an older one with an `adapter.json` is replaced.
+    peft's layout of several adapters: the first one (the only one, or that of messages) at the top, that of replies in
+    `document/`; so `PeftModel.from_pretrained(base, folder)` reads the first, and `load_adapter(folder, "document",
+    subfolder="document")` the second. And `adapter.json`. The folder appears whole; an older one with an `adapter.json`
+    is replaced.
 
     Args:
         model: with adapters, not merged.
@@ -206,15 +208,17 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
         record |= build_settings(model)  # type: ignore[arg-type]
     with whole_folder(folder, overwrite=True, marker=RECORD) as partial:
         for name, part in parts.items():
-            (partial / name).mkdir()
+            own = partial / _place(name, parts)
+            own.mkdir(exist_ok=True)
             tensors = {_peft_name(key): value.detach().cpu().contiguous() for key, value in _own_lora(part).items()}
-            save_file(tensors, partial / name / WEIGHTS, metadata={"format": "pt"})
+            save_file(tensors, own / WEIGHTS, metadata={"format": "pt"})
             config: Any = copy.copy(cast(Any, part).peft_config[ADAPTER])
             config.base_model_name_or_path, config.revision = base, base_revision  # else a path of this machine
             config.inference_mode = True
+            config.task_type = "FEATURE_EXTRACTION" if record["family"] == RETRIEVAL else "SEQ_2_SEQ_LM"
             if not isinstance(config.target_modules, str):  # a set, in another order every time
                 config.target_modules = sorted(config.target_modules)
-            config.save_pretrained(str(partial / name))
+            config.save_pretrained(str(own))
         write_whole(partial / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -264,8 +268,9 @@ def load_adapter(
         )
     state: dict[str, Tensor] = {}
     for name, part in parts.items():
-        _inject(part, _read_config(folder / name))
-        tensors = _tensors(folder / name / WEIGHTS, again(folder))
+        place = folder / _place(name, parts)
+        _inject(part, _read_config(place))
+        tensors = _tensors(place / WEIGHTS, again(folder))
         own = {_peft_name(key): key for key in _own_lora(part)}
         state |= {f"{name}.{own.get(key, key)}": value for key, value in tensors.items()}
     try:
@@ -288,6 +293,11 @@ def _parts(model: nn.Module) -> dict[str, nn.Module]:
     if not all(isinstance(encoder, PreTrainedModel) for encoder in found):
         raise InputError("--peft lora: static encoders have no layers to adapt; pass --encoders two or one.")
     return dict(zip(("shared",) if len(found) == 1 else ROUTES, found, strict=True))
+
+
+def _place(name: str, parts: Mapping[str, nn.Module]) -> str:
+    """The folder of an encoder's adapter below that of all, where peft looks for it."""
+    return "." if name == next(iter(parts)) else name
 
 
 def _family(model: nn.Module) -> str:
@@ -355,6 +365,7 @@ def _read_config(folder: Path) -> Any:
     if not isinstance(config, peft.LoraConfig):
         raise InputError(f"{folder / CONFIG}: expected LoRA, found {config.peft_type}; pass an adapter written here.")
     config.base_model_name_or_path = None  # it names no folder of this machine
+    config.task_type = None  # the wrapper that it stands for is dropped
     return config
 
 

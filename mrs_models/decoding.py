@@ -127,7 +127,7 @@ def decode(
         InputError: n exceeds the beams, the model names no end token, or a text or reply is longer than it can be.
         ValueError: inputs and prompts do not fit each other.
     """
-    ends, pad = _end_and_pad(model)
+    ends, pad = ends_and_pad(model)
     _check(model, inputs, prompts, settings, n)
     phrases = [list(word) for word in bad_words if word]
     rules = _Rules(settings, n, len(prompts[0]) if prompts else 0, ends, pad, phrases)
@@ -219,7 +219,12 @@ class _Rules(NamedTuple):
         return self.settings.beams // self.settings.groups
 
 
-def _end_and_pad(model: Any) -> tuple[list[int], int]:
+def ends_and_pad(model: Any) -> tuple[list[int], int]:
+    """The ids that end a reply, and the one that fills batches.
+
+    Raises:
+        InputError: the model names no end token.
+    """
     ends = model.generation_config.eos_token_id
     if ends is None:
         ends = model.config.eos_token_id

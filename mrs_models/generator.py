@@ -21,6 +21,7 @@ from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
+from mrs_models.standalone import complete_tokenizer, default_language, generation_config
 from mrs_models.starting_points import GENERATION, require_start
 from mrs_models.starting_points import GENERATOR as SETTINGS
 from mrs_models.suggest_arguments import require_count, require_messages
@@ -175,13 +176,18 @@ class Generator:
         return cls(model.eval(), TextCoder(tokenizer, row, model.config, *lengths), languages, decoding)
 
     def save(self, folder: Path) -> None:
-        """Write model, tokenizer and `generator.json`."""
+        """Write model, tokenizer and `generator.json`; plain transformers can use them too."""
+        language = default_language(self.languages)
+        self.model.config.decoder_start_token_id = self.coder.prompt(language)[0]
         self.model.save_pretrained(str(folder))
-        self.coder.tokenizer.save_pretrained(str(folder))
         self.save_settings(folder)
 
     def save_settings(self, folder: Path) -> None:
-        """Write `generator.json` alone."""
+        """Write `generator.json`, the tokenizer and the generation config: all but the weights."""
+        language = default_language(self.languages)
+        complete_tokenizer(self.coder.tokenizer, self.coder.row, language)
+        self.coder.tokenizer.save_pretrained(str(folder))
+        generation_config(self.model, self.coder.prompt(language), self.decoding).save_pretrained(str(folder))
         facts = {
             "language_tokens": self.coder.row.name,
             "languages": self.languages,

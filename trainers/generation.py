@@ -158,6 +158,7 @@ class Generation(Recipe[GenerationArguments]):
         name = "tiny" if options.model_name_or_path == TINY else Path(options.model_name_or_path).name
         coder = self.generator.coder
         tokens = f"{name}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"
+        figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
         signature = perplexity_signature(tokens, cut=coder.reply_tokens)
         for signatures in figures["signatures"].values():
             signatures["reply_perplexity"] = signature

@@ -441,7 +441,7 @@ def test_adapters_of_a_generator(
     from mrs_cli.main import main
 
     whole = train("lora", "--model_name_or_path", base, *LORA)
-    check_adapters(whole, base, {"seq2seq"})
+    check_adapters(whole, base, {"seq2seq": "."})
     shutil.copytree(whole / "checkpoint-2", workplace / "lora-resumed" / "checkpoint-2")
     resumed = train("lora-resumed", "--model_name_or_path", base, *LORA, "--resume_from_checkpoint", "last")
     assert largest_difference(weights(resumed), weights(whole)) <= 1e-6
@@ -479,7 +479,7 @@ def test_adapters_of_a_retriever(
         return workplace / output
 
     whole = run("retriever")
-    check_adapters(whole, encoder, {"query", "document"})
+    check_adapters(whole, encoder, {"query": ".", "document": "document"})
     shutil.copytree(whole / "checkpoint-2", workplace / "retriever-resumed" / "checkpoint-2")
     resumed = run("retriever-resumed", "--resume_from_checkpoint", "last")
     assert largest_difference(weights(resumed), weights(whole)) <= 1e-6
@@ -488,7 +488,7 @@ def test_adapters_of_a_retriever(
     check_suggestions(main, capsys, whole, [row[0] for row in rows], [row[2:] for row in rows])
 
 
-def check_adapters(folder: Path, base: Path, encoders: set[str]) -> None:
+def check_adapters(folder: Path, base: Path, encoders: dict[str, str]) -> None:
     """Checkpoints hold adapters alone, the best of which are in `adapter/`, which is small and names its base."""
     size = (base / "model.safetensors").stat().st_size
     for step in (2, 4, 6):
@@ -497,13 +497,13 @@ def check_adapters(folder: Path, base: Path, encoders: set[str]) -> None:
         assert all(".lora_" in name for name in weights(folder, step))
     facts = json.loads((folder / "adapter" / "adapter.json").read_text(encoding="utf-8"))
     assert facts["base"] == str(base)
-    assert {path.name for path in (folder / "adapter").iterdir() if path.is_dir()} == encoders
-    assert sum(path.stat().st_size for path in (folder / "adapter").rglob("*") if path.is_file()) < size / 3
+    assert {path.name for path in (folder / "adapter").iterdir() if path.is_dir()} == {*encoders.values()} - {"."}
+    assert sum(path.stat().st_size for path in (folder / "adapter").rglob("*.safetensors")) < size / 3
     best = weights(folder, record(folder)["best_step"])
     kept = {
         f"{name}.{key}": value
-        for name in encoders
-        for key, value in load_file(folder / "adapter" / name / "adapter_model.safetensors").items()
+        for name, place in encoders.items()
+        for key, value in load_file(folder / "adapter" / place / "adapter_model.safetensors").items()
     }
     assert len(kept) == len(best)
     for name, value in best.items():

@@ -143,8 +143,9 @@ def test_an_adapter_folder_is_small_and_gives_the_same_vectors(checkpoint: Path,
     assert not has_adapter(folder)
     save_adapter(model, folder, "org/base", "0123abc")
     assert has_adapter(folder)
-    parts = {"two": ["document", "query"], "one": ["shared"]}[shape]
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*parts, "adapter.json"])
+    names = {"two": ["document"], "one": []}[shape]
+    names += ["adapter.json", "adapter_config.json", "adapter_model.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
     base = sum(p.numel() * 4 for name, p in model.named_parameters() if ".lora_" not in name)
     assert sum(path.stat().st_size for path in folder.rglob("*.safetensors")) < base / 3
     record = json.loads((folder / "adapter.json").read_text())
@@ -193,11 +194,13 @@ def test_an_adapter_folder_is_what_peft_writes(checkpoint: Path, tmp_path: Path)
     save_adapter(model, tmp_path / "adapter", "org/base", None)
     batch = model.preprocess(TEXTS, task="query")
     inputs = {key: batch[key] for key in ("input_ids", "attention_mask")}
-    theirs = PeftModel.from_pretrained(AutoModel.from_pretrained(checkpoint), str(tmp_path / "adapter" / "query"))
-    ours = encoders(model.eval())[0]
-    with torch.no_grad():
-        expected = ours(**inputs).last_hidden_state
-        torch.testing.assert_close(theirs.eval()(**inputs).last_hidden_state, expected, rtol=0, atol=1e-5)
+    theirs = PeftModel.from_pretrained(AutoModel.from_pretrained(checkpoint), str(tmp_path / "adapter"))
+    theirs.load_adapter(str(tmp_path / "adapter"), "document", subfolder="document")
+    for ours, name in zip(encoders(model.eval()), ("default", "document"), strict=True):
+        theirs.set_adapter(name)
+        with torch.no_grad():
+            expected = ours(**inputs).last_hidden_state
+            torch.testing.assert_close(theirs.eval()(**inputs).last_hidden_state, expected, rtol=0, atol=1e-5)
 
 
 @needs_peft
@@ -234,7 +237,7 @@ def test_sequence_to_sequence_models_too(bart: Path, tmp_path: Path) -> None:
     assert not torch.allclose(adapted, before, atol=1e-2)
     told = model.generate(source, max_new_tokens=5, num_beams=2)
     save_adapter(model, tmp_path / "adapter", str(bart), None)
-    assert (tmp_path / "adapter" / "seq2seq" / "adapter_model.safetensors").is_file()
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").is_file()
     loaded = load_adapter(tmp_path / "adapter")
     torch.testing.assert_close(logits(loaded), adapted, rtol=0, atol=1e-5)
     merge_lora(model)
@@ -390,9 +393,9 @@ def of_another_rank(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "damage", "sentence"),
     [
-        ("query/adapter_model.safetensors", cut, "damaged"),
-        ("query/adapter_model.safetensors", Path.unlink, "no adapter_model.safetensors"),
-        ("query/adapter_model.safetensors", of_another_rank, r"damaged \(adapters: expected query\."),
+        ("adapter_model.safetensors", cut, "damaged"),
+        ("adapter_model.safetensors", Path.unlink, "no adapter_model.safetensors"),
+        ("adapter_model.safetensors", of_another_rank, r"damaged \(adapters: expected query\."),
         ("document/adapter_config.json", cut, "damaged"),
         ("document/adapter_config.json", Path.unlink, "no adapter_config.json"),
     ],

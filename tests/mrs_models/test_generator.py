@@ -6,6 +6,8 @@ import json
 import math
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -335,6 +337,50 @@ def test_saved_and_loaded_it_answers_the_same(families: dict[str, Generator], fa
     np.testing.assert_array_equal(
         loaded.losses(messages, replies, "es")[0], generator.losses(messages, replies, "es")[0]
     )
+
+
+STANDALONE = """
+import json, sys
+for name in ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_training", "mrs_cli"):
+    sys.modules[name] = None  # as where mrs-suggest is not installed
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+tokenizer, model = AutoTokenizer.from_pretrained(sys.argv[1]), AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1])
+said = []
+for message, *tag in json.loads(sys.argv[2]):
+    start = {"decoder_start_token_id": tokenizer.convert_tokens_to_ids(tag[0])} if tag else {}
+    found = model.generate(**tokenizer(message, return_tensors="pt"), **start)
+    said.append([text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)])
+print(json.dumps(said))
+"""
+
+
+def test_plain_transformers_answers_alike(trained: Generator, folder: Path) -> None:
+    """Without our package: the tokenizer ends the message, the configuration starts the reply, in English by itself."""
+    asked = [("how are you?",), ("¿Qué tal?", "[es]"), ("are you coming?", "[en]")]
+    command = [sys.executable, "-c", STANDALONE, str(folder), json.dumps(asked)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for (message, *tag), said in zip(asked, json.loads(done.stdout.splitlines()[-1]), strict=True):
+        ours = [text for text, _ in trained.suggest([message], tag[0].strip("[]") if tag else "en", 3)[0]]
+        assert said[0] == ours[0], message
+        assert len(said) == 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_files_say_how_a_message_ends_and_a_reply_begins(
+    families: dict[str, Generator], family: str, tmp_path: Path
+) -> None:
+    from transformers import AutoTokenizer, GenerationConfig
+
+    generator = families[family]
+    generator.save(tmp_path)
+    config, prompt = GenerationConfig.from_pretrained(tmp_path), generator.coder.prompt("en")
+    assert [config.decoder_start_token_id, *([config.forced_bos_token_id] * (len(prompt) - 1))] == prompt
+    assert json.loads((tmp_path / "config.json").read_text())["decoder_start_token_id"] == prompt[0]
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    if family != "start and tag":  # the library's own tokenizers put the language there
+        assert tokenizer("how are you?")["input_ids"] == generator.coder.messages(["how are you?"], "en")[0]
+        assert tokenizer("x").keys() == {"input_ids", "attention_mask"}, "generate takes no others"
 
 
 def test_settings_of_the_search_come_back(trained: Generator, tmp_path: Path) -> None:
