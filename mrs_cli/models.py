@@ -86,12 +86,12 @@ def _publish(options: argparse.Namespace) -> None:
 
     hub.require_repo_id(options.repo)
     require_undamaged(options.folder, verify=has_hashes(options.folder))
-    card = _checked_card(options.folder, options.repo)
+    card = _checked_card(options.folder, options.repo, options.adapter)
     what = (adapter_publication if options.adapter else publication)(options.folder, options.repo, card)
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")
 
 
-def _checked_card(folder: Path, repo_id: str | None) -> str:
+def _checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:
     """The card of a run, once its prediction files give the figures of its record."""
     from mrs_cli.score import score_file
     from mrs_training.card import model_card
@@ -110,6 +110,6 @@ def _checked_card(folder: Path, repo_id: str | None) -> str:
                 "they belong to different runs."
             )
     try:
-        return model_card(record, repo_id)
+        return model_card(record, repo_id, adapter)
     except KeyError as error:
         raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None

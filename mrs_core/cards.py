@@ -17,9 +17,14 @@ def render_card(template: str, front_matter: dict[str, Any], values: dict[str, s
     Raises:
         KeyError: the template asks for a value that is not there.
     """
-    text = resources.files(TEMPLATES).joinpath(template).read_text(encoding="utf-8")
+    text = read_template(template)
     front = yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True, width=120)
     return f"---\n{front}---\n\n{Template(text).substitute(values).strip()}\n"
+
+
+def read_template(name: str) -> str:
+    """The text of a template of `model_cards/`."""
+    return resources.files(TEMPLATES).joinpath(name).read_text(encoding="utf-8")
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from mrs_core.cards import markdown_table, render_card
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
 
+UNKNOWN = "unknown"  # a licence that nobody states
 HERE = "PATH"  # where the folder lies; publishing puts the repository there
 
 
@@ -36,7 +37,13 @@ def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
         ),
         "layout": "\n".join(f"- `{path}`: {holds}" for path, holds in variant.layout.items()),
         "revision": variant.revision,
+        "licence": f"Licence: `{variant.licence}`."
+        if variant.licence != UNKNOWN
+        else "Nobody states a licence: ask before you pass a copy on.",
         "limits": variant.limits,
+        "uses": variant.uses,
+        "curation": variant.curation,
+        "personal": variant.personal,
         "notes": "\n".join(["## What was dropped, and notes", "", *notes, ""]) if notes else "",
         "pipeline": _pipeline(report["pipeline"]) if "pipeline" in report else "",
         "citation": record.citation.strip(),

@@ -124,6 +124,9 @@ class Variant:
     """A reader's source, and what the card says of a folder made from it.
 
     Attributes:
+        uses: what the data are for, and what is out of scope.
+        curation: why and how they were collected, by whom, and who labelled them.
+        personal: personal and sensitive information in them, as far as it is known.
         layout: file of the source -> what it holds.
         revision: of the source, as its authors name it: what `rows` and `layout` were taken from.
     """
@@ -132,6 +135,9 @@ class Variant:
     licence: str
     about: str
     limits: str
+    uses: str
+    curation: str
+    personal: str
     layout: dict[str, str]
     revision: str
 

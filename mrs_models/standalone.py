@@ -9,7 +9,7 @@ their token; the card says how.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.decoding import Decoding, ends_and_pad
@@ -70,5 +70,5 @@ def complete_tokenizer(tokenizer: PreTrainedTokenizerBase, row: LanguageTokens, 
     if isinstance(backend, Tokenizer):
         named = [tokenizer.eos_token if place == END else tokenizer.sep_token for place in row.after]
         after = [str(token) for token in named]
-        ids = [(token, int(tokenizer.convert_tokens_to_ids(token))) for token in after]
+        ids = [(token, cast(int, tokenizer.convert_tokens_to_ids(token))) for token in after]
         backend.post_processor = processors.TemplateProcessing(single=["$A", *after], special_tokens=ids)

@@ -10,6 +10,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_core.languages import LANGUAGES
+from mrs_training import card_sections as sections
 from mrs_training.comparison import MODEL, POOLED, grouped_signatures
 
 MESSAGES = {
@@ -82,23 +83,25 @@ class _Family:
 FAMILIES = {
     "retrieval": _Family(
         "Reply retriever",
-        {"library_name": "sentence-transformers", "pipeline_tag": "text-ranking"},
-        "text-ranking",
+        {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"},
+        "sentence-similarity",
     ),
     "generation": _Family(
         "Reply generator",
-        {"library_name": "transformers", "pipeline_tag": "text-generation"},
-        "text-generation",
+        # Not text-generation: its pipeline would load the decoder alone.
+        {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
+        "text2text-generation",
     ),
 }
 
 
-def model_card(record: dict[str, Any], repo_id: str | None = None) -> str:
+def model_card(record: dict[str, Any], repo_id: str | None = None, adapter: bool = False) -> str:
     """README.md of a trained model.
 
     Args:
         record: the content of `run.json`.
         repo_id: where the model will be found; None before it is published.
+        adapter: it is the card of the run's adapters alone.
     """
     figures, arguments, data = record["metrics"], record["arguments"], record["data"]
     family = FAMILIES[record["trainer"]]
@@ -135,8 +138,15 @@ def model_card(record: dict[str, Any], repo_id: str | None = None) -> str:
         "curves": STORED.format(record["stored_as"]) if "stored_as" in record else CURVES,
         "limits": _limits(data),
         "environment": _environment(record),
+        "speeds": sections.speeds(record, adapter),
+        "footprint": sections.footprint(record),
+        "licence": sections.licence(record),
+        "citation": sections.citation(),
+        "contact": sections.contact(repo_id),
     }
-    return render_card(f"{record['trainer']}.md", _front_matter(record, family, languages, values["title"]), values)
+    values["usage"] = sections.usage(record, values, adapter)
+    front = _front_matter(record, family, languages, values["title"], adapter)
+    return render_card(f"{record['trainer']}.md", front, values)
 
 
 def _has_effect(key: str, arguments: dict[str, Any]) -> bool:
@@ -169,21 +179,23 @@ def _rows(rows: dict[str, dict[str, int]]) -> str:
     )
 
 
-def _front_matter(record: dict[str, Any], family: _Family, languages: list[str], title: str) -> dict[str, Any]:
-    arguments, data = record["arguments"], record["data"]
-    base = arguments["model_name_or_path"]
-    static = arguments.get("encoders") == "static"  # has the checkpoint's tokenizer, and none of its weights
+def _front_matter(
+    record: dict[str, Any], family: _Family, languages: list[str], title: str, adapter: bool
+) -> dict[str, Any]:
+    data, base, licence = record["data"], sections.hub_base(record), sections.licence_of(record)
     front: dict[str, Any] = {"language": languages}
-    if base == "tiny" and data.get("reader") == "sample":
-        front["license"] = "apache-2.0"
-    front |= family.front
-    front["tags"] = [family.front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
-    if base != "tiny" and not static and base.count("/") <= 1 and not base.startswith((".", "/", "~")):
-        front["base_model"] = base
-    if "revision" in data:
-        front["datasets"] = [data["id"]]
+    if licence:
+        front["license"] = licence
+    front |= family.front | ({"library_name": "peft"} if adapter else {})
+    front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
+    if adapter:
+        front["tags"].append("lora")
+    if base and record["arguments"].get("encoders") != "static":  # which has none of the checkpoint's weights
+        front |= {"base_model": base, "base_model_relation": "adapter" if adapter else "finetune"}
     front["metrics"] = ["rouge"]
-    front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
+    if "revision" in data:  # without a data set on the hub there is none that results could be of
+        front["datasets"] = [data["id"]]
+        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
     return front
 
 
@@ -197,11 +209,11 @@ def _eval_results(record: dict[str, Any], family: _Family, languages: list[str])
         EvalResult(
             task_type=family.task,
             task_name="Reply suggestion",
-            dataset_type=data["id"] if "revision" in data else "mrs",
+            dataset_type=data["id"],
             dataset_name=data["title"],
             dataset_config=code,
             dataset_split="test",
-            dataset_revision=data.get("revision", data.get("content_hash")),
+            dataset_revision=data["revision"],
             metric_type=kind,
             metric_name=name,
             metric_value=round(figures["systems"][MODEL][code][key], 6),

@@ -21,6 +21,7 @@ from mrs_core.launcher import end_with_launcher
 from mrs_datasets.prepared import open_prepared
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
+from mrs_training.base_model import base_license
 from mrs_training.card import model_card
 from mrs_training.comparison import MakeSystem, compare_on_test
 from mrs_training.data import LanguageData, RunData, examples_hash, load_run_data
@@ -176,6 +177,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         milliseconds=compared.milliseconds,
         seconds=time.time() - started,
     )
+    record["base_license"] = base_license(options.model_name_or_path, options.model_revision)
     run.finish(record, data.test, compared.suggestions, trainer.state.log_history)
     print_results(record)
     predictions = run.predictions_name(languages[0] if len(languages) == 1 else "LANG")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mrs_core.predictions import read_predictions
 from mrs_datasets.prepare import prepare_mrs
 from mrs_models.tiny import build_tiny
 from mrs_models.tiny_generator import build_tiny_generator
 from tests.hub.server import LoopbackHub
+from tests.hub.store import card_errors
 from tests.integration.test_hub_walk import MRS, ROOT, Walk, published
 
 pytestmark = pytest.mark.integration
@@ -30,9 +33,17 @@ HfApi().create_repo("org/base", exist_ok=True)
 HfApi().upload_folder(repo_id="org/base", folder_path=sys.argv[1], commit_message="base")
 """
 FAMILIES: dict[str, dict[str, Any]] = {
-    "retrieval": {"options": ["--pooling", "mean"], "encoders": {"query", "document"}, "own": "response_index/"},
-    "generation": {"options": ["--max_tokens", 8], "encoders": {"seq2seq"}, "own": "generator.json"},
+    "retrieval": {"options": ["--pooling", "mean"], "encoders": {"", "document/"}, "own": "response_index/"},
+    "generation": {"options": ["--max_tokens", 8], "encoders": {""}, "own": "generator.json"},
 }
+# As where this package is not installed.
+WITHOUT_US = """
+import sys
+for name in ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_training", "mrs_cli", "mrs_trainers"):
+    sys.modules[name] = None
+"""
+BASE_CARD = "---\nlicense: mit\n---\n# A base\n"
+CLIENTS = {"retrieval": "sentence-transformers", "generation": "transformers"}
 
 
 @pytest.fixture
@@ -54,10 +65,32 @@ def build_base(name: str, folder: Path, seed: int) -> Path:
     return build_tiny_generator(texts, ["en", "es"], folder, seed, 300)
 
 
+def snippet(card: bytes) -> str:
+    """The code of a card that needs the libraries alone."""
+    blocks = re.findall(r"```python\n(.*?)```", card.decode(), re.DOTALL)
+    (found,) = (code for code in blocks if "mrs_models" not in code)
+    return WITHOUT_US + found
+
+
+def check_card(walk: Walk, files: dict[str, bytes], relation: str, library: str) -> str:
+    """What its snippet prints in a fresh process without our packages; its metadata are looked at."""
+    text = files["README.md"].decode()
+    assert card_errors(text, "model") == ([], [])
+    data = yaml.safe_load(text.split("---\n")[1])
+    assert (data["base_model"], data["base_model_relation"], data["license"]) == ("org/base", relation, "mit")
+    assert data["library_name"] == library
+    assert "model-index" not in data, "the data are on no hub"
+    said = walk.run(sys.executable, "-c", snippet(files["README.md"])).stdout.strip()
+    assert said
+    return said
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_merged_model_and_adapters_answer_alike(name: str, walk: Walk) -> None:
     hub, family = walk.hub, FAMILIES[name]
-    walk.run(sys.executable, "-c", UPLOAD, build_base(name, walk.folder / "base-1", 1))
+    base = build_base(name, walk.folder / "base-1", 1)
+    (base / "README.md").write_text(BASE_CARD, encoding="utf-8")
+    walk.run(sys.executable, "-c", UPLOAD, base)
     run = walk.folder / "run"
     trainer = ROOT / "trainers" / f"{name}.py"
     walk.run(
@@ -73,14 +106,24 @@ def test_merged_model_and_adapters_answer_alike(name: str, walk: Walk) -> None:
     assert {"README.md", "run.json", "adapter.json"} <= adapter.keys()
     assert [path for path in adapter if path.startswith(family["own"])]
     weights = {path for path in adapter if path.endswith(".safetensors") and not path.startswith("response_index/")}
-    assert weights == {f"{encoder}/adapter_model.safetensors" for encoder in family["encoders"]}
+    assert weights == {f"{encoder}adapter_model.safetensors" for encoder in family["encoders"]}
     sizes = [sum(len(files[path]) for path in files if path.endswith("safetensors")) for files in (adapter, merged)]
     assert sizes[0] < sizes[1] / 4
     for files in (merged, adapter):
         assert not [path for path, content in files.items() if str(walk.folder).encode() in content]
     assert b'Suggester.load("org/adapter")' in adapter["README.md"]
-    for path in ("adapter/adapter.json", *(f"adapter/{encoder}/adapter_config.json" for encoder in family["encoders"])):
+    for path in ("adapter/adapter.json", *(f"adapter/{encoder}adapter_config.json" for encoder in family["encoders"])):
         assert path in merged, "the merged model's repository has them, too"
+    for files in (merged, adapter):
+        listed = json.loads(files["run.json"])["files"]
+        assert set(listed) <= set(files)
+        assert all(path in listed for path in files if path.endswith((".safetensors", "config.json", "replies.json")))
+    said = [
+        check_card(walk, merged, relation="finetune", library=CLIENTS[name]),
+        check_card(walk, adapter, relation="adapter", library="peft"),
+    ]
+    if name == "generation":
+        assert said[0] == said[1], "base and adapter by peft write what the merged model does"
 
     rows = read_predictions(run / "predictions.es.tsv")
     ask = ["--lang", "es", "--json", *(row.message for row in rows)]

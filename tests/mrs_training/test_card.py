@@ -22,6 +22,7 @@ from mrs_cli import models, score
 from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_core.predictions import Prediction, write_predictions
+from mrs_training.base_model import base_license
 from mrs_training.card import MESSAGES, model_card
 from mrs_training.run import publication, run_record
 from mrs_training.settings import Plan, Source
@@ -67,7 +68,21 @@ def test_every_placeholder_is_filled(record: Record) -> None:
     assert "](curves.png)" not in body  # the record is that of the small copy that ships
 
 
+def from_the_hub(record: Record) -> Record:
+    """The record of a run on a data set of the hub."""
+    data = {key: value for key, value in record["data"].items() if key != "content_hash"}
+    return {**record, "data": {**data, "id": "org/mrs", "revision": "c0ffee"}}
+
+
+def test_results_are_of_a_data_set_of_the_hub_or_not_listed(record: Record) -> None:
+    """An entry of a model index names a data set that can be looked up."""
+    assert not {"model-index", "datasets"} & set(front(model_card(record)))
+    assert front(model_card(from_the_hub(record)))["datasets"] == ["org/mrs"]
+
+
 def test_the_metadata_are_what_the_hub_takes(record: Record) -> None:
+    assert card_errors(model_card(record), "model") == ([], [])
+    record = from_the_hub(record)
     for repo_id in (None, "org/m"):
         text = model_card(record, repo_id)
         assert card_errors(text, "model") == ([], [])
@@ -79,12 +94,103 @@ def test_the_metadata_are_what_the_hub_takes(record: Record) -> None:
             key = {"mrs_rouge": "weighted", "mrr": "mrr"}[result.metric_type]
             assert result.metric_value == round(own[key], 6)
             assert result.dataset_split == "test"
-            assert result.dataset_revision == record["data"]["content_hash"]
+            assert (result.dataset_type, result.dataset_revision) == ("org/mrs", "c0ffee")
             assert f"lang:{result.dataset_config}" in result.metric_args["signature"]
         assert card.data.language == list(record["metrics"]["signatures"])
         name, again = model_index_to_eval_results(front(text)["model-index"])
         assert (name == "m") is (repo_id == "org/m")
         assert again == results
+
+
+TASKS = {"retrieval": "sentence-similarity", "generation": "text2text-generation"}
+
+
+def of_generation(record: Record, row: str = "unicoder") -> Record:
+    """The record as that of a generator whose languages are told by the tokens of `row`."""
+    found = changed(record, "metrics", language_tokens=row)
+    found["metrics"]["systems"]["Model"]["pooled"].update(perplexity=9.0)
+    return changed({**found, "trainer": "generation"}, "arguments", message_tokens=70, model_revision=None)
+
+
+def test_what_the_hub_offers_runs(record: Record) -> None:
+    """`text-generation` would offer a pipeline that loads the decoder alone."""
+    for family, task in TASKS.items():
+        found = record if family == "retrieval" else of_generation(record)
+        assert front(model_card(found))["pipeline_tag"] == task
+
+
+@pytest.mark.parametrize(
+    ("row", "tokenizer", "start"),
+    [
+        ("unicoder", "", ', decoder_start_token_id=tokenizer.convert_tokens_to_ids("[en]")'),
+        ("mbart50", ', src_lang="en_XX"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("en_XX")'),
+        ("nllb", ', src_lang="eng_Latn"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("eng_Latn")'),
+        ("plain", "", ""),
+    ],
+)
+def test_plain_transformers_is_told_the_language(record: Record, row: str, tokenizer: str, start: str) -> None:
+    card = model_card(of_generation(record, row), "org/m")
+    assert f'AutoTokenizer.from_pretrained("org/m"{tokenizer})\n' in card
+    assert f"model.generate(**inputs{start})\n" in card
+
+
+ADAPTERS = {
+    "two": 'model.load_adapter("org/m", "document", subfolder="document")',
+    "one": "One adapter serves messages and replies",
+}
+
+
+@pytest.mark.parametrize("encoders", ADAPTERS)
+def test_the_card_of_adapters(record: Record, encoders: str) -> None:
+    of_base = changed(record, "arguments", model_name_or_path="org/base", model_revision="abc", encoders=encoders)
+    card = model_card({**of_base, "base_license": "mit"}, "org/m", adapter=True)
+    data = front(card)
+    assert card_errors(card, "model") == ([], [])
+    assert (data["library_name"], data["base_model"], data["base_model_relation"]) == ("peft", "org/base", "adapter")
+    assert data["license"] == "mit"
+    assert 'PeftModel.from_pretrained(AutoModel.from_pretrained("org/base", revision="abc"), "org/m")' in card
+    assert [text for text in ADAPTERS.values() if text in card] == [ADAPTERS[encoders]]
+
+
+@pytest.mark.parametrize(("stated", "listed"), [("mit", "mit"), ("other", None), ("unknown", None), (None, None)])
+def test_the_licence_is_the_base_models_where_its_card_states_one(
+    record: Record, stated: str | None, listed: str | None
+) -> None:
+    of_base = changed(record, "arguments", model_name_or_path="org/base")
+    card = model_card({**of_base, "base_license": stated})
+    assert front(card).get("license") == listed
+    said = f"The card of `org/base` states `{stated}`" if stated else "Not stated: no licence was found in a card of"
+    assert said in card.replace("\n", " ")
+
+
+def test_the_licence_in_a_base_models_card(tmp_path: Path) -> None:
+    assert base_license("tiny") is None
+    assert base_license(str(tmp_path)) is None
+    for text, found in (
+        ("---\nlicense: mit\n---\n# x\n", "mit"), ("# x\n", None), ("---\nlicense: [\n---\n", None),
+        ("---\nlicense: [mit, x]\n---\n", None), ("---\nlicense: ''\n---\n", None),
+    ):  # fmt: skip
+        (tmp_path / "README.md").write_text(text, encoding="utf-8")
+        assert base_license(str(tmp_path)) == found, text
+    (tmp_path / "README.md").write_bytes(b"\xff")
+    assert base_license(str(tmp_path)) is None
+
+
+SECTIONS = (
+    "Results", "How to use", "Training", "Uses", "Bias, risks and limits", "Environment", "Licence", "Citation",
+    "Contact",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", TASKS)
+def test_every_section_of_the_hubs_template_has_its_place(record: Record, family: str) -> None:
+    card = model_card(record if family == "retrieval" else of_generation(record), "org/m")
+    assert re.findall(r"^## (.*)$", card, re.MULTILINE) == list(SECTIONS)
+    assert "Out of scope:" in card
+    assert "### Recommendations" in card
+    assert "energy and emissions were not measured" in card.replace("\n", " ")
+    assert "https://huggingface.co/org/m/discussions" in card
+    assert "@inproceedings{zhang-etal-2021-dataset" in card
 
 
 def test_what_a_repository_is_called_in_its_card(record: Record) -> None:
