@@ -225,10 +225,10 @@ def test_the_card_renders_and_renders_again(trained: tuple[Path, str], capsys: p
     card = ModelCard.load(path)
     assert card.data.language == ["en", "es"]
     assert 'Suggester.load("' in card.text
-    found = {(r.dataset_config, r.metric_type): r.metric_value for r in card.data.eval_results or []}
+    assert not card.data.eval_results, "the data are on no hub"
     systems = record(trained[0])["metrics"]["systems"]["Model"]
     for language in ("en", "es"):
-        assert found[language, "mrs_rouge"] == pytest.approx(systems[language]["weighted"], abs=1e-6)
+        assert f"{systems[language]['weighted']:.4f}" in card.text
     assert f"{systems['pooled']['perplexity']:,.2f}" in card.text
     before = path.read_bytes()
     path.unlink()
