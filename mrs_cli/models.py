@@ -85,9 +85,9 @@ def _publish(options: argparse.Namespace) -> None:
     from mrs_training.run import adapter_publication, publication
 
     hub.require_repo_id(options.repo)
-    require_undamaged(options.folder, verify=has_hashes(options.folder))
     card = _checked_card(options.folder, options.repo, options.adapter)
     what = (adapter_publication if options.adapter else publication)(options.folder, options.repo, card)
+    require_undamaged(options.folder, verify=has_hashes(options.folder))
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")
 
 
