@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
+from mrs_datasets.reddit import partition as module
 from mrs_datasets.reddit.partition import PARTITION, partition, read_bucket, read_stats, stable_hashes
 from mrs_datasets.reddit.schema import COMMENTS
 
@@ -46,12 +47,14 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "m.arrow"
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(ROWS, max_size=4), st.integers(1, 9), st.integers(1, 1500))
+@settings(max_examples=80, deadline=None)
+@given(st.lists(ROWS, max_size=4), st.integers(1, 9), st.integers(1, 1500), st.integers(1, 9))
 def test_every_comment_is_in_the_bucket_of_its_thread_in_the_order_of_its_coming(
-    parts: list[list[Row]], buckets: int, chunk_bytes: int
+    parts: list[list[Row]], buckets: int, chunk_bytes: int, groups: int
 ) -> None:
-    with TemporaryDirectory() as folder:
+    """At one level, and by way of groups."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "GROUPS", groups)
         path = Path(folder) / "m.arrow"
         stats = partition([as_batch(part) for part in parts], path, buckets, chunk_bytes)
         found = [as_rows(read_bucket(path, bucket, buckets)) for bucket in range(buckets)]
@@ -94,7 +97,9 @@ def test_only_what_the_join_needs_is_stored(file: Path) -> None:
         assert reader.read_all().num_rows == 60
 
 
-def test_memory_does_not_grow_with_the_comments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", [8, 256, 4])
+def test_memory_does_not_grow_with_the_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+    monkeypatch.setattr(module, "GROUPS", groups)
     budget = 1 << 20
     batch = as_batch(made_rows(500))
 
@@ -109,7 +114,7 @@ def test_memory_does_not_grow_with_the_comments(tmp_path: Path) -> None:
         assert stats.runs > times // 30
         return int(pool.max_memory())
 
-    few, many = peak(60), peak(600)
+    few, many = peak(200), peak(600)
     assert few < 4 * budget
     assert many < 1.1 * few
 
@@ -126,8 +131,29 @@ def test_the_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["m.arrow"]
 
 
+def test_many_buckets_take_little_more_room_than_few(tmp_path: Path) -> None:
+    """An empty bucket must not be written with the offsets of all rows of its run."""
+    batch = as_batch(made_rows(20_000))
+    few, many = (partition([batch], tmp_path / "m", buckets).bytes for buckets in (16, 8192))
+    assert many - few < 8192 * 1000
+
+
+def test_a_bucket_is_read_at_one_go_however_many_there_are(tmp_path: Path) -> None:
+    rows = [(f"c{i}", "t1_x", f"t3_{i % 5000}", f"text {i} " * 9, i) for i in range(40_000)]
+    batches = [as_batch(rows[start : start + 1000]) for start in range(0, len(rows), 1000)]
+    stats = partition(batches, tmp_path / "m", 2048, 1 << 20)
+    assert stats.runs > 4
+    chunks = [read_bucket(tmp_path / "m", bucket)["id"].num_chunks for bucket in range(2048)]
+    assert max(chunks) == 1
+    assert [found.name for found in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.mark.parametrize("groups", [256, 1])
 @pytest.mark.parametrize("error", [InputError("the dump ends."), OSError("cannot be read"), KeyboardInterrupt()])
-def test_an_error_on_the_way_leaves_nothing_and_the_earlier_file_as_it_was(file: Path, error: BaseException) -> None:
+def test_an_error_on_the_way_leaves_nothing_and_the_earlier_file_as_it_was(
+    file: Path, error: BaseException, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GROUPS", groups)
     before = file.read_bytes()
 
     def broken() -> Iterator[pa.RecordBatch]:
@@ -141,7 +167,11 @@ def test_an_error_on_the_way_leaves_nothing_and_the_earlier_file_as_it_was(file:
     assert file.read_bytes() == before
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", [256, 1])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GROUPS", groups)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))  # as a full disk, writing stops in the middle
     try:

@@ -1,0 +1,252 @@
+"""The file of a partitioned month: an Arrow file whose batches are found by their bucket, with a checksum a batch.
+
+Batches come in segments: one batch a bucket, for buckets `low` to `high`, in their order. What lies where, and how
+many comments and bytes each bucket has, stands in an index: the metadata of one empty batch at the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mrs_core.errors import InputError, MissingExtraError, first_line
+from mrs_core.files import to_disk
+from mrs_datasets.reddit.schema import COMMENTS
+from mrs_datasets.reddit.work import writing
+
+PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
+_FORMAT = {"format": "mrs-reddit-partition", "version": "2"}
+_INDEX, _CHECKSUM = b"index", b"xxh3_64"
+_COMPRESSION = "lz4"  # half as large again as zstd's level 1, for a third of its time to write and read
+_EMPTY = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in PARTITION.types], schema=PARTITION)
+
+
+class PartitionWriter:
+    """Writes segments into a file, and what the index needs of them.
+
+    Attributes:
+        comments, bytes: (buckets,) rows, and bytes in memory before compression, so far.
+    """
+
+    def __init__(self, writer: pa.RecordBatchFileWriter, path: Path, buckets: int) -> None:
+        self._writer, self._path = writer, path
+        self.comments, self.bytes = np.zeros(buckets, np.int64), np.zeros(buckets, np.int64)
+        self._segments: list[tuple[int, int, int]] = []  # first bucket, bucket after the last, first batch
+        self._batches = 0
+
+    def add(self, ordered: pa.RecordBatch, ends: NDArray[np.int64], low: int = 0) -> None:
+        """Write a segment.
+
+        Args:
+            ordered: comments in the order of their buckets.
+            ends: (n,) where the rows of bucket `low`, `low` + 1 ... end.
+        """
+        high = low + len(ends)
+        self._segments.append((low, high, self._batches))
+        start = 0
+        for bucket, end in enumerate(ends.tolist(), low):
+            # An empty slice would be written with the offsets of all rows.
+            batch = ordered.slice(start, end - start) if end > start else _EMPTY
+            write_checked(self._writer, self._path, batch)
+            self.comments[bucket] += batch.num_rows
+            self.bytes[bucket] += batch.nbytes
+            start = end
+        self._batches += len(ends)
+
+    def finish(self, runs: int) -> None:
+        """Write the index."""
+        index = {
+            "buckets": len(self.comments),
+            "runs": runs,
+            "batches": self._batches,
+            "segments": self._segments,
+            "comments": _as_text(self.comments),
+            "bytes": _as_text(self.bytes),
+        }
+        text = json.dumps(index).encode()
+        with writing(self._path):
+            self._writer.write_batch(_EMPTY, custom_metadata={_INDEX: text, _CHECKSUM: _hex(xxhash().xxh3_64(text))})
+
+
+class PartitionReader:
+    """A partition file that is open.
+
+    Attributes:
+        runs: how many times the budget was filled.
+        comments, bytes: (buckets,) of each bucket.
+    """
+
+    def __init__(self, reader: pa.RecordBatchFileReader) -> None:
+        self._reader = reader
+        index = _read_index(reader)
+        self.runs: int = index["runs"]
+        self._segments: list[list[int]] = index["segments"]
+        self.comments, self.bytes = _from_text(index["comments"]), _from_text(index["bytes"])
+
+    def batches(self, bucket: int) -> list[pa.RecordBatch]:
+        """The batches of a bucket, as they were written.
+
+        Raises:
+            pa.ArrowInvalid: they are not.
+        """
+        numbers = [first + bucket - low for low, high, first in self._segments if low <= bucket < high]
+        return [read_checked(self._reader, number) for number in numbers]
+
+
+def write_checked(writer: pa.RecordBatchFileWriter, path: Path, batch: pa.RecordBatch) -> None:
+    """Write a batch with its checksum.
+
+    Raises:
+        InputError: the disk refuses.
+    """
+    with writing(path):
+        writer.write_batch(batch, custom_metadata={_CHECKSUM: _checksum(batch)})
+
+
+def read_checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
+    """A batch, as it was written.
+
+    Raises:
+        pa.ArrowInvalid: it is not.
+    """
+    batch, metadata = reader.get_batch_with_custom_metadata(number)
+    batch.validate(full=True)  # first of all: a broken offset would end the process further on
+    if (metadata or {}).get(_CHECKSUM) != _checksum(batch):
+        raise pa.ArrowInvalid(f"batch {number} has another checksum than when it was written")
+    return batch
+
+
+def _checksum(batch: pa.RecordBatch) -> bytes:
+    """XXH3 over lengths and contents of the columns, the same for a slice and for what is read back.
+
+    Raises:
+        pa.ArrowInvalid: there is a null.
+    """
+    digest = xxhash().xxh3_64()
+    for column in batch.columns:
+        _update(digest, column)
+    return _hex(digest)
+
+
+def column_checksum(column: pa.Array) -> bytes:
+    """The same of one column.
+
+    Raises:
+        pa.ArrowInvalid: there is a null.
+    """
+    digest = xxhash().xxh3_64()
+    _update(digest, column)
+    return _hex(digest)
+
+
+def _update(digest: Any, column: pa.Array) -> None:
+    if column.null_count:
+        raise pa.ArrowInvalid("it has nulls")
+    if len(column) and pa.types.is_string(column.type):
+        _, offsets, content = column.buffers()
+        bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+        digest.update(bounds - bounds[0])
+        if content is not None:  # all strings are empty
+            digest.update(memoryview(content)[bounds[0] : bounds[-1]])
+    elif len(column):
+        digest.update(column.to_numpy())
+
+
+def _hex(digest: Any) -> bytes:
+    return str(digest.hexdigest()).encode()
+
+
+def xxhash() -> Any:
+    """The module.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import xxhash
+    except ImportError:
+        raise MissingExtraError("xxhash", "reddit", "a build from dumps") from None
+    return xxhash
+
+
+def _as_text(numbers: NDArray[np.int64]) -> str:
+    return base64.b64encode(numbers.astype("<i8").tobytes()).decode()
+
+
+def _from_text(text: str) -> NDArray[np.int64]:
+    return np.frombuffer(base64.b64decode(text), "<i8")
+
+
+def new_ipc_file(sink: pa.NativeFile) -> pa.RecordBatchFileWriter:
+    """A writer of comments into an open file."""
+    options = pa.ipc.IpcWriteOptions(compression=_COMPRESSION, use_threads=False)
+    return pa.ipc.new_file(sink, PARTITION.with_metadata(_FORMAT), options=options)
+
+
+@contextmanager
+def whole_ipc_file(path: Path) -> Iterator[pa.RecordBatchFileWriter]:
+    """A writer of an Arrow file beside `path` that becomes `path` when the block ends without an error."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    sink = writer = None
+    try:
+        with writing(path):
+            sink = pa.OSFile(str(partial), "wb")
+            writer = new_ipc_file(sink)
+        yield writer
+        with writing(path):
+            writer.close()
+            sink.close()
+            to_disk(partial)
+            partial.replace(path)
+            to_disk(path.parent)
+    finally:
+        if sink is not None and not sink.closed:
+            sink.close()
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[PartitionReader]:
+    """A partition file; whatever is found wrong with the contents, also later on, names the file."""
+    try:
+        source = pa.OSFile(str(path), "rb")  # no memory map: a page that cannot be read would end the process
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"{path}: cannot be read ({reason}); expected a partition file of a month.") from None
+    with source:
+        try:
+            yield PartitionReader(pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False)))
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}: is not a whole partition file ({first_line(error)}); delete it and resume."
+            ) from None
+
+
+def _read_index(reader: pa.RecordBatchFileReader) -> dict[str, Any]:
+    """The index, checked.
+
+    Raises:
+        pa.ArrowInvalid: it is missing, or does not fit the file.
+    """
+    metadata = reader.schema.metadata or {}
+    if not reader.schema.equals(PARTITION) or {k.decode(): v.decode() for k, v in metadata.items()} != _FORMAT:
+        raise pa.ArrowInvalid("it is an Arrow file of another kind")
+    if not reader.num_record_batches:
+        raise pa.ArrowInvalid("it has no index")
+    _, last = reader.get_batch_with_custom_metadata(reader.num_record_batches - 1)
+    text = (last or {}).get(_INDEX, b"")
+    if not text or (last or {}).get(_CHECKSUM) != _hex(xxhash().xxh3_64(text)):
+        raise pa.ArrowInvalid("it has no index, or a broken one")
+    index: dict[str, Any] = json.loads(text)
+    if reader.num_record_batches != index["batches"] + 1:
+        raise pa.ArrowInvalid("its index does not fit its batches")
+    return index
