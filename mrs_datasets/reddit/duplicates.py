@@ -5,7 +5,7 @@ is the same however many buckets there are. Beside the pairs of a bucket lie the
 at hand; here, only numbers are read.
 
 Memory: two bytes a pair of the language, and what `near_duplicates.PART_PAIRS` take; disk, for the time: the signatures
-of the language once more, and 24 bytes a pair.
+of the language once more, and 40 bytes a pair.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def find_duplicates(
     signed: Signatures,
     rules: NearRules,
     advance: Advance = lambda _: None,
+    folder: Path | None = None,
 ) -> Codes:
     """(n,) codes: kept, exact or near duplicate of an earlier pair.
 
@@ -82,12 +83,13 @@ def find_duplicates(
         keys: (n,) of the pairs.
         signed: (bands, n, 2, rows), the signatures. All arrays may be mapped from files.
         advance: told how many pairs more are done, in part.
+        folder: for what does not fit the memory; None: the system's temporary folder.
     """
     codes = np.full(len(keys), KEPT_CODE, dtype=np.uint8)
-    for rows, opens in repeated(keys, arrival):
+    for rows, opens in repeated(keys, arrival, folder=folder):
         codes[rows[~opens]] = EXACT_CODE
     share = len(keys) // (rules.bands + 1)
-    near = near_duplicates(signed, rules, arrival, codes == KEPT_CODE, lambda: advance(share))
+    near = near_duplicates(signed, rules, arrival, codes == KEPT_CODE, lambda: advance(share), folder)
     codes[near] = NEAR_CODE
     return codes
 
@@ -103,7 +105,9 @@ def duplicates_shard(
     gathered = target.with_name(f".{target.name}.partial-gathered")
     try:
         numbers, signed = _gather(buckets, language, gathered, rules)
-        codes = find_duplicates(numbers[KEY], Arrival(numbers["order"], numbers["thread"]), signed, rules, advance)
+        arrival = Arrival(numbers["order"], numbers["thread"])
+        with writing(target):
+            codes = find_duplicates(numbers[KEY], arrival, signed, rules, advance, target.parent)
         del numbers, signed
     finally:
         gathered.unlink(missing_ok=True)

@@ -5,14 +5,17 @@ Two pairs with one long message and two different short replies have nearly the 
 for one message: nothing may be dropped. So a pair has two signatures, one a side, every band takes rows of both, and
 both estimates must reach the threshold.
 
-The signatures take 4 bytes times bands times rows a pair (192 with the default) and may be mapped from a file: a band
-at a time is read. In memory is a byte a pair, and 50 for each of a part (`repeated`).
+The signatures take 4 bytes times bands times rows a pair (192 with the default) and may be mapped from a file: each
+band is read once, from its beginning to its end, and where there is more than a part its keys are written and read
+once, 16 bytes a pair. In memory is a byte a pair, and 50 for each of a part (`repeated`).
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +26,9 @@ from mrs_datasets.reddit.split import mix
 Signatures = npt.NDArray[np.uint16]
 BATCH_SHINGLES = 1 << 18  # hashed at once: 2 MB a temporary array, which stays in the processor's cache
 BATCH_PAIRS = 1 << 16  # compared at once
-SCAN_PAIRS = 1 << 20  # read at once
+SCAN_PAIRS = 1 << 22  # read at once: .2 GB
 PART_PAIRS = 1 << 24  # sorted at once: .8 GB
+_ENTRY = np.dtype([("row", np.int64), ("key", np.uint64)])
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def near_duplicates(
     arrival: Arrival,
     among: npt.NDArray[np.bool_] | None = None,
     each_band: Callable[[], None] = lambda: None,
+    folder: Path | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Which pairs have one before them that is nearly the same.
 
@@ -123,13 +128,14 @@ def near_duplicates(
         signed: (bands, n, 2, rows), what `sign_pairs` returns.
         among: (n,) the pairs to look at; None: all.
         each_band: called when a band is done.
+        folder: see `repeated`.
 
     Returns:
         (n,), true for a pair that is alike, on both sides, to an earlier one, whether that one stays or not.
     """
     found = np.zeros(signed.shape[1], dtype=bool)
     for band in range(rules.bands if len(found) else 0):
-        for rows, opens in repeated(signed[band], arrival, among):
+        for rows, opens in repeated(signed[band], arrival, among, folder):
             later = rows[~opens]
             first = rows[np.maximum.accumulate(np.where(opens, np.arange(len(rows)), 0))][~opens]
             for earlier in (first, rows[np.flatnonzero(~opens) - 1]):
@@ -139,7 +145,10 @@ def near_duplicates(
 
 
 def repeated(
-    values: npt.NDArray[Any], arrival: Arrival, among: npt.NDArray[np.bool_] | None = None
+    values: npt.NDArray[Any],
+    arrival: Arrival,
+    among: npt.NDArray[np.bool_] | None = None,
+    folder: Path | None = None,
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
     """The pairs whose value others have too, value by value and in the order of their arrival, in parts.
 
@@ -148,32 +157,72 @@ def repeated(
     Args:
         values: (n,) keys, or (n, 2, rows) of a band.
         among: (n,) the pairs to look at; None: all.
+        folder: for the file in which keys wait where there is more than a part; None: the system's temporary folder.
 
     Yields:
         (m,) places of pairs, and (m,), true for the first pair of each value.
     """
-    parts = np.uint64(-(-len(values) // PART_PAIRS))
-    for part in range(int(parts)):
-        places, kept = [], []
-        for start in range(0, len(values), SCAN_PAIRS):
-            end = min(start + SCAN_PAIRS, len(values))
-            keys = _band_keys(values[start:end])
-            wanted = keys % parts == np.uint64(part)
-            if among is not None:
-                wanted &= among[start:end]
-            places.append(np.flatnonzero(wanted) + start)
-            kept.append(keys[wanted])
-        rows, keys = np.concatenate(places), np.concatenate(kept)
-        del places, kept
+    for rows, keys in _parts(values, among, folder):
         if not len(rows):
             continue
         sorting = np.argsort(keys, kind="stable")
         again = keys[sorting][1:] == keys[sorting][:-1]
-        shared = sorting[np.append(again, False) | np.insert(again, 0, False)]
+        shared = np.sort(sorting[np.append(again, False) | np.insert(again, 0, False)])  # files are read forwards
         rows, keys = rows[shared], keys[shared]
         sorting = np.lexsort((arrival.thread[rows], arrival.order[rows], keys))
         rows, keys = rows[sorting], keys[sorting]
         yield rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
+
+
+def _parts(
+    values: npt.NDArray[Any], among: npt.NDArray[np.bool_] | None, folder: Path | None
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
+    """Places of pairs and their keys, all of a key in one part.
+
+    The values are read once: what belongs to later parts waits in a file without a name, 16 bytes a pair. Each part
+    has a piece there from every scan.
+    """
+    parts = -(-len(values) // PART_PAIRS)
+    if parts <= 1:
+        scans = list(_scans(values, among))
+        if scans:
+            yield np.concatenate([rows for rows, _ in scans]), np.concatenate([keys for _, keys in scans])
+        return
+    with tempfile.TemporaryFile(dir=folder) as file:
+        ends = []  # of the parts' pieces of each scan, in entries of the file
+        start = 0
+        for rows, keys in _scans(values, among):
+            of_pair = keys % np.uint64(parts)
+            sorting = np.argsort(of_pair, kind="stable")
+            entries = np.empty(len(rows), _ENTRY)
+            entries["row"], entries["key"] = rows[sorting], keys[sorting]
+            file.write(entries.tobytes())
+            counts = np.bincount(of_pair.astype(np.int64), minlength=parts)
+            ends.append(np.append(start, start + np.cumsum(counts)))
+            start += len(rows)
+        for part in range(parts):
+            pieces = []
+            for bounds in ends:
+                file.seek(int(bounds[part]) * _ENTRY.itemsize)
+                octets = file.read(int(bounds[part + 1] - bounds[part]) * _ENTRY.itemsize)
+                pieces.append(np.frombuffer(octets, _ENTRY))
+            held = np.concatenate(pieces)
+            del pieces
+            yield np.ascontiguousarray(held["row"]), np.ascontiguousarray(held["key"])
+
+
+def _scans(
+    values: npt.NDArray[Any], among: npt.NDArray[np.bool_] | None
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
+    """Places and keys of the pairs to look at, `SCAN_PAIRS` at a time."""
+    for start in range(0, len(values), SCAN_PAIRS):
+        end = min(start + SCAN_PAIRS, len(values))
+        keys = _band_keys(values[start:end])
+        if among is None:
+            yield np.arange(start, end), keys
+        else:
+            wanted = np.flatnonzero(among[start:end])
+            yield wanted + start, keys[wanted]
 
 
 def _mark_alike(

@@ -175,6 +175,18 @@ def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < whole.sum() < len(pairs)
 
 
+@pytest.mark.parametrize("part", [100, 20, 5])
+def test_every_pair_is_read_once_a_band_however_many_parts(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    draw = random.Random(10)
+    pairs = [(random_text(draw, 40), random_text(draw, 40)) for _ in range(100)]
+    read: list[int] = []
+    keys = module._band_keys
+    monkeypatch.setattr(module, "PART_PAIRS", part)
+    monkeypatch.setattr(module, "_band_keys", lambda band: (read.append(len(band)), keys(band))[1])
+    near(signed(pairs))
+    assert sum(read) == RULES.bands * len(pairs)
+
+
 def test_no_pairs_and_one_pair_have_no_duplicates() -> None:
     assert near(signed([])).shape == (0,)
     assert near(signed([("a", "b")])).tolist() == [False]
