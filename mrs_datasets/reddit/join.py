@@ -21,12 +21,15 @@ PAIRS = pa.schema(
         ("reply", pa.string()),
         ("thread", pa.uint64()),  # xxHash64 of the post's id
         ("order", pa.uint64()),  # xxHash64 of the reply's id
+        ("parent", pa.uint64()),  # xxHash64 of the message's id
         ("month", pa.int32()),  # of the reply, UTC: 201801
     ]
 )
 DUPLICATE = "comment twice"
 POST = "parent is a post"
 MISSING = "parent not in the data"
+SELF = "answers itself"
+CYCLE = "answers in a circle"
 _CHUNK_BYTES = 64 << 20  # of one column's text in the pairs
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
@@ -38,7 +41,8 @@ class JoinCounts:
     Attributes:
         dropped: per reason, all of which are always there: `DUPLICATE` (the id came before in the thread), `POST` (the
             comment answers a post), `MISSING` (it answers a comment that was filtered out, is in a month that was not
-            given, or is said to be under another post).
+            given, or is said to be under another post), `SELF` (its parent is its own id), `CYCLE` (what it answers
+            answers it, perhaps by way of others: one of them must be wrong, and nothing tells which).
     """
 
     comments: int
@@ -58,8 +62,8 @@ def join_bucket(files: Sequence[Path], bucket: int) -> tuple[pa.Table, JoinCount
     Returns:
         A table with the schema `PAIRS`, one row a reply, in chunks of bounded size, in the order of `order` and then
         `thread`, which shuffles the pairs the same way in every build; and what became of the comments. No id is in
-        it, yet a hash of an id so short can be undone by trying all: `thread` and `order` are to be used and not to be
-        published.
+        it, yet a hash of an id so short can be undone by trying all: `thread`, `order` and `parent` are to be used and
+        not to be published.
 
     Raises:
         InputError: there is no file, one is not a whole partition file, or they differ in the number of buckets.
@@ -72,17 +76,17 @@ def join_bucket(files: Sequence[Path], bucket: int) -> tuple[pa.Table, JoinCount
     links = comments["link_id"].combine_chunks().dictionary_encode()
     codes = links.indices.to_numpy()
     rows, counts = _matched_rows(comments, codes)
-    order = stable_hashes(comments["id"].take(pa.array(rows[1])).combine_chunks())
+    parent, order = (stable_hashes(comments["id"].take(pa.array(side)).combine_chunks()) for side in rows)
     thread = stable_hashes(links.dictionary)[codes[rows[1]]]
     sorting = np.lexsort((thread, order))
-    rows, order, thread = rows[:, sorting], order[sorting], thread[sorting]
+    rows, order, parent, thread = rows[:, sorting], order[sorting], parent[sorting], thread[sorting]
     month = _months(comments["created"].to_numpy()[rows[1]])
     texts = _texts(comments["body"], rows)
     del comments, links
     batches, start = [], 0
     for message, reply in texts:
         end = start + len(message)
-        columns = [message, reply, *(pa.array(column[start:end]) for column in (thread, order, month))]
+        columns = [message, reply, *(pa.array(column[start:end]) for column in (thread, order, parent, month))]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=PAIRS))
         start = end
     return pa.Table.from_batches(batches, PAIRS), counts
@@ -111,13 +115,40 @@ def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray
     to_posts = once.select(pl.col("parent_id").str.starts_with(POST_PREFIX).sum()).item()
     messages = once.select("link", "id", message="row")
     pairs = to_comments.join(messages, on=["link", "id"], how="inner", maintain_order="left")
+    rows = np.stack([pairs["message"].to_numpy(), pairs["row"].to_numpy()]).astype(np.int64)
+    itself = rows[0] == rows[1]
+    missing = once.height - to_posts - rows.shape[1]
+    rows = rows[:, ~itself]
+    circular = _in_circles(rows, comments_read)
+    rows = rows[:, ~circular]
     dropped = {
         DUPLICATE: comments_read - once.height,
         POST: to_posts,
-        MISSING: once.height - to_posts - pairs.height,
+        MISSING: missing,
+        SELF: int(itself.sum()),
+        CYCLE: int(circular.sum()),
     }
-    rows = np.stack([pairs["message"].to_numpy(), pairs["row"].to_numpy()]).astype(np.int64)
-    return rows, JoinCounts(comments_read, pairs.height, dropped)
+    return rows, JoinCounts(comments_read, rows.shape[1], dropped)
+
+
+def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
+    """Which replies (of rows (2, pairs)) come back to themselves, from parent to parent.
+
+    Steps are doubled: after k rounds a reply stands 2^k parents above itself. What is still below some parent after as
+    many steps as there are replies stands in a circle, and every place of a circle is reached by another of its places.
+    """
+    parent = np.full(comments + 1, comments)  # the last: above a comment that answers none
+    parent[rows[1]] = rows[0]
+    above = parent.copy()
+    left = rows[1]
+    steps = 1
+    while len(left) and steps <= rows.shape[1]:
+        above[left] = above[above[left]]
+        left = left[above[left] != comments]
+        steps *= 2
+    reached = np.zeros(comments + 1, bool)
+    reached[above[left]] = True
+    return reached[rows[1]]
 
 
 def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
 from mrs_datasets.reddit import join
-from mrs_datasets.reddit.join import DUPLICATE, MISSING, PAIRS, POST, join_bucket
+from mrs_datasets.reddit.join import CYCLE, DUPLICATE, MISSING, PAIRS, POST, SELF, join_bucket
 from mrs_datasets.reddit.partition import PARTITION, partition, stable_hashes
 
 Row = tuple[str, str, str, str, int]
-Pair = tuple[str, str, int, int, int]
+Pair = tuple[str, str, int, int, int, int]
+NONE = {DUPLICATE: 0, POST: 0, MISSING: 0, SELF: 0, CYCLE: 0}
 IDS = st.sampled_from(["a", "b", "c", "d", "aa", "A", "é", ""])
 LINKS = st.sampled_from(["t3_a", "t3_b", "t3_c", "t3_"])
 PARENTS = st.one_of(IDS.map("t1_{}".format), LINKS, st.sampled_from(["", "a", "t1", "t5_a"]))
@@ -41,7 +42,7 @@ def joined(months: list[list[Row]], buckets: int, batch_rows: int = 7) -> tuple[
             batches = [as_batch(rows[first : first + batch_rows]) for first in range(0, len(rows), batch_rows)]
             partition(batches, files[-1], buckets, 600)
         results = [join_bucket(files, bucket) for bucket in range(buckets)]
-    total = {"comments": 0, "pairs": 0, DUPLICATE: 0, POST: 0, MISSING: 0}
+    total = {"comments": 0, "pairs": 0, **NONE}
     for table, counts in results:
         assert table.num_rows == counts.pairs
         assert counts.comments == counts.pairs + sum(counts.dropped.values())
@@ -58,10 +59,23 @@ def hashed(text: str) -> int:
     return int(stable_hashes(pa.array([text]))[0])
 
 
+def steps_back(comments: dict[tuple[str, str], Row], start: tuple[str, str]) -> int:
+    """How many parents up a comment meets itself; 0 for never."""
+    place = start
+    for steps in range(1, len(comments) + 1):
+        parent = comments[place][1]
+        place = (start[0], parent[3:])
+        if not parent.startswith("t1_") or place not in comments:
+            return 0
+        if place == start:
+            return steps
+    return 0
+
+
 def by_dictionary(months: list[list[Row]]) -> tuple[list[Pair], dict[str, int]]:
     """The definition: the first comment of an id in a thread counts, parents are looked up in the thread."""
     first: dict[tuple[str, str], Row] = {}
-    total = {"comments": 0, "pairs": 0, DUPLICATE: 0, POST: 0, MISSING: 0}
+    total = {"comments": 0, "pairs": 0, **NONE}
     for row in (row for rows in months for row in rows):
         total["comments"] += 1
         total[DUPLICATE] += (row[2], row[0]) in first
@@ -69,9 +83,14 @@ def by_dictionary(months: list[list[Row]]) -> tuple[list[Pair], dict[str, int]]:
     pairs = []
     for comment, parent, link, reply, created in first.values():
         message = first.get((link, parent[3:])) if parent.startswith("t1_") else None
-        if message:
+        circle = steps_back(first, (link, comment))
+        if message and circle:
+            total[SELF if circle == 1 else CYCLE] += 1
+        elif message:
             day = datetime.fromtimestamp(created, timezone.utc)
-            pairs.append((message[3], reply, hashed(link), hashed(comment), day.year * 100 + day.month))
+            pairs.append(
+                (message[3], reply, hashed(link), hashed(comment), hashed(message[0]), day.year * 100 + day.month)
+            )
         else:
             total[POST if parent.startswith("t3_") else MISSING] += 1
     total["pairs"] = len(pairs)
@@ -128,12 +147,25 @@ def test_every_comment_is_accounted_for() -> None:
         ("early", "t1_late", "t3_p", "before what it answers", 1514764799),
     ]
     tables, total = joined([january, february], 1)
-    assert sorted((message, reply, month) for message, reply, _, _, month in as_pairs(tables)) == [
+    assert sorted((message, reply, month) for message, reply, _, _, _, month in as_pairs(tables)) == [
         ("a month later", "before what it answers", 201712),
         ("answer", "a month later", 201802),
         ("first", "answer", 201801),
     ]
-    assert total == {"comments": 7, "pairs": 3, DUPLICATE: 1, POST: 1, MISSING: 2}
+    assert total == {"comments": 7, "pairs": 3, **NONE, DUPLICATE: 1, POST: 1, MISSING: 2}
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 64, 1000])
+def test_circles_make_no_pairs_and_what_hangs_on_them_does(length: int) -> None:
+    """As many answers as there are steps to the circle, and a thread without one, stay."""
+    circle = [(f"c{i}", f"t1_c{(i + 1) % length}", "t3_p", f"circle {i}", 0) for i in range(length)]
+    tail = [(f"d{i}", f"t1_d{i - 1}" if i else "t1_c0", "t3_p", f"tail {i}", 0) for i in range(30)]
+    long = [(f"e{i}", f"t1_e{i - 1}" if i else "t3_p", "t3_p", f"long {i}", 0) for i in range(2000)]
+    tables, total = joined([[*tail, *circle], long], 1, 500)
+    assert total == {
+        "comments": length + 2030, "pairs": 2029, **NONE, POST: 1, SELF if length == 1 else CYCLE: length
+    }  # fmt: skip
+    assert not [reply for _, reply, *_ in as_pairs(tables) if reply.startswith("circle")]
 
 
 def test_long_buckets_come_in_chunks_with_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
