@@ -45,6 +45,7 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         changes.add_argument(flag, type=kind, help=text)
     changes.add_argument("--english-months", metavar="FIRST:LAST", help="or `all` (paper: 2018-01:2018-12)")
     changes.add_argument("--split-by", help="example (paper) or thread")
+    changes.add_argument("--responses-from", help="count replies in all splits (paper: all) or in training")
     for flag, text in (
         ("--drop-bots", "leave out what bots wrote"),
         ("--clean", "Markdown to text, no quotes, no duplicates"),
@@ -61,7 +62,7 @@ def run_build(options: argparse.Namespace) -> int:
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
-        "max_characters", "keep_rejects", "split_by", "drop_bots", "clean", "buckets",
+        "max_characters", "keep_rejects", "split_by", "responses_from", "drop_bots", "clean", "buckets",
     )  # fmt: skip
     changes = {name: getattr(options, name) for name in names}
     settings = make_settings(options.profile, **changes)

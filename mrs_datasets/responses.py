@@ -39,7 +39,7 @@ def response_table(frequent: Sequence[tuple[str, int]], pairs: int, distinct: in
 
     Args:
         frequent: the replies that are kept, most frequent first.
-        pairs, distinct: how many replies, and different ones, the training split has: with those that are left out.
+        pairs, distinct: how many replies, and different ones, were counted: with those that are left out.
 
     Returns:
         A table with `RESPONSE_SCHEMA`, in the order given. `log_prob` is the add-one smoothed unigram over whole

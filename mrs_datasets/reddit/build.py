@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,6 @@ from mrs_core.files import require_replaceable, whole_folder, write_whole
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.readers import Chunks
-from mrs_datasets.reddit.counts import ReplyCounts
 from mrs_datasets.reddit.duplicates import (
     EXACT,
     KEPT_CODE,
@@ -36,7 +35,8 @@ from mrs_datasets.reddit.plan import Plan, work_place
 from mrs_datasets.reddit.report_page import funnel_page
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.shards import month_shard, pair_shard
-from mrs_datasets.reddit.split import assign_splits
+from mrs_datasets.reddit.split import KEYS, assign_splits
+from mrs_datasets.reddit.survey import COLUMNS, survey
 from mrs_datasets.reddit.work import MARKER as WORK_MARKER
 from mrs_datasets.reddit.work import (
     Shard,
@@ -49,17 +49,16 @@ from mrs_datasets.reddit.work import (
     writing,
 )
 from mrs_datasets.report import Report
-from mrs_datasets.responses import response_table
 from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.writer import write_prepared
 
 MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # stages of shards, and their folders
 PAGE = "report.html"
-COUNT_BYTES = 512 << 20  # for counting the replies of a language; what does not fit goes to disk
 RARE = "language with too few pairs"
+LACKING = "language without a split or a response set"
 # Settings of the stages; what is in neither is of the months. The last stage is done in one go.
 OF_PAIRS = ("english_months", "min_language_score", "clean")
-OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "split_by", "buckets")
+OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "responses_from", "split_by", "buckets")
 
 
 @dataclass
@@ -71,6 +70,7 @@ class Pipeline:
     language_model: dict[str, Any]
     stages: list[dict[str, Any]] = field(default_factory=list)
     languages: dict[str, dict[str, int]] = field(default_factory=dict)
+    leakage: dict[str, dict[str, int]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     rejects: dict[str, list[str]] = field(default_factory=dict)
 
@@ -86,6 +86,14 @@ class Pipeline:
             row = self.languages.setdefault(language, {})
             row[outcome] = row.get(outcome, 0) + pairs
 
+    def leave_out(self, language: str, reason: str) -> None:
+        """Move what was kept of a language, in its funnel and in the last stage."""
+        row, stage = self.languages[language], self.stages[-1]
+        pairs = row.pop(KEPT)
+        row[reason] = row.get(reason, 0) + pairs
+        stage["dropped"][reason] = stage["dropped"].get(reason, 0) + pairs
+        stage["out"] -= pairs
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "dumps": [_name_and_bytes(path) for path in self.plan.files],
@@ -94,6 +102,7 @@ class Pipeline:
             "departures": self.settings.departures(),
             "stages": self.stages,
             "languages": self.languages,
+            "leakage": self.leakage,
             "warnings": self.warnings,
             **({"rejects": self.rejects} if self.rejects else {}),
         }
@@ -144,7 +153,7 @@ def build(
                 _duplicates(work, plan, settings, found, workers, pipeline)
     chosen = _chosen_languages(found, settings, pipeline)
     with timed(seconds, "write"):
-        report = _write(work, out, settings, chosen, plan, pipeline, overwrite)
+        report = _write(work, out, settings, chosen, plan, pipeline, overwrite, say)
     work.remove()
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
@@ -304,46 +313,59 @@ def _write(
     plan: Plan,
     pipeline: Pipeline,
     overwrite: bool,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
     report = Report("reddit", settings.as_dict())
-    report.notes += pipeline.warnings
     remove_leftovers(out, "partial")  # what was replaced stays until there is something in its place
     with whole_folder(out, overwrite, MARKER) as folder, writing(out):
-        chunks = _chunks(work, folder, settings, languages, plan.buckets, pipeline)
         report.extra["pipeline"] = pipeline.as_dict  # complete once the chunks are written
+        chunks = _chunks(work, settings, languages, plan.buckets, pipeline, report, say)
         result = write_prepared(folder, chunks, report, MRS, "the dumps")
         write_whole(folder / PAGE, funnel_page(result))
     return result
 
 
 def _chunks(
-    work: WorkFolder, folder: Path, settings: Settings, languages: list[str], buckets: int, pipeline: Pipeline
+    work: WorkFolder,
+    settings: Settings,
+    languages: list[str],
+    buckets: int,
+    pipeline: Pipeline,
+    report: Report,
+    say: Callable[[str], None],
 ) -> Chunks:
+    """Splits and response set of every language that has all of them; the others are left out and told of.
+
+    Raises:
+        InputError: no language has them.
+    """
+    lacking: list[str] = []
     for language in languages:
-        written: Counter[str] = Counter()
-        with ReplyCounts(COUNT_BYTES, work.folder / "replies") as replies:
-            for table in _kept_pairs(work, settings, language, buckets, pipeline.languages[language]):
-                for split, part in _splits(table, settings.split_by):
-                    if split == SPLITS[0]:
-                        replies.add(part["reply"])
-                    written[split] += part.num_rows
-                    yield language, split, part
-            frequent = replies.frequent(settings.min_reply_count, settings.max_responses)
-            responses = response_table(frequent, replies.pairs, replies.distinct)
-        if missing := [split for split in SPLITS if not written[split]]:
-            raise InputError(
-                f"{language}: none of its {written.total():,} pairs falls into {' or '.join(missing)}; raise "
-                f"--min-examples, pass more months{', or --split-by example' if settings.split_by == 'thread' else ''}."
-            )
-        if not responses.num_rows:
-            raise InputError(
-                f"{language}: no reply comes {settings.min_reply_count} times in training; lower --min-reply-count."
-            )
-        yield responses_config(language), "train", responses
+        pairs = partial(_kept_pairs, work, settings, language, buckets, dict(pipeline.languages[language]))
+        found = survey(pairs(COLUMNS), settings, work.folder / "replies")
+        if lack := found.lack(settings):
+            lacking.append(f"{language}: {lack}")
+            pipeline.leave_out(language, LACKING)
+            pipeline.warnings.append(f"{language} was left out: {lack}.")
+            say(f"warning: {pipeline.warnings[-1]}")
+            continue
+        pipeline.leakage[language] = dict(found.leakage)
+        for table in pairs(("message", "reply", KEYS[settings.split_by])):
+            for split, part in _splits(table, settings.split_by):
+                yield language, split, part
+        yield responses_config(language), "train", found.responses
+    if len(lacking) == len(languages):
+        raise InputError(f"{lacking[0]}.")
+    report.notes += pipeline.warnings
 
 
 def _kept_pairs(
-    work: WorkFolder, settings: Settings, language: str, buckets: int, outcomes: Mapping[str, int]
+    work: WorkFolder,
+    settings: Settings,
+    language: str,
+    buckets: int,
+    outcomes: Mapping[str, int],
+    columns: Sequence[str],
 ) -> Iterator[pa.Table]:
     """The pairs of a language that stay, bucket after bucket."""
     kept: pa.BooleanArray | None = None
@@ -352,7 +374,7 @@ def _kept_pairs(
         kept = pa.array(read_codes(work.folder / DUPLICATES / f"{language}.npy", pairs) == KEPT_CODE)
     done = 0
     for path in _pair_files(work, buckets):
-        table, _ = read_pairs(path, language, ("message", "reply", "thread", "order"))
+        table, _ = read_pairs(path, language, columns)
         done += table.num_rows
         yield table if kept is None else table.filter(kept[done - table.num_rows : done])
 

@@ -13,6 +13,7 @@ from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 SPLITS_BY = ("example", "thread")
+RESPONSES_FROM = ("all", "training")
 ALL_MONTHS = "all"
 
 
@@ -27,6 +28,8 @@ class Settings:
         min_examples: languages with fewer pairs are left out (section 2: 100,000).
         english_months: first and last month of English replies that are kept (section 2: 2018 only); empty: all.
         min_reply_count, max_responses: of the response sets (section 2.1: twenty times; 30,000 to 50,000).
+        responses_from: where those replies are counted: `all` splits (section 2.1: "in the dataset"), or `training`, so
+            that no test reply makes its way into the response set.
         drop_bots: leave out what bots wrote (the paper does not say that it did).
         clean: turn Markdown into text, leave out quotes, drop duplicates (ours). Links, users' names and e-mail
             addresses are masked in every profile, which the paper does not say of its data.
@@ -43,6 +46,7 @@ class Settings:
     english_months: tuple[str, str] | None = ("2018-01", "2018-12")
     min_reply_count: int = PAPER_MIN_REPLY_COUNT
     max_responses: int = MAX_RESPONSES
+    responses_from: str = "all"
     drop_bots: bool = False
     clean: bool = False
     split_by: str = "example"
@@ -69,6 +73,10 @@ class Settings:
             raise InputError(f"--min-language-score: expected 0 or more and below 1, found {self.min_language_score}.")
         if self.split_by not in SPLITS_BY:
             raise InputError(f"--split-by: expected one of {', '.join(SPLITS_BY)}, found {self.split_by!r}.")
+        if self.responses_from not in RESPONSES_FROM:
+            raise InputError(
+                f"--responses-from: expected one of {', '.join(RESPONSES_FROM)}, found {self.responses_from!r}."
+            )
         low, high = self.min_characters, self.max_characters
         if low is not None and high is not None and low > high:
             raise InputError(f"--min-characters {low}: is more than --max-characters, which is {high}; lower it.")
@@ -86,7 +94,7 @@ class Settings:
 PROFILES = MappingProxyType(
     {
         "paper": Settings(),
-        "clean": Settings(profile="clean", drop_bots=True, clean=True, split_by="thread"),
+        "clean": Settings(profile="clean", drop_bots=True, clean=True, split_by="thread", responses_from="training"),
     }
 )
 

@@ -17,6 +17,7 @@ from mrs_core.errors import InputError
 from mrs_datasets.check import Finding, check
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import PreparedData, open_prepared
+from mrs_datasets.readers.sample import SAMPLE
 
 LANGUAGES = ("et", "it", "th")
 Rows = list[dict[str, Any]]
@@ -204,6 +205,16 @@ def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path) -> None:
 def test_repeated_pairs_of_mrs_are_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "check", "sample"]) == 0
     assert "0 errors" in capsys.readouterr().out
+
+
+def test_a_message_of_training_with_another_reply_is_told(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+    before = found(folder)
+    message = pq.read_table(next((folder / "data" / "en").glob("train-*.parquet")))["message"][0].as_py()
+    change(folder, "en", "test", lambda rows: rows[1].update(message=message, reply="Nobody said so."))
+    assert [f for f in found(folder) if f not in before] == [
+        ("warning", "message of train with another reply", "en/test", 1)
+    ]
 
 
 def test_the_command_prints_a_table_a_rule_and_exits_1_on_errors_alone(

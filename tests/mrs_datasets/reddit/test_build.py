@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from mrs_core.errors import InputError
 from mrs_core.language_id import LanguageIdentifier
+from mrs_datasets.check import check
+from mrs_datasets.prepared import open_prepared
 from mrs_datasets.reddit import build as module
 from mrs_datasets.reddit.build import build
 from mrs_datasets.reddit.plan import Plan, make_plan, work_place
@@ -280,16 +283,102 @@ def test_work_lies_beside_the_folder_and_not_beside_a_link(tmp_path: Path, model
 
 def test_the_last_stage_may_be_done_with_other_values(tmp_path: Path, model: Path) -> None:
     plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
-    with pytest.raises(InputError, match=r"en: no reply comes 500 times in training; lower --min-reply-count"):
+    with pytest.raises(InputError, match=r"no reply comes 500 times in all splits together; lower --min-reply-count"):
         make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_reply_count": 500}))
     made = make(tmp_path, model, plan, make_settings("paper", **FEW, max_responses=2), resume=True)
     assert made["configs"]["en-responses"]["train"]["rows"] == 2
 
 
-def test_a_language_without_a_split_names_the_way_out(tmp_path: Path, model: Path) -> None:
+def test_no_language_with_all_splits_names_the_way_out(tmp_path: Path, model: Path) -> None:
     month = Month(tmp_path / "RC_2018-01")
     month.add("en one", "pair")
     with pytest.raises(InputError, match=r"en: none of its 1 pairs falls into .*; raise --min-examples"):
         make(tmp_path, model, plan_of(tmp_path, month), make_settings("paper", **FEW))
     with pytest.raises(InputError, match=r"--split-by example\.$"):
         make(tmp_path, model, plan_of(tmp_path, month), make_settings("clean", **FEW), overwrite=True)
+
+
+@pytest.mark.parametrize("profile", ["paper", "clean"])
+def test_a_language_without_a_split_or_responses_is_left_out_counted_and_told(
+    tmp_path: Path, model: Path, profile: str
+) -> None:
+    month = filled(tmp_path / "RC_2018-01")
+    month.add("sv enda", "paret")
+    for number in range(60):
+        month.add(f"it numero {number}", f"risposta {number}")
+    said: list[str] = []
+    settings = make_settings(profile, **{**FEW, "min_reply_count": 2})
+    report = build(plan_of(tmp_path, month), tmp_path / "out", settings, model, say=said.append)
+    assert {config[:2] for config in report["configs"]} == {"en", "de"}
+    languages, stage = report["pipeline"]["languages"], report["pipeline"]["stages"][-1]
+    reason = "language without a split or a response set"
+    lost = languages["it"][reason]
+    assert languages["sv"] == {reason: 1}
+    assert (stage["dropped"], stage["out"]) == ({reason: lost + 1}, stage["in"] - lost - 1)
+    assert "kept" not in languages["it"]
+    told = [line for line in said if line.startswith("warning")]
+    assert [line.split(":")[1].split()[0] for line in told] == ["sv", "it"]
+    assert "sv was left out: none of its 1 pairs falls into" in told[0]
+    assert "it was left out: no reply comes 2 times" in told[1]
+    assert report["notes"] == report["pipeline"]["warnings"] == [line.removeprefix("warning: ") for line in told]
+
+
+def threads(path: Path) -> Month:
+    """Threads of one message with three answers, one of which is answered."""
+    month = Month(path)
+    for number in range(40):
+        link, rows = f"t3_p{number}", []
+        rows.append(("m", link, "en what is it"))
+        rows += [(f"r{place}", f"t1_{number}m", f"en answer {number} {place}") for place in range(3)]
+        rows.append(("s", f"t1_{number}r0", f"en again {number}"))
+        month.lines += [
+            json.dumps({"id": f"{number}{own}", "parent_id": parent, "link_id": link, "body": body, "score": 1,
+                        "created_utc": JANUARY, "author": "a"})
+            for own, parent, body in rows
+        ]  # fmt: skip
+    return month
+
+
+def test_what_crosses_splits_is_counted_and_check_tells_it(tmp_path: Path, model: Path) -> None:
+    plan = plan_of(tmp_path, threads(tmp_path / "RC_2018-01"), buckets=1)
+    report = make(tmp_path, model, plan, make_settings("paper", **FEW))
+    found = report["pipeline"]["leakage"]["en"]
+    # by hand: from the texts, each of which names its comments
+    split_of = {reply: split for _, split, _, reply in read_pairs(tmp_path / "out")}
+    answers = {n: [split_of[f"en answer {n} {place}"] for place in range(3)] for n in range(40)}
+    again = {n: split_of[f"en again {n}"] for n in range(40)}
+    crossing = {
+        "threads": sum(len({*answers[n], again[n]}) > 1 for n in range(40)),
+        "messages": sum(len(set(answers[n])) > 1 for n in range(40)),
+        "comments": sum((len(set(answers[n])) > 1) + (answers[n][0] != again[n]) for n in range(40)),
+    }
+    assert min(crossing.values()) > 5
+    assert found == {
+        "threads": 40, "messages": 80, "comments": 200,
+        **{f"{what} in several splits": count for what, count in crossing.items()},
+    }  # fmt: skip
+    told = {(f.level, f.rule): f.count for f in check(open_prepared(str(tmp_path / "out"))) if "Reddit" in f.rule}
+    assert told == {("warning", f"{what} of Reddit in several splits"): count for what, count in crossing.items()}
+    buckets = make(tmp_path, model, replace(plan, buckets=7), make_settings("paper", **FEW), overwrite=True)
+    assert buckets["pipeline"]["leakage"]["en"] == found
+    clean = make(tmp_path, model, plan, make_settings("paper", **FEW, split_by="thread"), overwrite=True)
+    leakage = clean["pipeline"]["leakage"]["en"]
+    assert [count for what, count in leakage.items() if "several" in what] == [0, 0, 0]
+    assert [f for f in check(open_prepared(str(tmp_path / "out"))) if "Reddit" in f.rule] == []
+    clean["pipeline"]["leakage"]["en"]["threads in several splits"] = 3
+    (tmp_path / "out" / "report.json").write_text(json.dumps(clean))
+    wrong = [f for f in check(open_prepared(str(tmp_path / "out"))) if "Reddit" in f.rule]
+    assert [(f.level, f.count, f.examples) for f in wrong] == [("error", 3, ("3 of 40 (from report.json)",))]
+
+
+@pytest.mark.parametrize(("profile", "counted"), [("paper", SPLITS), ("clean", SPLITS[:1])])
+def test_replies_are_counted_in_the_whole_data_set_as_in_the_paper_or_in_training(
+    tmp_path: Path, model: Path, profile: str, counted: tuple[str, ...]
+) -> None:
+    settings = make_settings(profile, **{**FEW, "min_reply_count": 2})
+    make(tmp_path, model, plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), settings)
+    replies = Counter(
+        reply for language, split, _, reply in read_pairs(tmp_path / "out") if language == "en" and split in counted
+    )
+    rows = open_prepared(str(tmp_path / "out")).load("en-responses", "train").to_list()
+    assert {row["reply"]: row["count"] for row in rows} == {text: n for text, n in replies.items() if n >= 2}

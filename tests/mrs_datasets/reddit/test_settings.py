@@ -22,7 +22,9 @@ def test_the_profile_paper_is_section_2() -> None:
 def test_the_profile_clean_differs_from_paper_in_what_it_says() -> None:
     paper, clean = (make_settings(name).as_dict() for name in ("paper", "clean"))
     differing = {name: value for name, value in clean.items() if value != paper[name]}
-    assert differing == {"profile": "clean", "drop_bots": True, "clean": True, "split_by": "thread"}
+    assert differing == {
+        "profile": "clean", "drop_bots": True, "clean": True, "split_by": "thread", "responses_from": "training"
+    }  # fmt: skip
     assert make_settings("clean").departures() == {}, "a profile does not depart from itself"
 
 
