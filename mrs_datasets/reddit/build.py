@@ -206,7 +206,11 @@ def _months(work: WorkFolder, plan: Plan, settings: Settings, workers: Workers, 
     if lines != comments:
         raise AssertionError(f"{lines} comments were read, {comments} came to the filter")
     pipeline.add("filter", comments, _summed(c["dropped"] for c in counts))
-    for found in counts:
+    for path, found in zip(plan.files, counts, strict=True):
+        pipeline.warnings += [
+            f"{path.name}: frame {frame + 1} is not what was packed (its checksum tells); nothing of it was used."
+            for frame in found["altered"]
+        ]
         pipeline.warnings += [
             f"{name}: {reason}; what comes before was used." for name, reason in found["truncated"].items()
         ]

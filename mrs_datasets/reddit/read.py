@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,6 +111,7 @@ def read_comments(
     counts: ReadCounts | None = None,
     max_line: int = MAX_LINE,
     tell_bots: bool = True,
+    skipped: Collection[int] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the comments of a dump in batches with the schema `COMMENTS`.
 
@@ -121,18 +122,22 @@ def read_comments(
         max_line: a longer line is skipped, and counted, without being held (bytes; a limit below the size
             of a piece, `streams.PIECE`, does not reach the lines inside one).
         tell_bots: false where nobody asks, which saves some time: `is_bot` is false throughout then.
+        skipped: frames of zstd to leave out, by number (see `AlteredError`).
 
     Memory: the decoder's (for zstd the window of the dump, up to 2 GiB), one line of `max_line` bytes and one batch.
 
     Raises:
         InputError: the file is missing, empty, no dump, no dump of comments, or cannot be read at all. A file that
             ends early or is damaged on the way yields what comes before, and an entry in `counts.truncated`.
+        AlteredError: what came out of a frame of zstd, and was yielded, is not what was packed: throw away what was
+            read of the file, and begin again with the frame among `skipped`.
     """
     counts = ReadCounts() if counts is None else counts
     lines, comments = counts.lines, counts.comments
     with _open(path) as file:
         try:
-            for rows in _read(file, _require_packing(path, file), batch_rows, counts, max_line):
+            pieces = read_pieces(file, _require_packing(path, file), skipped)
+            for rows in _read(file, pieces, batch_rows, counts, max_line):
                 yield _as_batch(rows, tell_bots)
             damage = ""
         except DamagedError as error:
@@ -142,6 +147,8 @@ def read_comments(
                 f"{path}: reading takes more memory than is free; a zstd window alone has up to "
                 f"{MAX_WINDOW / 1e9:.1f} GB; use fewer workers, or close other programs."
             ) from None
+    if not damage and skipped and counts.comments == comments:
+        damage = "its frames have other checksums than when they were packed"
     if damage and counts.lines == lines:
         raise InputError(f"{path}: nothing whole could be read ({damage}); fetch it again.")
     if damage:
@@ -155,14 +162,16 @@ def read_comments(
         )
 
 
-def _read(file: BinaryIO, packing: str, batch_rows: int, counts: ReadCounts, max_line: int) -> Iterator[list[Comment]]:
+def _read(
+    file: BinaryIO, pieces: Iterable[bytes], batch_rows: int, counts: ReadCounts, max_line: int
+) -> Iterator[list[Comment]]:
     """The rows of each batch of a file; damage is raised after everything before it."""
     start = counts.bytes
     rows: list[Comment] = []
     size = 0
     damage: DamagedError | None = None
     try:
-        for block in whole_lines(read_pieces(file, packing), counts, max_line):
+        for block in whole_lines(pieces, counts, max_line):
             broken = counts.rejected[BROKEN]
             rows += decode_lines(block, counts)
             size += len(block)
@@ -184,11 +193,17 @@ def _read(file: BinaryIO, packing: str, batch_rows: int, counts: ReadCounts, max
 def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX_LINE) -> Iterator[bytes]:
     """Cut pieces into blocks of whole lines, one block a piece; a last line without a line end is a block of its own.
 
-    A line of more than `max_line` bytes is counted as too long, and is not held while it passes.
+    A line of more than `max_line` bytes is counted as too long, and is not held while it passes. An empty piece stands
+    for something that is left out: a line that was begun before it is broken.
     """
     held: list[bytes] = []  # the beginning of a line
     size = 0  # its length, also when it is too long to be held
     for piece in pieces:
+        if not piece:
+            if size:
+                counts.reject(BROKEN if size <= max_line else TOO_LONG)
+            held, size = [], 0
+            continue
         first = piece.find(b"\n")
         if first < 0:
             size += len(piece)

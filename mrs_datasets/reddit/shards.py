@@ -23,6 +23,7 @@ from mrs_datasets.reddit.pair_files import by_language, write_pairs
 from mrs_datasets.reddit.partition import partition
 from mrs_datasets.reddit.read import ReadCounts, read_comments
 from mrs_datasets.reddit.settings import Settings
+from mrs_datasets.reddit.streams import AlteredError
 from mrs_datasets.reddit.work import Advance
 
 NOT_IN_MRS = "not a language of MRS"
@@ -30,16 +31,34 @@ OTHER_MONTH = "English of another month"
 
 
 def month_shard(path: Path, target: Path, settings: Settings, buckets: int, advance: Advance) -> dict[str, Any]:
-    """Read, filter and partition one dump; the counts of all three."""
+    """Read, filter and partition one dump; the counts of all three.
+
+    A dump with frames that are not what was packed is read again without them, from its beginning.
+    """
+    altered: list[int] = []
+    while True:
+        try:
+            return {**_read_month(path, target, settings, buckets, advance, altered), "altered": altered}
+        except AlteredError as error:
+            altered.append(error.frame)
+
+
+def _read_month(
+    path: Path, target: Path, settings: Settings, buckets: int, advance: Advance, skipped: Sequence[int]
+) -> dict[str, Any]:
     read, kept = ReadCounts(), FilterCounts()
     rules = Rules(settings.min_score, settings.drop_bots, settings.min_characters, settings.max_characters)
 
     def batches() -> Iterator[pa.RecordBatch]:
         told = 0
-        for batch in read_comments(path, counts=read, tell_bots=rules.drop_bots):
-            yield filter_batch(batch, rules, kept, settings.keep_rejects)
-            advance(read.bytes - told)
-            told = read.bytes
+        try:
+            for batch in read_comments(path, counts=read, tell_bots=rules.drop_bots, skipped=skipped):
+                yield filter_batch(batch, rules, kept, settings.keep_rejects)
+                advance(read.bytes - told)
+                told = read.bytes
+        except AlteredError:
+            advance(-told)
+            raise
 
     stats = partition(batches(), target, buckets)
     return {

@@ -3,7 +3,8 @@
 The packing is told by the first bytes, never by the name. zstd frames are walked block by block (RFC 8878, section
 3.1.1): a block holds at most 128 KiB, so that no input can blow one call up; a file that ends in the middle of a frame
 is told from one that ends whole (the library's own stream readers take both for the end); and everything before a
-damaged block comes out.
+damaged block comes out. Only the checksum at the end of a frame tells of bytes that were altered and can still be
+decoded; all of it came out by then, so whoever reads begins again, without it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO, Protocol
 
@@ -37,6 +38,18 @@ ENDS_EARLY = "the file ends early"
 
 class DamagedError(Exception):
     """The stream cannot be read any further; everything whole before came out. The text says why."""
+
+
+class AlteredError(Exception):
+    """A frame came out whole, and its checksum says that it is not what was packed: none of its lines can be trusted.
+
+    Attributes:
+        frame: its number in the file, from 0.
+    """
+
+    def __init__(self, frame: int) -> None:
+        super().__init__(f"frame {frame + 1} has another checksum than when it was packed")
+        self.frame = frame
 
 
 class _Decoder(Protocol):
@@ -96,7 +109,7 @@ def packing_of(head: bytes) -> str | None:
     return "plain" if text else None
 
 
-def read_pieces(file: BinaryIO, packing: str) -> Iterator[bytes]:
+def read_pieces(file: BinaryIO, packing: str, skipped: Container[int] = ()) -> Iterator[bytes]:
     """Yield the decompressed bytes in pieces of about `PIECE` bytes, never twice as many.
 
     Several streams (frames) on end are read as one.
@@ -104,8 +117,10 @@ def read_pieces(file: BinaryIO, packing: str) -> Iterator[bytes]:
     Args:
         file: at its start.
         packing: what `packing_of` says.
+        skipped: frames of zstd to leave out, by number; an empty piece stands in their place.
 
     Raises:
+        AlteredError: the checksum of a zstd frame does not fit what came out of it; leave it out, and begin again.
         DamagedError: the stream ends early or is damaged, after everything before that was yielded.
         MemoryError: the window of a zstd frame cannot be had.
     """
@@ -113,7 +128,7 @@ def read_pieces(file: BinaryIO, packing: str) -> Iterator[bytes]:
         while piece := file.read(PIECE):
             yield piece
     elif packing == "zstd":
-        yield from _ahead(_zstd_pieces(file))
+        yield from _ahead(_zstd_pieces(file, skipped))
     else:
         yield from _gathered(_stream_pieces(file, _DECODERS[packing]))
 
@@ -162,8 +177,9 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _zstd_pieces(file: BinaryIO) -> Iterator[bytes]:
+def _zstd_pieces(file: BinaryIO, skipped: Container[int]) -> Iterator[bytes]:
     decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    number = 0
     try:
         while magic := file.read(4):
             if len(magic) < 4:
@@ -173,7 +189,12 @@ def _zstd_pieces(file: BinaryIO) -> Iterator[bytes]:
                 while left:
                     left -= len(_exactly(file, min(left, PIECE)))
             elif magic == ZSTD_MAGIC:
-                yield from _zstd_frame(file, decoder)
+                if number in skipped:
+                    _skip_frame(file)
+                    yield b""
+                else:
+                    yield from _zstd_frame(file, decoder, number)
+                number += 1
             else:
                 raise DamagedError("bytes that are no zstd frame")
     except zstandard.ZstdError as error:
@@ -182,26 +203,49 @@ def _zstd_pieces(file: BinaryIO) -> Iterator[bytes]:
         raise DamagedError(f"damaged zstd data: {error}") from None
 
 
-def _zstd_frame(file: BinaryIO, decoder: zstandard.ZstdDecompressor) -> Iterator[bytes]:
+def _zstd_frame(file: BinaryIO, decoder: zstandard.ZstdDecompressor, number: int) -> Iterator[bytes]:
     """The blocks of one frame, whose magic number was read already."""
+    header, checksum = _frame_header(file)
+    frame = decoder.decompressobj()
+    frame.decompress(ZSTD_MAGIC + header)
+    for block in _blocks(file):
+        if piece := frame.decompress(block):
+            yield piece
+    if checksum:
+        try:
+            frame.decompress(_exactly(file, 4))
+        except zstandard.ZstdError:
+            raise AlteredError(number) from None
+
+
+def _skip_frame(file: BinaryIO) -> None:
+    """Go behind a frame, whose magic number was read already."""
+    _, checksum = _frame_header(file)
+    for _ in _blocks(file):
+        pass
+    if checksum:
+        _exactly(file, 4)
+
+
+def _frame_header(file: BinaryIO) -> tuple[bytes, bool]:
+    """The header of a frame behind its magic number, and whether a checksum ends it."""
     descriptor = _exactly(file, 1)
     flags = descriptor[0]
     single = bool(flags & 0x20)  # no window byte, and the content's size in at least one
-    header = (not single) + _DICTIONARY_BYTES[flags & 3] + (int(single), 2, 4, 8)[flags >> 6]
-    frame = decoder.decompressobj()
-    frame.decompress(ZSTD_MAGIC + descriptor + _exactly(file, header))
+    size = (not single) + _DICTIONARY_BYTES[flags & 3] + (int(single), 2, 4, 8)[flags >> 6]
+    return descriptor + _exactly(file, size), bool(flags & 4)
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """The blocks of a frame as they lie in the file."""
     last = 0
     while not last:
-        block = _exactly(file, 3)
-        word = int.from_bytes(block, "little")
+        head = _exactly(file, 3)
+        word = int.from_bytes(head, "little")
         last, kind, size = word & 1, word >> 1 & 3, word >> 3
         if kind == _RESERVED or size > PIECE:
             raise DamagedError("damaged zstd data: no such block")
-        piece = frame.decompress(block + _exactly(file, 1 if kind == _RLE else size))
-        if piece:
-            yield piece
-    if flags & 4:
-        frame.decompress(_exactly(file, 4))  # the checksum
+        yield head + _exactly(file, 1 if kind == _RLE else size)
 
 
 def _stream_pieces(file: BinaryIO, make: Callable[[], _Decoder]) -> Iterator[bytes]:

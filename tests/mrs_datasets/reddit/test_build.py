@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from mrs_core.errors import InputError
 from mrs_core.language_id import LanguageIdentifier
@@ -382,3 +383,29 @@ def test_replies_are_counted_in_the_whole_data_set_as_in_the_paper_or_in_trainin
     )
     rows = open_prepared(str(tmp_path / "out")).load("en-responses", "train").to_list()
     assert {row["reply"]: row["count"] for row in rows} == {text: n for text, n in replies.items() if n >= 2}
+
+
+def test_of_an_altered_frame_nothing_is_kept_and_of_those_behind_it_everything(tmp_path: Path, model: Path) -> None:
+    """Frames may end within a line; the two halves must not become one."""
+    month = filled(tmp_path / "plain", 100)
+    lines = [line.encode() + b"\n" for line in month.lines]
+    content, cut = b"".join(lines), [sum(map(len, lines[:100])) - 9, sum(map(len, lines[:200])) - 9]
+    pack = zstandard.ZstdCompressor(write_checksum=True).compress
+    frames = [content[: cut[0]], content[cut[0] : cut[1]], content[cut[1] :]]
+    packed = [pack(frame) for frame in frames]
+    packed[1] = packed[1][:-4] + bytes(4)
+    dump = Month(tmp_path / "RC_2018-01")
+    dump.path.write_bytes(b"".join(packed))
+    plan = make_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
+    report = make(tmp_path, model, plan, make_settings("paper", **FEW))
+    assert report["pipeline"]["warnings"] == [
+        "RC_2018-01: frame 2 is not what was packed (its checksum tells); nothing of it was used."
+    ]
+    read = report["pipeline"]["stages"][0]
+    assert (read["in"], read["dropped"]) == (99 + 1 + 1 + 200, {"broken JSON": 2})
+    messages = {int(message.split()[-1]) for _, _, message, _ in read_pairs(tmp_path / "out")}
+    assert messages == {*range(25), *range(50, 100)}
+    dump.path.write_bytes(packed[1])
+    plan = make_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
+    with pytest.raises(InputError, match=r"RC_2018-01: nothing whole could be read .*checksums.*fetch it again"):
+        make(tmp_path, model, plan, make_settings("paper", **FEW), overwrite=True)

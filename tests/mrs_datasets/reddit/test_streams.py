@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_datasets.reddit.streams import FEED, PIECE, ZSTD_MAGIC, DamagedError, packing_of, read_pieces
+from mrs_datasets.reddit.streams import FEED, PIECE, ZSTD_MAGIC, AlteredError, DamagedError, packing_of, read_pieces
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
@@ -111,13 +111,32 @@ def test_an_early_end_of_one_zstd_frame_costs_its_last_block_only() -> None:
 def test_damage_keeps_what_comes_before(packing: str) -> None:
     first, second = PACK[packing](TEXT[:50_000]), bytearray(PACK[packing](TEXT[50_000:]))
     middle = len(second) // 2
-    second[middle : middle + 40] = bytes(40)
+    second[middle : middle + 140_000] = b"\xff" * 140_000  # more than a block of zstd, with its header
     found, damage = unpack(first + bytes(second), packing)
     assert damage.startswith("damaged")
     assert len(found) >= 50_000 - 2 * FEED * 10
     assert found[:40_000] == TEXT[:40_000]
     if packing == "zstd":
         assert found[:50_000] == TEXT[:50_000], "a frame that is whole comes out whole"
+
+
+def altered(text: bytes) -> bytes:
+    """A frame that can be decoded, to something else than what its checksum says."""
+    plain = zstandard.ZstdCompressor(write_checksum=True).compress(text)
+    other = zstandard.ZstdCompressor(write_checksum=True).compress(text.replace(b"random", b"modnar"))
+    return plain[:-4] + other[-4:]
+
+
+def test_an_altered_frame_is_named_and_can_be_left_out() -> None:
+    frames = [TEXT[:50_000], TEXT[50_000:400_000], TEXT[400_000:450_000], TEXT[450_000:]]
+    data = b"".join(altered(part) if number in (1, 2) else PACK["zstd"](part) for number, part in enumerate(frames))
+    for skipped, first in (((), 1), ((1,), 2), ((2,), 1)):
+        with pytest.raises(AlteredError, match=f"frame {first + 1} has another checksum") as caught:
+            list(read_pieces(io.BytesIO(data), "zstd", skipped))
+        assert caught.value.frame == first
+    pieces = list(read_pieces(io.BytesIO(data), "zstd", (1, 2)))
+    assert b"".join(pieces) == frames[0] + frames[3]
+    assert pieces.count(b"") == 2, "a line that was begun before does not go on behind"
 
 
 @pytest.mark.parametrize("packing", ["zstd", "xz", "bz2", "gzip"])
