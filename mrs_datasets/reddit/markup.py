@@ -11,8 +11,10 @@ import html
 import re
 from re import Match
 
-URL, USER, EMAIL = "<url>", "<user>", "<email>"  # the masks
-MASK_PATTERN = "<(?:url|user|email)>"
+from mrs_datasets.reddit.personal import EMAIL, mask_personal
+
+URL, USER = "<url>", "<user>"
+MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
 
 # A text without any of these, anywhere or where a line starts, is what it shows.
 _MARKED_LINE = re.compile(r"^\s*[-+=]", re.MULTILINE)
@@ -46,7 +48,13 @@ _MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("_", re.compile(r"""(?<!\w)(_{1,3})(?=["'“‘«¿¡*~]*[^\W_])(.{1,1000}?)(?<![\s_(])\1(?!\w)"""), r"\2"),
     ("~~", re.compile(rf"(?<![{_LETTERS}~])~~(?![\s~])(.{{1,1000}}?)(?<![\s~])~~(?![{_LETTERS}~])"), r"\1"),
-    (">!", re.compile(r"(?<!<url)(?<!<user)(?<!<email)>!(.{1,1000}?)!<(?!(?:url|user|email)>)"), r"\1"),
+    (
+        ">!",
+        re.compile(
+            r"(?<!<url)(?<!<user)(?<!<email)(?<!<phone)(?<!<ip)>!(.{1,1000}?)!<(?!(?:url|user|email|phone|ip)>)"
+        ),
+        r"\1",
+    ),
     ("^", re.compile(r"(?<![\w^])\^+\(([^()]{1,500})\)"), r"\1"),
     ("^", re.compile(r"(?<![\w^(])\^+(?=[^\W_])(?!\w{1,3}\^)"), ""),
 )
@@ -55,11 +63,25 @@ _MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
 _SLASH_ENTITY = r"&(?:amp;){0,3}(?:#0{0,5}47|#x0{0,5}2f|sol);"
 _SLASH = rf"(?:\\{{0,9}}(?:/|{_SLASH_ENTITY}))"
 _HIDDEN_SLASH = re.compile(_SLASH_ENTITY, re.IGNORECASE)
-_URL_END = r"[!#-;=?-\]_a-zA-Z~À-ɏͰ-ӿ]*"  # also of addresses with Latin, Greek and Cyrillic letters
+# An address goes on over letters of all scripts (RFC 3987), up to white space or punctuation of the sentence. Scripts
+# without spaces between words leave no space behind an address either: their letters belong to it where they follow a
+# delimiter or each other (/wiki/日本), and to the sentence where they follow a Latin letter or digit (/aを見て).
+_SPACED = (
+    "\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u0386\u0388-\u0559\u0560-\u0588\u0591-\u05bd"
+    "\u05bf\u05c1\u05c2\u05d0-\u05f2\u0610-\u061a\u0620-\u0669\u066e-\u06d3\u06d5-\u06ff\u0710-\u0963\u0966-\u096f"
+    "\u0971-\u0dff\u10a0-\u10fa\u10fc-\u10ff\u1200-\u1360\u1369-\u166c\u1800-\u1fff\u200c\u200d\u2c00-\u2dff"
+    "\ua4d0-\ua4fd\ua500-\ua95f\ua980-\uabff\ufb00-\ufd3d\ufd50-\ufdff\ufe70-\ufefc\U00010000-\U0001cfff"
+)
+_UNSPACED = (
+    "\u0e00-\u0e4e\u0e50-\u0fff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17dc-\u17f9\u3005-\u3007"
+    "\u3021-\u302f\u3031-\u30ff\u3105-\u318e\u31a0-\u31ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_URL_END = rf"(?:[!#-;=?-\]_a-zA-Z~{_SPACED}]|(?<=[!#-/:;=?@\[\]_~\u0080-\U0010ffff])[{_UNSPACED}])*"
 _TOP_LEVEL = (
     "com|org|net|edu|gov|info|io|co|me|tv|be|ly|gg|gl|it|re|st|to|us|uk|ca|au|nz|br|mx|ar|cl|eu|ch|at|de|es|pt|fr|jp|"
     "se|nl|ru|"
-    "dev|app|xyz|ai|ie|ink|page|link|site|online|shop|club|news|blog|live|gle|im|in|pl|fi|no|dk|cz|kr|cn|tw|tk|cc"
+    "рф|xn--[a-z0-9-]{1,59}|dev|app|xyz|ai|ie|ink|page|link|site|online|shop|club|news|blog|live|gle|im|in|pl|fi|no|dk|cz|kr|cn|tw|tk|cc"
 )
 
 
@@ -68,7 +90,7 @@ def _with_slashes(slash: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Patt
     s = slash
     address = rf"<[a-z0-9+.-]{{2,20}}:{s}{s}[^\s<>]*>|[a-z0-9+.-]{{2,20}}:{s}{s}{_URL_END}"
     path = (
-        rf"(?<![a-z0-9.-])(?:[a-z0-9-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?{s}{_URL_END}"
+        rf"(?<![{_LETTERS}.-])(?:[{_LETTERS}-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?{s}{_URL_END}"
         rf"|(?<![a-z0-9]){s}?r{s}(?:\\?[a-z0-9_]){{1,30}}{s}(?:comments|s){s}{_URL_END}"
         rf"|(?<![a-z0-9/]){s}?comments{s}[a-z0-9]{{4,}}{s}{_URL_END}"
     )
@@ -153,7 +175,8 @@ def without_quotes(text: str) -> str:
 
 
 def mask(text: str) -> str:
-    """Masks in place of links, paths of threads and full ids, mentions of users, and e-mail addresses.
+    """Masks in place of links, paths of threads and full ids, mentions of users, e-mail addresses, also those that are
+    spelled out, telephone numbers and IP addresses.
 
     >>> mask("https://example.com/a_(b), thanks to u/some-one and a@example.com")
     '<url>, thanks to <user> and <email>'
@@ -173,7 +196,7 @@ def mask(text: str) -> str:
         text = _WWW.sub(_masked_address, text)
     if "@" in text:
         text = _EMAIL.sub(EMAIL, text)
-    return text
+    return mask_personal(text)
 
 
 def _masked_address(found: Match[str]) -> str:

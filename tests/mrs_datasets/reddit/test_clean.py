@@ -161,12 +161,73 @@ def test_masks_alone_leave_the_rest_of_the_text() -> None:
         ("t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé", "t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé"),
         ("foo.dev/abc, x.app/… a.co.in/x foo.gle/ https.page/x.", "<url>, <url>… <url> <url> <url>."),
         ("foo.dev my.app x.in wait...in/out and/or 1/2", "foo.dev my.app x.in wait...in/out and/or 1/2"),
+        ("https://ja.wikipedia.org/wiki/日本語 と https://例え.jp/パス?鍵=値#節!", "<url> と <url>!"),
+        ("https://zh.wikipedia.org/zh-cn/维基百科，好", "<url>，好"),
+        ("https://example.com/abcを見て。http://例え.テスト、次", "<url>を見て。<url>、次"),
+        ("见https://t.cn/abc这个 https://th.wikipedia.org/wiki/ภาษาไทย", "见<url>这个 <url>"),
+        ("https://ko.wikipedia.org/wiki/한국어/역사 http://a.kr에서", "<url> <url>에서"),
+        ("http://ar.wikipedia.org/wiki/العربية، https://hi.wikipedia.org/wiki/हिन्दी।", "<url>، <url>।"),
+        ("http://президент.рф/новости, кремль.рф/а xn--e1afmkfd.xn--p1ai/a", "<url>, <url> <url>"),
+        ("müller.de/straße", "<url>"),
+        ("«https://fr.wikipedia.org/wiki/Été» “http://a.org/é” http://a.org/é…", "«<url>» “<url>” <url>…"),
+        ("http://a.org/x😀 http://user:pass@a.org:80/é~x'y", "<url>😀 <url>"),
     ],
 )  # fmt: skip
 def test_what_every_profile_masks(body: str, text: str) -> None:
     assert mask(body) == text
     assert mask(text) == text
     assert not HELD_BACK.search(SLASH.sub("/", clean_text(body)))
+
+
+PERSONAL = """
++49 170 1234567 | +49 (0)30 123456-78 | +1 555 123 4567 | +1-555-123-4567 | +15551234567 | 0049 170 1234567
++33 6 12 34 56 78 | +81 90-1234-5678 | +7 (912) 345-67-89 | (555) 123-4567 | 555-123-4567 | 555.123.4567
+1-800-555-0199 | 06 12 34 56 78 | 06.12.34.56.78 | 0170 1234567 | 0170/1234567 | (030) 12345678 | 03-1234-5678
+090-1234-5678 | 8 (912) 345-67-89 | 8-912-345-67-89 | (11) 91234-5678 | (11) 3456-7890 | 070-123 45 67
+"""
+NOT_PERSONAL = """
+1914-1918 1939-1945 | 2018 2019 2020 | 2018-01-02 10:30:00 | 01/02/2018 15 Uhr | 31.12.2019 15:30 | 12.10.20 18 Uhr
+10:30:45 | 1,000,000 | $1.234.567,89 | 1 000 000 000 | 3.1415926535 | 1234567890 | 0.123456789 | 100-200
+v1.2.3.4 | version 10.0.19041.388 | Chrome 70.0.3538.77 | firmware: 12.1.0.33 | 1.2.3.4 | 127.0.0.1.5 | 256.300.1.1
+a::b | ::1 | std::vector | 12:30:45 | 3:2 4:1 5:0 | 1:2:3:4:5:6:7:8 | 16:9 | ISBN 978-3-16-148410-0 | 0-306-40615-2
++100 | +1000000000 | 5-4-3-2-1-0-1-2 | 01 02 03 04 05 | 24/7 365 | 1080p 1920x1080 | Nokia phone 3310 | 007
+look at mail.com | sign up at gmail.com | the dot com bubble | meet me at home | a @ b | (at) | at the dot | [at] home
+U+1F600 | 4*8+1234567 | 1.000.000.000 | 10-20-30-40-50-60 | sha 0123456789abcdef | 2018/01/02 03:04 | $555-123-4567
+"""
+
+
+@pytest.mark.parametrize("number", [part.strip() for part in re.split(r"[|\n]", PERSONAL.strip())])
+def test_telephone_numbers_are_masked(number: str) -> None:
+    assert mask(f"Ring {number}, ok? ({number})") == "Ring <phone>, ok? (<phone>)"
+
+
+@pytest.mark.parametrize("text", [part.strip() for part in re.split(r"[|\n]", NOT_PERSONAL.strip())])
+def test_dates_versions_prices_and_scores_stay(text: str) -> None:
+    for whole in (text, f"It was {text}.", f"({text}), {text}!"):
+        assert mask(whole) == whole
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            "tel: 1234567, Telefon 030 123 45 67. whatsapp 612345678!",
+            "tel: <phone>, Telefon <phone>. whatsapp <phone>!",
+        ),
+        ("my phone number is 4412345678", "my phone number is <phone>"),
+        ("ping 192.168.178.21, http 8.8.8.8 and 203.0.113.77:8080/24", "ping <ip>, http 8.8.8.8 and <ip>/24"),
+        ("2001:db8:85a3::8a2e:370:7334 fe80::1ff:fe23:4567:890a.", "<ip> <ip>."),
+        ("jane [at] mail [dot] com, jane(at)mail.com", "<email>, <email>"),
+        ("j.doe {at} mail (dot) co (dot) uk; jane@mail dot com", "<email>; <email>"),
+        ("jane at gmail dot com or jane AT Yahoo DOT de", "<email> or <email>"),
+        ("jane (dot) doe (at) mail (dot) example", "<email>"),
+        ("juan arroba, juan [arroba] correo [punto] es", "juan arroba, <email>"),
+    ],
+)
+def test_ip_and_spelled_addresses_and_numbers_that_are_named_are_masked(body: str, text: str) -> None:
+    assert mask(body) == text
+    assert mask(text) == text
+    assert clean_text(text) == text
 
 
 def test_links_to_pages_of_users_show_no_name() -> None:
@@ -179,7 +240,8 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     assert clean_text(text) == text
 
 
-REPEATED = r"""a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -
+REPEATED = r"""0 1- +1 1. 1: a: a(at)b. a@b[dot] +1( 0-1 a.b@ :: http://日 日.de/ 1.1.1. (at) a(dot)
+a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -
 r/u_ r/u_a r\/ \/ &#47; &amp; t1_ t1_abcde_ comments/ message/compose? a.dev a:&#47; a:\\"""
 
 
