@@ -57,6 +57,7 @@ PAGE = "report.html"
 RARE = "language with too few pairs"
 LACKING = "language without a split or a response set"
 # Settings of the stages; what is in neither is of the months. The last stage is done in one go.
+WORK = 2  # what lies in the work folder, and the rules that made it: one more where either changes
 OF_PAIRS = ("english_months", "min_language_score", "clean")
 OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "responses_from", "split_by", "buckets")
 
@@ -71,6 +72,7 @@ class Pipeline:
     stages: list[dict[str, Any]] = field(default_factory=list)
     languages: dict[str, dict[str, int]] = field(default_factory=dict)
     leakage: dict[str, dict[str, int]] = field(default_factory=dict)
+    repairs: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     rejects: dict[str, list[str]] = field(default_factory=dict)
 
@@ -103,6 +105,7 @@ class Pipeline:
             "stages": self.stages,
             "languages": self.languages,
             "leakage": self.leakage,
+            "repairs": self.repairs,
             "warnings": self.warnings,
             **({"rejects": self.rejects} if self.rejects else {}),
         }
@@ -169,7 +172,7 @@ def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, A
         "dumps": [_name_and_bytes(path) for path in plan.files],
         "language model": list(pipeline.language_model.values()),
     }
-    return {"settings": of_months, "buckets": plan.buckets, "pairs": of_pairs}
+    return {"format of the work": WORK, "settings": of_months, "buckets": plan.buckets, "pairs": of_pairs}
 
 
 def _name_and_bytes(path: Path) -> dict[str, Any]:
@@ -249,6 +252,7 @@ def _pairs(
     for found in counts:
         for language, outcome, count in found["outcomes"]:
             outcomes[language, outcome] += count
+    pipeline.repairs = dict(sorted(_summed(c["repairs"] for c in counts).items()))
     dropped: Counter[str] = Counter()
     for (_, outcome), count in sorted(outcomes.items()):
         dropped[outcome] += count

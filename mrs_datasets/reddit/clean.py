@@ -1,4 +1,4 @@
-"""Stage 6, clean: Markdown to text, masks in place of links, names and addresses.
+"""Stage 6, clean: Markdown to text, HTML and wrongly decoded characters repaired, masks for links, names and addresses.
 
 Off in the profile `paper`, on in `clean`: Zhang et al. 2021 say nothing of such a step. What a text becomes is decided
 by its own characters alone, and a text that was cleaned is clean: cleaning it again changes nothing.
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from mrs_datasets.reddit.language import BATCH_ROWS, KEPT, Outcomes
 from mrs_datasets.reddit.markup import MASK_PATTERN, mask, plain_text, without_quotes
+from mrs_datasets.reddit.repair import MOJIBAKE, TAGS, without_mojibake, without_tags
 
 MAX_PASSES = 12  # over a text, until nothing changes; what people write needs two or three
 
@@ -30,48 +31,72 @@ class CleanRules:
     Attributes:
         markdown: Markdown, as Reddit has it, becomes the text that it shows, in one line; entities are decoded.
         quotes: lines that quote (`> ...`) are left out.
-        masks: links, paths of threads and full ids, `u/name` and `r/u_name`, and e-mail addresses become `<url>`,
-            `<user>` and `<email>`. A host without a path (example.com) is a word that people say, and stays, as
-            `r/name` does.
+        masks: links, paths of threads and full ids, `u/name` and `r/u_name`, e-mail addresses, telephone numbers and IP
+            addresses become `<url>`, `<user>`, `<email>`, `<phone>` and `<ip>`. A host without a path (example.com) is
+            a word that people say, and stays, as `r/name` does.
+        mojibake: characters that were decoded wrongly are repaired.
+        tags: HTML tags are left out.
     """
 
     markdown: bool = True
     quotes: bool = True
     masks: bool = True
+    mojibake: bool = True
+    tags: bool = True
 
 
 ALL = CleanRules()
 
 
-def clean_text(text: str, rules: CleanRules = ALL) -> str:
+def clean_text(text: str, rules: CleanRules = ALL, repairs: Counter[str] | None = None) -> str:
     """The text without what the rules take out; perhaps nothing is left.
 
     Markup inside markup comes off layer by layer. A text with more than `MAX_PASSES` layers, which nobody writes, is
     taken to be empty: so the time is bounded, and nothing gets by below the last layer.
+
+    Args:
+        repairs: one is added for `repair.MOJIBAKE`, and for `repair.TAGS`, where the text had any.
 
     >>> clean_text("&gt; Where?\\n\\n**See** [the map](https://example.com/a), /u/some_one!")
     'See the map, <user>!'
     >>> clean_text("Write to a.b@example.com or look at www.example.com/a.")
     'Write to <email> or look at <url>.'
     """
+    repaired = set()
     for _ in range(MAX_PASSES):
         before = text
+        if rules.mojibake:
+            text = without_mojibake(text)
+            if text != before:
+                repaired.add(MOJIBAKE)
         if rules.markdown:
             text = plain_text(text, rules.quotes)
         elif rules.quotes:
             text = without_quotes(text)
+        if rules.tags and ">" in text:  # after entities, as which the dumps have all tags
+            plain = without_tags(text)
+            if plain != text:
+                repaired.add(TAGS)
+            text = plain
         if rules.masks:
             text = mask(text)
         if text == before:
-            return text
-    return ""
+            break
+    else:
+        text = ""
+    if repairs is not None:
+        repairs.update(repaired)
+    return text
 
 
-def clean_pairs(pairs: pa.Table, rules: CleanRules = ALL) -> tuple[pa.Table, Outcomes]:
+def clean_pairs(
+    pairs: pa.Table, rules: CleanRules = ALL, repairs: Counter[str] | None = None
+) -> tuple[pa.Table, Outcomes]:
     """Clean both texts of every pair, and drop the pairs of which too little is left.
 
     Args:
         pairs: columns message, reply and language; others pass through.
+        repairs: see `clean_text`; added to.
 
     Returns:
         The kept pairs in their order, and the outcomes per language: `kept`, or the first reason that applies, in the
@@ -81,7 +106,9 @@ def clean_pairs(pairs: pa.Table, rules: CleanRules = ALL) -> tuple[pa.Table, Out
     replies: list[pa.Array] = []
     reasons: list[str] = []
     for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_ROWS):
-        sides = [[clean_text(text, rules) for text in batch[name].to_pylist()] for name in ("message", "reply")]
+        sides = [
+            [clean_text(text, rules, repairs) for text in batch[name].to_pylist()] for name in ("message", "reply")
+        ]
         reasons += [_reason(message, reply) for message, reply in zip(*sides, strict=True)]
         messages.append(pa.array(sides[0], pa.string()))
         replies.append(pa.array(sides[1], pa.string()))

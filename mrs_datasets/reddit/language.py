@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
 from mrs_core.language_id import UNDETERMINED
+from mrs_datasets.reddit.markup import MASK_PATTERN
 
 MIN_SCORE = 0.7  # section 2: the best label counts only where its score is above
 MIN_EXAMPLES = 100_000  # section 2: ten languages have as many
@@ -41,11 +42,12 @@ def identify_pairs(
 ) -> tuple[pa.Table, Counter[tuple[str, str]]]:
     """Keep the pairs whose language is clear, with a new last column `language`.
 
-    The text is message, space, reply, with a space in place of every line break. Nothing else is changed, and no
-    language is left out: `languages_with` says which ones have enough pairs, once all buckets are counted.
+    The text is message, space, reply, with a space in place of every line break and of every mask: a link is of no
+    language, and its mask is no word. Nothing else is changed, and no language is left out: `languages_with` says which
+    ones have enough pairs, once all buckets are counted.
 
     Args:
-        pairs: columns message and reply; others pass through. A column `language` is replaced.
+        pairs: columns message and reply, masked; others pass through. A column `language` is replaced.
         min_score: a pair is kept where the score of its language is above (not at) it.
 
     Returns:
@@ -77,7 +79,7 @@ def identify_pairs(
 
 def _texts(batch: pa.RecordBatch) -> list[str]:
     joined = pc.binary_join_element_wise(batch["message"], batch["reply"], " ")
-    return pc.replace_substring_regex(joined, r"[\r\n]", " ").to_pylist()
+    return pc.replace_substring_regex(joined, rf"[\r\n]|{MASK_PATTERN}", " ").to_pylist()
 
 
 def languages_with(outcomes: Mapping[tuple[str, str], int], min_examples: int = MIN_EXAMPLES) -> list[str]:

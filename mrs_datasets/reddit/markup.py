@@ -19,7 +19,7 @@ MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
 # A text without any of these, anywhere or where a line starts, is what it shows.
 _MARKED_LINE = re.compile(r"^\s*[-+=]", re.MULTILINE)
 _MARKED = re.compile(r"[\\&<>*_~^`#|\[\]\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")
-_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|&nbsp(?![\w;=])")
 _INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")  # not the joiners, which emoji need
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from functools import partial
 from re import Match
 
 PHONE, IP, EMAIL = "<phone>", "<ip>", "<email>"
@@ -120,14 +121,18 @@ def mask_personal(text: str) -> str:
     if spelled and _MAY_BE_SPELLED.search(text):
         text = _SPELLED.sub(EMAIL, text)
     if len(octets) - len(octets.translate(None, b"0123456789")) >= 7 and _MANY_DIGITS.search(text):
-        for pattern, is_number in _PHONES:
-            text = pattern.sub(lambda found, accept=is_number: PHONE if accept(found.group()) else found.group(), text)
+        for pattern, accept in _PHONES:
+            text = pattern.sub(partial(_phone, accept), text)
         text = _NAMED_PHONE.sub(_named, text)
     if text.count(".") >= 3:
         text = _IPV4.sub(_ipv4, text)
     if text.count(":") >= 2:
         text = _IPV6.sub(_ipv6, text)
     return text
+
+
+def _phone(accept: Callable[[str], bool], found: Match[str]) -> str:
+    return PHONE if accept(found[0]) else found[0]
 
 
 def _named(found: Match[str]) -> str:

@@ -76,19 +76,22 @@ def _read_month(
 def pair_shard(
     months: Sequence[Path], bucket: int, target: Path, settings: Settings, model: Path, advance: Advance
 ) -> dict[str, Any]:
-    """Join one bucket, tell languages, mask, and clean where the profile says so; the counts of all."""
+    """Join one bucket, mask, tell languages, and clean where the profile says so; the counts of all."""
     pairs, joined = join_bucket(months, bucket)
-    pairs, told = identify_pairs(pairs, _identifier(model), settings.min_language_score)
+    if settings.clean:  # what is cleaned is the text as it was written
+        pairs = pairs.append_column("raw message", pairs["message"]).append_column("raw reply", pairs["reply"])
+    pairs, told = identify_pairs(_masked(pairs), _identifier(model), settings.min_language_score)
     outcomes: Outcomes = Counter(told)
+    repairs: Counter[str] = Counter()
     pairs = _of_mrs(pairs, settings, outcomes)
     if settings.clean:
-        pairs, cleaned = clean_pairs(pairs)
+        for side in ("message", "reply"):
+            pairs = pairs.set_column(pairs.schema.get_field_index(side), side, pairs[f"raw {side}"])
+        pairs, cleaned = clean_pairs(pairs.drop_columns(["raw message", "raw reply"]), repairs=repairs)
         for (language, outcome), count in cleaned.items():
             if outcome != KEPT:
                 outcomes[language, outcome] += count
                 outcomes[language, KEPT] -= count
-    else:
-        pairs = _masked(pairs)
     pairs = by_language(pairs)  # which are in the order of `order` and `thread` already
     if settings.clean:
         pairs, signed = keyed_pairs(pairs)
@@ -99,6 +102,7 @@ def pair_shard(
         "comments": joined.comments,
         "dropped": dict(joined.dropped),
         "pairs": joined.pairs,
+        "repairs": dict(repairs),
         "outcomes": [[language, outcome, count] for (language, outcome), count in sorted(outcomes.items()) if count],
     }
 

@@ -149,6 +149,21 @@ def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path) -> Non
         assert report["pipeline"]["stages"][-1]["out"] == pairs.total()
 
 
+@pytest.mark.parametrize("profile", ["paper", "clean"])
+def test_the_language_is_told_without_links(
+    tmp_path: Path, model: Path, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    tell = Stub.identify
+    monkeypatch.setattr(Stub, "identify", lambda self, texts: (seen.extend(texts), tell(self, texts))[1])
+    month = filled(tmp_path / "RC_2018-01")
+    month.add("https://example.com/watch-this en see", "**wow** [here](https://example.com/a) u/somebody")
+    make(tmp_path, model, plan_of(tmp_path, month), make_settings(profile, **FEW))
+    assert [text.split() for text in seen if "see" in text] == [["en", "see", "**wow**", "[here](", ")"]]
+    reply = {"paper": "**wow** [here](<url>) <user>", "clean": "wow here <user>"}[profile]
+    assert ("<url> en see", reply) in {(message, reply) for _, _, message, reply in read_pairs(tmp_path / "out")}
+
+
 def test_what_stays_does_not_depend_on_the_buckets(tmp_path: Path, model: Path) -> None:
     month = filled(tmp_path / "RC_2018-01")
     for number in range(60):

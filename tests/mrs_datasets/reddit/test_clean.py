@@ -102,6 +102,14 @@ MAIL = re.compile(r"[A-Za-z0-9]@[A-Za-z0-9-]+\.[A-Za-z]{2}")
         ("[mail](mailto:a@b.de): a@b.de", "mail: <email>"),
         (" > only a quote", ""),
         ("* * *", ""),
+        ("One&lt;br&gt;two<br/>three &lt;b&gt;four&lt;/b&gt;<p class='x'>five</p>", "One two three four five"),
+        ('&lt;a href="https://a.org/x"&gt;a map&lt;/a&gt; <a href=https://a.org>b</a> <IMG src="a">', "a map b"),
+        ("a &lt;!-- hidden --&gt; b <script>alert(1)</script>c &amp;lt;i&amp;gt;d&amp;lt;/i&amp;gt;", "a b c d"),
+        ("if a<b and c>d: List<int> <3 <name> x <- y <url>", "if a<b and c>d: List<int> <3 <name> x <- y <url>"),
+        ("a&amp;nbsp;b&amp;nbsp c&nbsp", "a b c"),
+        ("voilÃ\xa0, schÃ¶n â€“ itâ€™s naïve café, ÐŸÑ€Ð¸Ð²ÐµÑ‚", "voilà, schön – it’s naïve café, Привет"),
+        ("“Ã la carte” Ã©tÃ©, SÃO PAULO, Â¿quÃ©?", "“à la carte” été, SÃO PAULO, ¿qué?"),
+        ("São Tomé, ÃO, ñandú, 日本語 Ångström €5 £3 ‘x’ …", "São Tomé, ÃO, ñandú, 日本語 Ångström €5 £3 ‘x’ …"),
     ],
 )  # fmt: skip
 def test_golden_texts(body: str, text: str) -> None:
@@ -240,7 +248,8 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     assert clean_text(text) == text
 
 
-REPEATED = r"""0 1- +1 1. 1: a: a(at)b. a@b[dot] +1( 0-1 a.b@ :: http://日 日.de/ 1.1.1. (at) a(dot)
+REPEATED = r"""0 1- +1 1. 1: a: a(at)b. a@b[dot] +1( 0-1 a.b@ :: http://日 日.de/ 1.1.1. (at) a(dot) <a &lt;b
+<script> <!-- </p Ã© <i/
 a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -
 r/u_ r/u_a r\/ \/ &#47; &amp; t1_ t1_abcde_ comments/ message/compose? a.dev a:&#47; a:\\"""
 
@@ -310,6 +319,18 @@ def test_the_counts_add_up_whatever_the_batches(rows: list[tuple[str, str, str]]
     }
     kept = list(zip(found["message"].to_pylist(), found["reply"].to_pylist(), strict=True))
     assert all(message and reply for message, reply in kept)
+
+
+def test_texts_that_were_repaired_are_counted() -> None:
+    rows = [
+        ("de", "schÃ¶n <b>ja</b>", "&lt;i&gt;nein&lt;/i&gt; und <u>so</u>"),
+        ("de", "schön", "Ã¶de"),
+        ("de", "a", "b"),
+    ]
+    repairs: Counter[str] = Counter()
+    found, _ = clean_pairs(table(*rows), repairs=repairs)
+    assert repairs == {"mojibake repaired": 2, "HTML tags stripped": 2}
+    assert found["message"].to_pylist() == ["schön ja", "schön", "a"]
 
 
 def test_an_empty_table_stays_one() -> None:

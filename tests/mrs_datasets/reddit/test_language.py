@@ -75,6 +75,13 @@ def test_message_and_reply_are_one_line_and_stay_as_they_were() -> None:
     assert again.column_names == found.column_names
 
 
+def test_masks_are_of_no_language() -> None:
+    identifier = Stub()
+    found, _ = identify_pairs(table([("sv 0.9 se <url>, <user>", "tack <email> <phone><ip> < url >")]), identifier)
+    assert identifier.texts == ["sv 0.9 se  ,   tack      < url >"]
+    assert found["message"].to_pylist() == ["sv 0.9 se <url>, <user>"]
+
+
 @pytest.mark.parametrize(("bound", "kept"), [(0.0, 2), (0.7, 1), (0.9, 0), (1.0, 0)])
 def test_a_score_at_the_bound_is_too_low(bound: float, kept: int) -> None:
     found, outcomes = identify_pairs(table([("en 0.7 a", "b"), ("en 0.9 a", "b")]), Stub(), bound)

@@ -1,0 +1,64 @@
+"""Repairs of texts, in the profile `clean`: characters that were decoded wrongly (by ftfy), and HTML tags."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from mrs_core.errors import MissingExtraError
+
+MOJIBAKE, TAGS = "mojibake repaired", "HTML tags stripped"  # how the report counts texts
+
+_NAMES = (
+    "abbr|acronym|address|article|aside|audio|a|big|blockquote|body|br|button|b|caption|center|cite|code|col|dd|del|"
+    "details|div|dl|dt|em|embed|fieldset|figcaption|figure|font|footer|form|frame|h[1-6]|header|head|hr|html|iframe|img|"
+    "input|ins|i|kbd|label|legend|link|li|main|mark|meta|nav|noscript|object|ol|option|param|picture|pre|p|q|samp|script|"
+    "section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|s|table|tbody|td|textarea|tfoot|thead|th|"
+    "title|tr|tt|ul|u|var|video"
+)
+_VALUE = r"""(?:"[^"]{0,1000}"|'[^']{0,1000}'|(?:[^\s<>"'=]|<url>){1,1000})"""
+_TAG = re.compile(
+    rf"</?({_NAMES})(?:\s{{1,3}}[a-z][a-z0-9:-]{{0,30}}\s{{0,2}}=\s{{0,2}}{_VALUE}){{0,20}}\s{{0,2}}/?>", re.IGNORECASE
+)
+_HIDDEN = re.compile(r"<!--.{0,2000}?-->|<(script|style)>.{0,2000}?</\1>", re.IGNORECASE | re.DOTALL)
+_INLINE = frozenset(
+    re.split(
+        r"\|",
+        "a|abbr|acronym|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var",
+    )
+)
+
+
+def without_tags(text: str) -> str:
+    """The text without HTML tags, comments and scripts; a space in place of those that end a line or a block.
+
+    Only names that HTML has count, with attributes that have a value: `x<y and z>w`, `<3`, `List<int>`, `<url>` stay.
+
+    >>> without_tags('One<br/>two <a href="https://example.com">three</a> <3 a<b && b>c')
+    'One two three <3 a<b && b>c'
+    """
+    if "<!--" in text or "</" in text:
+        text = _HIDDEN.sub(" ", text)
+    return _TAG.sub(lambda found: "" if found[1].lower() in _INLINE else " ", text)
+
+
+def without_mojibake(text: str) -> str:
+    """The text as it was before UTF-8 was decoded as Latin-1, Windows-1252 or the like; else as it is.
+
+    Raises:
+        MissingExtraError: ftfy is not installed.
+
+    >>> without_mojibake("voilÃ\xa0, schÃ¶n â€“ naïve café")
+    'voilà, schön – naïve café'
+    """
+    return text if text.isascii() else str(_ftfy().fix_encoding(text))
+
+
+@lru_cache(maxsize=1)
+def _ftfy() -> Any:
+    try:
+        import ftfy
+    except ImportError:
+        raise MissingExtraError("ftfy", "reddit", "cleaning texts") from None
+    return ftfy
