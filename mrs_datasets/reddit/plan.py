@@ -20,7 +20,7 @@ RATIOS = {".zst": 8.0, ".xz": 9.0, ".bz2": 7.0, ".gz": 5.5}
 # Measured on the generator's months (benchmarks/bench_build.py); rounded up.
 SPILL_BYTES = 180  # on disk, a comment of a partition
 PAIR_BYTES = 260  # on disk, a pair before it is written as Parquet and after it, together
-SIGNED_BYTES = 400  # on disk, a pair more where duplicates are looked for: its signatures, twice for the time
+SIGNED_BYTES = 440  # on disk, a pair more where duplicates are looked for: its signatures, twice for the time
 PAIRS_PER_COMMENT = 0.6
 READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
 BUCKET_BYTES = 1100  # in memory, a comment of the bucket that is joined

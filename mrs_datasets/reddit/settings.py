@@ -31,8 +31,9 @@ class Settings:
         responses_from: where those replies are counted: `all` splits (section 2.1: "in the dataset"), or `training`, so
             that no test reply makes its way into the response set.
         drop_bots: leave out what bots wrote (the paper does not say that it did).
-        clean: turn Markdown into text, leave out quotes, drop duplicates (ours). Links, users' names and e-mail
-            addresses are masked in every profile, which the paper does not say of its data.
+        clean: turn Markdown into text, leave out quotes and HTML tags, repair mojibake, drop duplicates (ours). Links,
+            users' names, e-mail and IP addresses and telephone numbers are masked in every profile, which the paper
+            does not say of its data.
         split_by: `example` (section 2: 80/10/10 at random), or `thread`, so that no thread is in two splits.
         min_characters, max_characters: of both sides; None: no bound (the paper names none).
         buckets: parts of the join; changes memory and files, not results.
