@@ -172,12 +172,16 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
 def _read_parquet(files: list[Path]) -> Dataset:
     """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; a bar for large ones."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from datasets import Dataset
     from datasets.exceptions import DatasetGenerationError
 
     with bars_for_long_work(sum(path.stat().st_size for path in files) >= SILENT_BYTES):
         try:
-            return Dataset.from_parquet([str(path) for path in files])
+            filled = [path for path in files if pq.read_metadata(path).num_rows]
+            if not filled:  # which `datasets` cannot read
+                return Dataset(pq.read_schema(files[0]).empty_table())
+            return Dataset.from_parquet([str(path) for path in filled])
         except (DatasetGenerationError, pa.ArrowInvalid) as error:
             raise InputError(f"{files[0]}: cannot read it as Parquet ({error}); prepare the folder again.") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,24 @@ def load_run_data(source: PreparedData, options: SharedArguments, seed: int, nee
     return RunData(plan, sources, [parts[code] for code in plan.validation], [parts[code] for code in plan.test])
 
 
+def tell_of_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:
+    """Say on stderr which sources have fewer pairs than a step, so that pairs repeat within it.
+
+    Args:
+        batches: `language`, where a step has one source, or `mixed`.
+    """
+    sizes = {config: len(pairs) for config, pairs in data.sources.items()}
+    if batches == "mixed":
+        sizes = {" ".join(sizes): sum(sizes.values())}
+    for name, size in sizes.items():
+        if 0 < size < pairs_a_step:
+            print(
+                f"note: {name} has {size:,} training pairs, fewer than the {pairs_a_step:,} of a step, so that each "
+                f"comes about {pairs_a_step / size:.3g} times in it; lower --per_device_train_batch_size.",
+                file=sys.stderr,
+            )
+
+
 def load_language(
     data: PreparedData, language: str, limits: dict[str, int | None], seed: int, need_responses: bool = True
 ) -> LanguageData:
@@ -121,9 +140,14 @@ def load_language(
     splits = {split: sample_rows(data.load(language, split), limits.get(split), seed) for split in SPLITS}
     for split, rows in splits.items():
         if not len(rows):
-            raise InputError(f"{data.name}: the {split} split of {language} is empty; leave {language} out.")
+            raise InputError(
+                f"{data.name}: the {split} split of {language} is empty; prepare the folder from more pairs, or leave "
+                f"{language} out."
+            )
     try:
         rows = data.load(responses_config(language), "train")
+        if not len(rows):
+            raise InputError(f"{data.name}: the response set of {language} is empty.")
         responses = ResponseSet(rows["reply"][:], rows["cluster"][:], rows["log_prob"][:])
     except InputError as error:
         if need_responses:

@@ -24,10 +24,10 @@ from mrs_models.systems import System
 POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
 
 
-def diverged(sign: str) -> InputError:
-    """What to say of a run that learns nothing any more."""
+def diverged(sign: str, more: str = "") -> InputError:
+    """What to say of a run that learns nothing any more; `more` is added to the advice."""
     advice = "lower --learning_rate, or warm up longer (--warmup_steps)"
-    return InputError(f"the training has diverged ({sign}); {advice}.")
+    return InputError(f"the training has diverged ({sign}); {advice}{more}.")
 
 
 @dataclass(frozen=True)

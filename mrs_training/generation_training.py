@@ -23,6 +23,7 @@ from mrs_models.systems import Writer
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.comparison import POOLED, ValidationLog
 from mrs_training.data import LONG_WORK, LanguageData, RunData
+from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.evaluation import diverged
 from mrs_training.sampling import SampledPairs
 
@@ -96,7 +97,7 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
         )
 
 
-class GenerationTrainer(SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
+class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:

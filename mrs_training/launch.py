@@ -24,11 +24,13 @@ from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora
 from mrs_training.base_model import base_license
 from mrs_training.card import model_card
 from mrs_training.comparison import MakeSystem, compare_on_test
-from mrs_training.data import LanguageData, RunData, examples_hash, load_run_data
+from mrs_training.data import LanguageData, RunData, examples_hash, load_run_data, tell_of_small_sources
+from mrs_training.divergence import require_finite_weights
 from mrs_training.evaluation import Measures
+from mrs_training.memory import out_of_memory_told
 from mrs_training.options import TINY, SharedArguments, require_sound
 from mrs_training.paper_results import paper_rows
-from mrs_training.progress import show_loss_bar
+from mrs_training.progress import bar_ended, show_loss_bar
 from mrs_training.run import ADAPTER, RunFolder, last_checkpoint, publication, require_best_weights, run_record
 from mrs_training.tables import print_results
 
@@ -72,6 +74,10 @@ class Recipe(ABC, Generic[Options]):
     @abstractmethod
     def resolved(self, options: Options) -> Options:
         """The options with the defaults that depend on others filled in; InputError where they cannot go together."""
+
+    @abstractmethod
+    def saves_memory(self, options: Options, training: Any, trains: bool) -> str:
+        """What to do where the memory does not suffice for a step (`trains`), or for an evaluation."""
 
     @abstractmethod
     def make_model(self, options: Options, training: Any, data: RunData) -> Any:
@@ -138,21 +144,26 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
     }
     identity = json.loads(json.dumps(identity, default=str))  # as the file will give it back
     run.require_same(identity)
-    model = recipe.make_model(options, training, data)
-    if options.peft == "lora":
-        add_lora(model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
-    model.to(training.device)
+    if training.process_index == 0:
+        tell_of_small_sources(data, options.batches, int(identity["pairs a step"]))
+    with out_of_memory_told(lambda: "while the model was loaded; choose a smaller one"):
+        model = recipe.make_model(options, training, data)
+        if options.peft == "lora":
+            add_lora(model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
+        model.to(training.device)
     trainer = recipe.make_trainer(model, options, training, data)
     if options.patience:
         trainer.add_callback(EarlyStoppingCallback(options.patience))
     show_loss_bar(trainer)
     with training.main_process_first(local=False):
         run.begin(identity)
-    trainer.train(resume_from_checkpoint=checkpoint)
+    with out_of_memory_told(lambda: _what_saves_memory(recipe, options, training, trainer)), bar_ended(trainer):
+        trainer.train(resume_from_checkpoint=checkpoint)
     if training.load_best_model_at_end:
         best = trainer.state.best_model_checkpoint
         read, weigh = (read_lora_state, lora_state) if has_lora(model) else (recipe.stored_weights, recipe.weights)
         require_best_weights(weigh(model), read(Path(best)) if best else None, best)
+    require_finite_weights(recipe.weights(model))
     if not trainer.is_world_process_zero():
         return
     model.eval()
@@ -160,11 +171,12 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         save_adapter(model, run.folder / ADAPTER, options.model_name_or_path, options.model_revision)
         recipe.complete_adapter(run.folder / ADAPTER)
         merge_lora(model)
-    systems = recipe.systems(model, options, data)
-    run.reopen()
-    recipe.save(model, options, run.folder)  # before hours of evaluation
-    compared = compare_on_test(systems, data.test, training.seed, Measures.available(recipe.ranks))
-    recipe.more_figures(model, options, data, compared.figures)
+    with out_of_memory_told(lambda: _what_saves_memory(recipe, options, training, trainer)):
+        systems = recipe.systems(model, options, data)
+        run.reopen()
+        recipe.save(model, options, run.folder)  # before hours of evaluation
+        compared = compare_on_test(systems, data.test, training.seed, Measures.available(recipe.ranks))
+        recipe.more_figures(model, options, data, compared.figures)
     compared.figures["paper"] = _paper(recipe.trainer, options, languages)
     record = run_record(
         trainer=recipe.trainer,
@@ -184,6 +196,12 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
     print(f"wrote {run.folder}: model, run.json, curves.png, {predictions}")
     if repo_id:
         _publish(run.folder, repo_id, record, training)
+
+
+def _what_saves_memory(recipe: Recipe[Options], options: Options, training: TrainingArguments, trainer: Trainer) -> str:
+    trains = trainer.is_in_train and bool(trainer.model and trainer.model.training)
+    when = f"at step {trainer.state.global_step + 1:,} of the training" if trains else "in the evaluation"
+    return f"{when}; {recipe.saves_memory(options, training, trains)}"
 
 
 def _require_tokenizers(parts: Sequence[LanguageData]) -> None:

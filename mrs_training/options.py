@@ -29,6 +29,7 @@ WITHOUT_EFFECT = {
     "generation_max_length": "see --max_tokens",
     "generation_config": "see --beams and the options beside it",
     "prompts": "messages and replies are encoded as they are, in training and after it",
+    "logging_nan_inf_filter": "a run ends at the first loss that is no finite number",
     "save_only_model": "such a checkpoint cannot be resumed",
     "batch_sampler": "see --batches and --sampling_alpha",
     "multi_dataset_batch_sampler": "see --batches and --sampling_alpha",
@@ -131,6 +132,8 @@ def require_sound(
             f"one process sees {training.n_gpu} GPUs: start one for each with `torchrun --nproc_per_node "
             f"{training.n_gpu}` or `accelerate launch`, or choose one with CUDA_VISIBLE_DEVICES."
         )
+    if training.fp16 and training.device.type == "cpu":
+        raise InputError("--fp16 true: needs a GPU, and this run is on the CPU; pass --fp16 false, or --bf16 true.")
     for name, reason in {**WITHOUT_EFFECT, **(without_effect or {})}.items():
         if name in {field.name for field in fields(training)} and _given(training, name):
             raise InputError(f"--{name}: has no effect here: {reason}; leave it out.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
@@ -33,6 +35,17 @@ class LossBar(ProgressCallback):
     ) -> None:
         if state.is_world_process_zero and self.training_bar is not None and logs and "loss" in logs:
             self.training_bar.set_postfix_str(f"loss {float(logs['loss']):.3f}", refresh=False)
+
+
+@contextmanager
+def bar_ended(trainer: Trainer) -> Iterator[None]:
+    """Leave the bar's line where training ends early, so that what is said next has a line of its own."""
+    try:
+        yield
+    finally:
+        for callback in trainer.callback_handler.callbacks:
+            if isinstance(callback, LossBar) and callback.training_bar is not None:
+                callback.training_bar.close()
 
 
 def show_loss_bar(trainer: Trainer) -> None:

@@ -108,6 +108,17 @@ class Generation(Recipe[GenerationArguments]):
             )
         return options
 
+    def saves_memory(self, options: GenerationArguments, training: Any, trains: bool) -> str:
+        if not trains:
+            return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
+        batch = training.per_device_train_batch_size
+        if batch > 1:
+            return (
+                f"lower --per_device_train_batch_size (now {batch:,}) and raise --gradient_accumulation_steps (now "
+                f"{training.gradient_accumulation_steps:,}) by as much, which leaves the step as it is"
+            )
+        return "lower --message_tokens and --reply_tokens, or pass --activation_checkpointing true or --peft lora"
+
     def make_model(self, options: GenerationArguments, training: Any, data: RunData) -> Any:
         languages = [source.language for source in data.plan.sources]
         languages = list(dict.fromkeys([*languages, *data.plan.validation, *data.plan.test]))

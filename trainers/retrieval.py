@@ -38,6 +38,7 @@ from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.comparison import MODEL, MakeSystem
 from mrs_training.data import RunData, with_reply_ids
+from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import Recipe, train
 from mrs_training.options import TINY, SharedArguments, require_least
 from mrs_training.retrieval_evaluation import BEST_METRIC, METRICS, ReplyEvaluator, build_index, sweep_alpha
@@ -121,7 +122,7 @@ class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
     report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
-class RetrievalTrainer(SampledPairs, AdapterCheckpoints, SentenceTransformerTrainer):
+class RetrievalTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, SentenceTransformerTrainer):
     """The library's trainer with our batches, and without its cards, which would hold training texts."""
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
@@ -132,7 +133,12 @@ class Retrieval(Recipe[RetrievalArguments]):
     """The dual encoder in a run."""
 
     trainer, metrics, ranks, steps = "retrieval", METRICS, True, STEPS
-    without_effect = MappingProxyType({"label_smoothing_factor": "the loss of replies is not smoothed"})
+    without_effect = MappingProxyType(
+        {
+            "label_smoothing_factor": "the loss of replies is not smoothed",
+            "ddp_find_unused_parameters": "a pass uses one of the two encoders, so ranks always look for unused ones",
+        }
+    )
     shaping = ("encoders", "dimension", "pooling", "loss", "mask_duplicates", "freeze_layers")
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
@@ -153,6 +159,17 @@ class Retrieval(Recipe[RetrievalArguments]):
             pooling=options.pooling or ("mean" if tiny else None),
             mask_duplicates=options.loss == "eq4" if options.mask_duplicates is None else options.mask_duplicates,
         )
+
+    def saves_memory(self, options: RetrievalArguments, training: Any, trains: bool) -> str:
+        if not trains:
+            return "lower --message_tokens, --max_validation_examples or --max_test_examples"
+        batch = training.per_device_train_batch_size
+        if options.encoders == "static":
+            return f"lower --per_device_train_batch_size (now {batch:,})"
+        at_a_time = min(options.mini_batch_size, batch)
+        if at_a_time > 1:
+            return f"lower --mini_batch_size to less than {at_a_time:,}, which leaves the loss as it is"
+        return f"lower --message_tokens or --per_device_train_batch_size (now {batch:,}), or pass --peft lora"
 
     def make_model(self, options: RetrievalArguments, training: Any, data: RunData) -> SentenceTransformer:
         if options.model_name_or_path == TINY:

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
@@ -14,7 +15,14 @@ from mrs_core.errors import InputError
 from mrs_core.text import normalise_reply
 from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_training.data import LanguageData, examples_hash, load_language, load_run_data, with_reply_ids
+from mrs_training.data import (
+    LanguageData,
+    examples_hash,
+    load_language,
+    load_run_data,
+    tell_of_small_sources,
+    with_reply_ids,
+)
 from mrs_training.options import SharedArguments
 
 
@@ -145,6 +153,32 @@ def test_a_missing_response_set_is_refused(without_responses: PreparedData) -> N
         load_language(without_responses, "en", {}, 0)
     with pytest.raises(InputError, match="en-responses"):
         load_run_data(without_responses, SharedArguments(), 0)
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_an_empty_split_is_named(prepared: PreparedData, tmp_path: Path, split: str) -> None:
+    assert prepared.folder is not None
+    shutil.copytree(prepared.folder, tmp_path / "data")
+    for path in (tmp_path / "data" / "data" / "en").glob(f"{split}-*.parquet"):
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    folder = open_prepared(str(tmp_path / "data"))
+    assert folder.load("en", split).column_names == ["message", "reply"]
+    with pytest.raises(InputError, match=f"data: the {split} split of en is empty; prepare the folder from more pairs"):
+        load_run_data(folder, SharedArguments(languages=["en"]), seed=1)
+
+
+@pytest.mark.parametrize(("batches", "told"), [("language", ["mt-ja has"]), ("mixed", [])])
+def test_sources_smaller_than_a_step_are_told(
+    prepared: PreparedData, capsys: pytest.CaptureFixture[str], batches: str, told: list[str]
+) -> None:
+    data = load_run_data(prepared, SharedArguments(train=["ja", "mt-ja"], languages=["ja"]), seed=1)
+    least, most = sorted(len(pairs) for pairs in data.sources.values())
+    tell_of_small_sources(data, batches, most)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("note: ")[1][: len(start)] for line, start in zip(lines, told, strict=True)] == told
+    tell_of_small_sources(data, "mixed", 2 * (least + most))
+    assert f"note: ja mt-ja has {least + most} training pairs, fewer than the" in (said := capsys.readouterr().err)
+    assert "each comes about 2 times in it; lower --per_device_train_batch_size." in said
 
 
 def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_responses: PreparedData) -> None:

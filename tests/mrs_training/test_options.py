@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pytest
+import torch
 
 from mrs_core.errors import InputError
 from mrs_training.options import SharedArguments, require_least, require_sound
@@ -33,6 +34,10 @@ class Training:
     label_smoothing_factor: float = 0.0
     batch_sampler: str = "batch_sampler"
     report_to: tuple[str, ...] = ()
+    logging_nan_inf_filter: bool = True
+    ddp_find_unused_parameters: bool | None = None
+    fp16: bool = False
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
 
 def check(training: Training | None = None, **options: Any) -> None:
@@ -44,6 +49,7 @@ def test_the_defaults_are_sound() -> None:
     check(patience=2, peft="lora", model_name_or_path="org/base", batches="mixed", length_window=0)
     check(Training(metric_for_best_model="mrr", load_best_model_at_end=False))
     check(Training(eval_strategy="epoch", eval_steps=3))
+    check(Training(fp16=True, device=torch.device("cuda")))
 
 
 @pytest.mark.parametrize(
@@ -54,6 +60,8 @@ def test_the_defaults_are_sound() -> None:
         (Training(seed=-1), {}, "--seed: expected 0 or more, found -1"),
         (Training(predict_with_generate=True), {}, "--predict_with_generate: has no effect here"),
         (Training(batch_sampler="no_duplicates"), {}, "--batch_sampler: has no effect here: see --batches"),
+        (Training(fp16=True), {}, "--fp16 true: needs a GPU, and this run is on the CPU; pass --fp16 false"),
+        (Training(logging_nan_inf_filter=False), {}, "--logging_nan_inf_filter: has no effect here: a run ends"),
         (Training(label_smoothing_factor=1.5), {}, r"expected 0 or more and less than 1, found 1\.5"),
         (Training(label_smoothing_factor=-1.0), {}, "expected 0 or more and less than 1, found -1"),
         (Training(), {"lora_rank": 4}, "--lora_rank: has no effect without --peft lora"),
@@ -70,6 +78,15 @@ def test_what_would_fail_later_or_have_no_effect_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=named):
         check(training, **options)
+
+
+def test_a_retriever_on_several_ranks_must_look_for_unused_parameters() -> None:
+    """DDP else ends in a stack trace at the second pass of a step."""
+    from mrs_trainers.retrieval import Retrieval
+
+    training: Any = Training(ddp_find_unused_parameters=False)
+    with pytest.raises(InputError, match="--ddp_find_unused_parameters: has no effect here: a pass uses one"):
+        require_sound(SharedArguments(), training, METRICS, Retrieval.without_effect)
 
 
 def test_the_defaults_are_a_plan_of_any_data() -> None:
