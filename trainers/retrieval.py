@@ -41,7 +41,14 @@ from mrs_training.data import RunData, with_reply_ids
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import Recipe, train
 from mrs_training.options import TINY, SharedArguments, require_least
-from mrs_training.retrieval_evaluation import BEST_METRIC, METRICS, ReplyEvaluator, build_index, sweep_alpha
+from mrs_training.retrieval_evaluation import (
+    BEST_METRIC,
+    METRICS,
+    AlphaSweep,
+    ReplyEvaluator,
+    build_index,
+    sweep_alpha,
+)
 from mrs_training.sampling import SampledPairs, byte_lengths, make_sampler
 
 if TYPE_CHECKING:
@@ -216,10 +223,10 @@ class Retrieval(Recipe[RetrievalArguments]):
 
     def systems(self, model: SentenceTransformer, options: RetrievalArguments, data: RunData) -> list[MakeSystem]:
         alpha = _alpha(options.alpha)
-        self.sweep: dict[float, float] = {}
+        self.sweep: AlphaSweep | None = None
         if alpha is None:
-            self.sweep = _swept(model, data, 0)
-            alpha = max(self.sweep, key=lambda value: (self.sweep[value], -value))
+            self.sweep = sweep_alpha(model, data.validation, 0)
+            alpha = self.sweep.alpha
         indexes = {part.language: build_index(model, part, alpha) for part in data.test}
         self.indexes: dict[str, ResponseIndex] = indexes
         systems: list[MakeSystem] = [lambda part: Retriever(model, indexes[part.language], MODEL)]
@@ -233,7 +240,8 @@ class Retrieval(Recipe[RetrievalArguments]):
     ) -> None:
         figures["alpha"] = next(iter(self.indexes.values())).alpha
         if self.sweep:
-            figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in self.sweep.items()}
+            figures["alpha_unit"] = self.sweep.unit
+            figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in self.sweep.rouge.items()}
 
     def save(self, model: SentenceTransformer, options: RetrievalArguments, folder: Path) -> None:
         model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
@@ -272,12 +280,6 @@ def _alpha(text: str) -> float | None:
         raise InputError(
             f"--alpha {text}: expected a number from 0, or `{SWEEP}` for the best one on validation."
         ) from None
-
-
-def _swept(model: SentenceTransformer, data: RunData, seed: int) -> dict[float, float]:
-    """Mean over the validation languages of weighted ROUGE for each weight."""
-    found = [sweep_alpha(model, build_index(model, part), part, seed) for part in data.validation]
-    return {alpha: sum(figures[alpha] for figures in found) / len(found) for alpha in found[0]}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
