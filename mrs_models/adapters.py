@@ -9,10 +9,10 @@ by `merge_lora` and then saves like any other, or only its adapters are kept by 
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +25,7 @@ from mrs_core.baselines import FAMILIES
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import whole_folder, write_whole
 from mrs_core.manifest import again
+from mrs_models.fingerprints import fingerprint, sampled_fingerprint
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -35,7 +36,10 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # peft's n
 STATE = "adapter_state.safetensors"  # of all encoders, in a checkpoint
 ADAPTER = "default"  # peft's name for the only one
 RETRIEVAL, GENERATION = FAMILIES
-# Of `adapter.json`: the key, and what its value must be.
+# Of `adapter.json`. Version 2 has the fingerprint of all weights of the base; records of version 1, which have no such
+# key, have one of a sample of them, and load by that.
+VERSION = 2
+# The keys, and what their values must be.
 FIELDS: dict[str, tuple[type, ...]] = {
     "family": (str,),
     "base": (str,),
@@ -183,7 +187,7 @@ def read_lora_state(folder: Path) -> dict[str, Tensor]:
     return _tensors(folder / STATE, "pass a checkpoint of a run with adapters")
 
 
-def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str | None) -> None:
+def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str | None, seed: int = 0) -> None:
     """Write the adapters alone, as peft writes them, with what is needed to put them on their base again.
 
     peft's layout of several adapters: the first one (the only one, or that of messages) at the top, that of replies in
@@ -194,6 +198,7 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
     Args:
         model: with adapters, not merged.
         base, base_revision: the name the base is loaded by, which is published.
+        seed: that a dual encoder was built with: it draws the weights that the base lacks, often those of a pooler.
 
     Raises:
         InputError: the folder holds something else, or cannot be written.
@@ -201,11 +206,12 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
     if not has_lora(model):
         raise ValueError("The model has no adapters; save them before they are merged.")
     parts = _parts(model)
-    record = {"family": _family(model), "base": base, "revision": base_revision, "fingerprint": _fingerprint(parts)}
+    record: dict[str, Any] = {"version": VERSION, "family": _family(model), "base": base, "revision": base_revision}
+    record["fingerprint"] = fingerprint(_plain(model.state_dict().items()))
     if record["family"] == RETRIEVAL:
         from mrs_models.dual_encoder import build_settings
 
-        record |= build_settings(model)  # type: ignore[arg-type]
+        record |= build_settings(model) | {"seed": seed}  # type: ignore[arg-type]
     with whole_folder(folder, overwrite=True, marker=RECORD) as partial:
         for name, part in parts.items():
             own = partial / _place(name, parts)
@@ -261,7 +267,11 @@ def load_adapter(
     except InputError as error:
         raise InputError(f"{folder / RECORD}: its base {record['base']} cannot be loaded: {error}") from None
     parts = _parts(model)
-    if _fingerprint(parts) != record["fingerprint"]:
+    if record["version"] < VERSION:
+        found = sampled_fingerprint(_plain(part.named_parameters()) for part in parts.values())
+    else:
+        found = fingerprint(_plain(model.state_dict().items()))
+    if found != record["fingerprint"]:
         raise InputError(
             f"{folder / RECORD}: {record['base']} has other weights than the base that the adapters were trained on; "
             "pass that one."
@@ -311,7 +321,7 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
         from mrs_models.dual_encoder import build_dual_encoder
 
         shape = {key: record[key] for key in RETRIEVAL_FIELDS}
-        return build_dual_encoder(name, revision=record["revision"], **shape)
+        return build_dual_encoder(name, revision=record["revision"], seed=record.get("seed", 0), **shape)
     from transformers import AutoModelForSeq2SeqLM
 
     try:
@@ -345,6 +355,14 @@ def _read_record(folder: Path) -> dict[str, Any]:
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
             found = json.dumps(record.get(key, "nothing"))
             raise InputError(f"{path}: expected {key} to be {expected}, found {found}; {again(path)}.")
+    record.setdefault("version", 1)
+    if type(record["version"]) is not int or not 1 <= record["version"] <= VERSION:
+        raise InputError(
+            f"{path}: expected version to be 1 to {VERSION}, found {json.dumps(record['version'])}; "
+            "a newer version of this package may know it."
+        )
+    if type(record.get("seed", 0)) is not int:
+        raise InputError(f"{path}: expected seed to be int, found {json.dumps(record['seed'])}; {again(path)}.")
     if record["family"] not in FAMILIES:
         raise InputError(
             f"{path}: expected family to be one of {', '.join(FAMILIES)}, found {record['family']!r}; "
@@ -420,16 +438,13 @@ def _peft_name(name: str) -> str:
     return "base_model.model." + name.replace(f".{ADAPTER}.", ".")
 
 
-def _fingerprint(parts: Mapping[str, nn.Module]) -> str:
-    """A hash of names, shapes and some values of all weights but the adapters': tells bases of equal shape apart."""
-    digest = hashlib.sha256()
-    for part in parts.values():
-        plain = {name.replace(".base_layer.", "."): p for name, p in part.named_parameters() if not _is_lora(name)}
-        for name, parameter in sorted(plain.items()):
-            flat = parameter.detach().flatten()
-            some = flat[:: max(1, len(flat) // 64)][:64].float().cpu().numpy()
-            digest.update(f"{name} {tuple(parameter.shape)}".encode() + some.tobytes())
-    return digest.hexdigest()[:16]
+def _plain(weights: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+    """Weights by the names that they have without adapters, and without the adapters' own."""
+    return {
+        name.replace(".base_layer.", "."): value
+        for name, value in sorted(weights, key=itemgetter(0))
+        if not _is_lora(name)
+    }
 
 
 def _tensors(path: Path, advice: str) -> dict[str, Tensor]:

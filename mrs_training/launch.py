@@ -168,7 +168,8 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         return
     model.eval()
     if has_lora(model):
-        save_adapter(model, run.folder / ADAPTER, options.model_name_or_path, options.model_revision)
+        base = options.model_name_or_path, options.model_revision
+        save_adapter(model, run.folder / ADAPTER, *base, training.seed)
         recipe.complete_adapter(run.folder / ADAPTER)
         merge_lora(model)
     with out_of_memory_told(lambda: _what_saves_memory(recipe, options, training, trainer)):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mrs_core.errors import InputError
@@ -379,13 +382,96 @@ def test_another_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     assert one_sentence(caught.value)
 
 
+@needs_peft
+def test_one_other_value_in_the_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    model = dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    save_adapter(model, tmp_path / "adapter", str(checkpoint), None)
+    load_adapter(tmp_path / "adapter")
+    other = encoders(dual(checkpoint, "one"))[0]
+    weight: Any = other.get_submodule("encoder.layer.2.output.dense").weight
+    with torch.no_grad():
+        weight.view(-1)[weight.numel() // 2 + 1] += 1e-4
+    other.save_pretrained(tmp_path / "other")  # type: ignore[operator]
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "other" / file).write_bytes((checkpoint / file).read_bytes())
+    with pytest.raises(InputError, match="has other weights than the base"):
+        load_adapter(tmp_path / "adapter", lambda name, revision: str(tmp_path / "other"))
+
+
+@needs_peft
+def test_weights_that_the_base_lacks_come_from_the_seed_again(checkpoint: Path, tmp_path: Path) -> None:
+    """Many encoders are published without a pooler."""
+    shutil.copytree(checkpoint, tmp_path / "base")
+    tensors = load_file(tmp_path / "base" / "model.safetensors")
+    kept = {name: value for name, value in tensors.items() if "pooler" not in name}
+    assert len(kept) < len(tensors)
+    save_file(kept, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
+    model = build_dual_encoder(str(tmp_path / "base"), "pooler", seed=7)
+    add_lora(model, SMALL)
+    shake(model)
+    save_adapter(model, tmp_path / "adapter", str(tmp_path / "base"), None, seed=7)
+    merge_lora(model)
+    loaded: Any = load_adapter(tmp_path / "adapter")
+    assert torch.equal(vectors(loaded), vectors(model.eval()))
+
+
+@needs_peft
+def test_another_projection_after_the_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+
+    transformer = Transformer(str(checkpoint))
+    dense = Dense(transformer.get_embedding_dimension(), 5)
+    SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension()), dense]).save(
+        str(tmp_path / "base")
+    )
+    model = build_dual_encoder(str(tmp_path / "base"), None)
+    add_lora(model, SMALL)
+    save_adapter(model, tmp_path / "adapter", str(tmp_path / "base"), None)
+    load_adapter(tmp_path / "adapter")
+    file = next((tmp_path / "base").glob("*_Dense/model.safetensors"))
+    tensors = {name: value + 0.1 for name, value in load_file(file).items()}
+    save_file(tensors, file)
+    with pytest.raises(InputError, match="has other weights than the base"):
+        load_adapter(tmp_path / "adapter")
+
+
+@needs_peft
+def test_an_adapter_of_before_the_version_loads_by_its_sample(checkpoint: Path, tmp_path: Path) -> None:
+    model = dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    shake(model)
+    save_adapter(model, tmp_path / "adapter", str(checkpoint), None)
+    merge_lora(model)
+    path = tmp_path / "adapter" / "adapter.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record.pop("version") == 2
+    for fingerprint in (record["fingerprint"], "0" * 16):  # neither is that of a sample
+        path.write_text(json.dumps(record | {"fingerprint": fingerprint}), encoding="utf-8")
+        with pytest.raises(InputError, match="has other weights than the base"):
+            load_adapter(tmp_path / "adapter")
+    path.write_text(json.dumps(record | {"fingerprint": old_fingerprint(checkpoint)}), encoding="utf-8")
+    loaded: Any = load_adapter(tmp_path / "adapter")
+    assert torch.equal(vectors(loaded), vectors(model.eval()))
+
+
+def old_fingerprint(checkpoint: Path) -> str:
+    """As it was written: first-to-last by name, some values of each parameter of each encoder."""
+    digest = hashlib.sha256()
+    for part in encoders(dual(checkpoint, "two")):
+        for name, parameter in sorted(part.named_parameters()):
+            flat = parameter.detach().flatten()
+            some = flat[:: max(1, len(flat) // 64)][:64].numpy()
+            digest.update(f"{name} {tuple(parameter.shape)}".encode() + some.tobytes())
+    return digest.hexdigest()[:16]
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
 
 
 def of_another_rank(path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     save_file({name: value[:1].contiguous() for name, value in load_file(path).items()}, path)
 
 
@@ -429,6 +515,9 @@ def test_a_state_of_other_adapters_is_refused(checkpoint: Path) -> None:
     ("change", "sentence"),
     [
         ({"family": "poetry"}, r"expected family to be one of retrieval, generation, found 'poetry'"),
+        ({"version": 3}, r"expected version to be 1 to 2, found 3; a newer version of this package may know it"),
+        ({"version": "2"}, r'expected version to be 1 to 2, found "2"'),
+        ({"version": True}, r"expected version to be 1 to 2, found true"),
         ({"base": None}, r"expected base to be str, found null"),
         ({"message_tokens": "70"}, r'expected message_tokens to be int, found "70"'),
         ({"pooling": 3}, r"expected pooling to be str or null, found 3"),
