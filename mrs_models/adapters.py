@@ -25,7 +25,7 @@ from mrs_core.baselines import FAMILIES
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import whole_folder, write_whole
 from mrs_core.manifest import again
-from mrs_models.fingerprints import fingerprint, sampled_fingerprint
+from mrs_models.fingerprints import fingerprint
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -36,9 +36,7 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # peft's n
 STATE = "adapter_state.safetensors"  # of all encoders, in a checkpoint
 ADAPTER = "default"  # peft's name for the only one
 RETRIEVAL, GENERATION = FAMILIES
-# Of `adapter.json`. Version 2 has the fingerprint of all weights of the base; records of version 1, which have no such
-# key, have one of a sample of them, and load by that.
-VERSION = 2
+VERSION = 2  # of `adapter.json`: peft's layout, and a fingerprint of all weights of the base
 # The keys, and what their values must be.
 FIELDS: dict[str, tuple[type, ...]] = {
     "family": (str,),
@@ -267,11 +265,7 @@ def load_adapter(
     except InputError as error:
         raise InputError(f"{folder / RECORD}: its base {record['base']} cannot be loaded: {error}") from None
     parts = _parts(model)
-    if record["version"] < VERSION:
-        found = sampled_fingerprint(_plain(part.named_parameters()) for part in parts.values())
-    else:
-        found = fingerprint(_plain(model.state_dict().items()))
-    if found != record["fingerprint"]:
+    if fingerprint(_plain(model.state_dict().items())) != record["fingerprint"]:
         raise InputError(
             f"{folder / RECORD}: {record['base']} has other weights than the base that the adapters were trained on; "
             "pass that one."
@@ -355,11 +349,10 @@ def _read_record(folder: Path) -> dict[str, Any]:
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
             found = json.dumps(record.get(key, "nothing"))
             raise InputError(f"{path}: expected {key} to be {expected}, found {found}; {again(path)}.")
-    record.setdefault("version", 1)
-    if type(record["version"]) is not int or not 1 <= record["version"] <= VERSION:
+    if type(record.get("version")) is not int or record["version"] != VERSION:
         raise InputError(
-            f"{path}: expected version to be 1 to {VERSION}, found {json.dumps(record['version'])}; "
-            "a newer version of this package may know it."
+            f"{path}: expected version to be {VERSION}, found {json.dumps(record.get('version', 'nothing'))}; another "
+            "version of this package wrote it: train the adapters again, or install that version."
         )
     if type(record.get("seed", 0)) is not int:
         raise InputError(f"{path}: expected seed to be int, found {json.dumps(record['seed'])}; {again(path)}.")

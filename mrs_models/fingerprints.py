@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -29,14 +29,3 @@ def fingerprint(weights: Mapping[str, Tensor]) -> str:
         if first == name:
             digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def sampled_fingerprint(parts: Iterable[Mapping[str, Tensor]]) -> str:
-    """A hash of names, shapes and 64 values a weight, as adapters had until their record got a version."""
-    digest = hashlib.sha256()
-    for part in parts:
-        for name, weight in part.items():
-            flat = weight.detach().flatten()
-            some = flat[:: max(1, len(flat) // 64)][:64].float().cpu().numpy()
-            digest.update(f"{name} {tuple(weight.shape)}".encode() + some.tobytes())
-    return digest.hexdigest()[:16]
