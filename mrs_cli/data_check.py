@@ -21,7 +21,7 @@ def add_check(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--language-model",
         metavar="FILE",
         help="lid.176.ftz or lid.176.bin of fastText, to tell the languages of the texts (default: the one that is "
-        "installed; without one the languages are not looked at)",
+        "installed; without one only the scripts are looked at)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run_check)
@@ -58,7 +58,10 @@ def run_check(options: argparse.Namespace) -> int:
                 table.add_row(finding.where, f"{finding.count:,}", escape("\n".join(finding.examples)))
         console.print(table)
     if not identifier:
-        print("The languages of the texts were not looked at; `mrs install --language-model` fetches what that needs.")
+        print(
+            "Only the scripts of the texts were looked at, not their languages; `mrs install "
+            "--language-model` fetches what that needs."
+        )
     rows = f"{len(data.configs())} configs"
     print(f"{data.name}: {rows}, {errors} errors, {len(findings) - errors} warnings.")
     return 1 if errors else 0

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
+from typing import Any
 
 import yaml
 
@@ -34,8 +37,11 @@ class Language:
 
 
 def _read() -> dict[str, Language]:
-    entries = yaml.safe_load(resources.files("mrs_core").joinpath("languages.yaml").read_text(encoding="utf-8"))
-    return {code: Language(code, **entry) for code, entry in entries.items()}
+    return {code: Language(code, **entry) for code, entry in _yaml("languages.yaml").items()}
+
+
+def _yaml(name: str) -> dict[str, Any]:
+    return dict(yaml.safe_load(resources.files("mrs_core").joinpath(name).read_text(encoding="utf-8")))
 
 
 KNOWN: dict[str, Language] = _read()
@@ -57,3 +63,45 @@ def require_known(code: str, where: str) -> Language:
         return KNOWN[code]
     except (KeyError, TypeError):  # the latter: YAML gave no text (`no` is false there)
         raise InputError(f"{where}: unknown language {code!r}; mrs_core/languages.yaml describes the known.") from None
+
+
+# BCP-47 without its rarer parts: a language, then a script, then a region.
+_CODE = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<script>[A-Z][a-z]{3}))?(?:-(?P<region>[A-Z]{2}|\d{3}))?")
+
+
+@cache
+def find_language(code: str) -> Language | None:
+    """Any language by its code, such as `pl`, `pt-BR` or `sr-Latn`; None for what is no code.
+
+    Two letters must be a code of ISO 639-1; three are taken as ISO 639-3 by their form. What `languages.yaml` does not
+    describe is left empty: of such languages the name is known at most, and the script where the code says it.
+    """
+    if code in KNOWN:
+        return KNOWN[code]
+    match = _CODE.fullmatch(code)
+    if not match:
+        return None
+    plain = match["language"]
+    name = _iso_639_1().get(plain)
+    if name is None and len(plain) == 2:
+        return None
+    language = KNOWN.get(plain) or Language(plain, name or plain, plain if len(plain) == 3 else "", "", "", "")
+    further = [part for part in (match["script"], match["region"]) if part]
+    shown = f"{language.name} ({', '.join(further)})" if further else language.name
+    return replace(language, code=code, name=shown, script=match["script"] or language.script)
+
+
+def require_any_language(code: str, where: str) -> Language:
+    """Return any language for its code (see `find_language`); `where` starts the sentence of the error."""
+    language = find_language(code)
+    if language is None:
+        raise InputError(
+            f"{where}: unknown language {code!r}; expected a BCP-47 code such as es, pl or pt-BR (ISO 639-1, or three "
+            "letters of ISO 639-3)."
+        )
+    return language
+
+
+@cache
+def _iso_639_1() -> dict[str, str]:
+    return _yaml("iso639_1.yaml")

@@ -18,8 +18,11 @@ class _Table(dict[int, str | None]):
         return self[code]
 
 
+# Letters and a symbol that show nothing: the Hangul fillers and the empty Braille cell; and the joiner of graphemes.
+_FILLERS = "\u115f\u1160\u3164\uffa0\u2800\u034f"
 _COMPOSED = _Table(lambda c: unicodedata.normalize("NFKC", c))
 _DROPPED = _Table(lambda c: None if unicodedata.category(c)[0] in "PZC" else c)
+_INVISIBLE = _Table(lambda c: None if unicodedata.category(c)[0] in "ZC" or c in _FILLERS else c)
 _ASCII_DROPPED = {c: None for c in range(128) if unicodedata.category(chr(c))[0] in "PZC"}
 
 
@@ -46,3 +49,13 @@ def normalise_reply(text: str) -> str:
         if again in (kept, folded):
             return kept
         folded = again
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it is empty, or all of it is separators, control and format characters (Unicode
+    categories Z and C, such as U+0000, U+200B and the byte-order mark) or fillers.
+
+    >>> is_blank(" \\u200b\\x00"), is_blank("?")
+    (True, False)
+    """
+    return not any(_INVISIBLE[ord(character)] for character in text)  # ends at the first that shows

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow as pa
 import yaml
 
 from mrs_core.errors import InputError
-from mrs_core.languages import KNOWN, Language, require_known
+from mrs_core.languages import KNOWN, Language, find_language, require_known
 
 DTYPES = {
     "string": pa.string(),
@@ -151,6 +151,7 @@ class DatasetRecord:
         source: what `--source` takes, as the end of a sentence.
         restricted: why not everybody may publish a copy and where to ask for one; empty for a free data set.
         archive_gib: an archive that unpacks to more GiB is refused.
+        open_languages: a folder may have configs of other languages too (see `covering`).
     """
 
     name: str
@@ -166,6 +167,29 @@ class DatasetRecord:
     source: str
     restricted: str = ""
     archive_gib: int = 1  # XCOPA is 5 MB, SIQA 8 MB, all of STAPLE 300 MB
+    open_languages: bool = False
+
+    def covering(self, configs: Iterable[str]) -> DatasetRecord:
+        """The record with the languages, after its own, that these configs are in; names that fit no kind stay out.
+
+        Without `open_languages` it is the record itself.
+        """
+        if not self.open_languages:
+            return self
+        own = {config for config, _, _ in self.configs()}
+        more = {code: found for name in sorted(set(configs) - own) for code, found in self._language_in(name)}
+        return replace(self, languages={**self.languages, **more}) if more else self
+
+    def _language_in(self, config: str) -> Iterator[tuple[str, Language]]:
+        """The language of a config by its name; `mt-es` is a translation, not Maltese: the longest pattern first."""
+        for kind in sorted(self.kinds.values(), key=lambda kind: -len(kind.config)):
+            head, _, tail = kind.config.partition(LANGUAGE)
+            if not kind.languages and config.startswith(head) and config.endswith(tail):
+                code = config[len(head) : len(config) - len(tail)]
+                language = find_language(code)
+                if language is not None:
+                    yield code, language
+                    return
 
     def configs(self) -> Iterator[tuple[str, str, Kind]]:
         """(config, language, kind) of every config that the data set can have: by kind, then by language."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +14,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
-from mrs_datasets.catalogue import ERROR, WARNING, DatasetRecord, Kind, read_record
-from mrs_datasets.describe import BATCH_ROWS, text_columns, texts_of
+from mrs_core.text import is_blank
+from mrs_datasets.catalogue import ERROR, WARNING, DatasetRecord, Kind
+from mrs_datasets.check_texts import Identify, languages_found, scripts_found
+from mrs_datasets.describe import text_columns, texts_of
+from mrs_datasets.findings import EXAMPLES, SEPARATOR, Examples, Finding, batches, shorten
 from mrs_datasets.prepared import PreparedData
 
-EXAMPLES = 3
-MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
 WEIGHT_TOLERANCE = 1e-3
-SEPARATOR = "\x1f"  # between the columns of a row
-Identify = Callable[[Sequence[str]], list[tuple[str, float]]]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One rule that a split breaks.
-
-    Attributes:
-        level: `error` or `warning`.
-        rule: what was looked at, in words.
-        where: config/split, or a config.
-        count: how many rows (texts, files) break it.
-        examples: at most three of them, each with its row (from 0).
-    """
-
-    level: str
-    rule: str
-    where: str
-    count: int
-    examples: tuple[str, ...]
 
 
 def check(
@@ -63,7 +42,7 @@ def check(
     """
     if data.folder is None:
         raise InputError(f"{data.name}: only a folder can be checked; download it first.")
-    record = read_record(data.data_set())
+    record = data.record()
     names = {config for config, _, _ in record.configs()}
     for path in sorted((data.folder / "data").iterdir()):
         if path.name not in names and not path.name.startswith("."):
@@ -83,8 +62,10 @@ def check(
             try:
                 yield from _rows(files, columns, where)
                 yield from keys.add(split, _hashes(files, columns.identity), files, columns, where)
-                if identify:
-                    yield from _languages(files, columns, where, identify, known_languages)
+                for language, held in columns.by_language.items():
+                    yield from scripts_found(files, language, held, where)
+                    if identify:
+                        yield from languages_found(files, language, held, where, identify, known_languages)
                 if kind.parallel:
                     table = pq.ParquetDataset(files).read([*columns.identifiers, *kind.parallel])
                     identifiers.setdefault(split, {})[kind.config, config] = table
@@ -132,7 +113,11 @@ class _Columns:
     def __init__(self, record: DatasetRecord, kind: Kind, languages: dict[str, str]) -> None:
         columns = {name: record.columns[name] for name in kind.columns}
         plain = [name for name, column in columns.items() if column.dtype == "string"]
-        self.record, self.kind, self.languages = record, kind, languages
+        self.record, self.kind = record, kind
+        self.by_language = {
+            language: [name for name, own in languages.items() if own == language]
+            for language in dict.fromkeys(languages.values())
+        }
         self.identifiers = [name for name, column in columns.items() if column.identifier]
         self.required = [name for name, column in columns.items() if not column.optional]
         self.texts = [*plain, *(name for name in languages if name not in plain)]
@@ -140,39 +125,6 @@ class _Columns:
         self.values = {name: column.values for name, column in columns.items() if column.values}
         self.weighted = [name for name, column in columns.items() if "weight: float64" in column.dtype]
         self.labels = {name: column.names for name, column in columns.items() if column.dtype == "class_label"}
-
-
-class _Examples:
-    """How many rows break a rule, and the first of them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.shown: list[str] = []
-
-    def add(self, mask: pa.Array | pa.ChunkedArray | NDArray[np.bool_], texts: pa.ChunkedArray, start: int) -> None:
-        """Count the rows where `mask` holds; `start` is the number of the first row, `texts` what is shown of each."""
-        rows = np.flatnonzero(np.asarray(mask, bool))
-        self.count += len(rows)
-        for row in rows[: EXAMPLES - len(self.shown)]:
-            self.shown.append(f"row {start + row}: {_short(texts[int(row)].as_py())}")
-
-    def finding(self, level: str, rule: str, where: str) -> Iterator[Finding]:
-        if self.count:
-            yield Finding(level, rule, where, self.count, tuple(self.shown))
-
-
-def _short(value: Any) -> str:
-    text = " | ".join(str(value).split(SEPARATOR))
-    return text if len(text) <= 120 else text[:119] + "…"
-
-
-def _batches(files: list[Path], columns: list[str]) -> Iterator[tuple[int, pa.Table]]:
-    """(number of the first row, rows) of all files."""
-    start = 0
-    for path in files:
-        for batch in pq.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS, columns=columns):
-            yield start, pa.Table.from_batches([batch])
-            start += batch.num_rows
 
 
 def _schema(files: list[Path], expected: pa.Schema, where: str) -> Iterator[Finding]:
@@ -228,14 +180,17 @@ def _size(files: list[Path], kind: Kind, split: str, where: str, report: dict[st
 
 def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]:
     """What a row tells by itself: nulls, empty texts, values, labels, alternatives; and repeated stems."""
-    nulls, empty, values, labels, alike, weights, sums = (_Examples() for _ in range(7))
+    nulls, empty, zeros, values, labels, alike, weights, sums = (Examples() for _ in range(8))
     kind = columns.kind
-    for start, table in _batches(files, list(kind.columns)):
+    for start, table in batches(files, list(kind.columns)):
         row = _joined(table, columns.identity)
         for name in columns.required:
             nulls.add(pc.is_null(table[name]), row, start)
         for name in columns.texts:
-            empty.add(_holds_blank(table[name]), row, start)
+            texts = texts_of(table[name])
+            blank = pa.array([text is not None and is_blank(text) for text in texts.to_pylist()], pa.bool_())
+            empty.add(_rows_with(table[name], blank), row, start)
+            zeros.add(_rows_with(table[name], pc.fill_null(pc.match_substring(texts, "\0"), False)), row, start)
         for name, allowed in columns.values.items():
             known = pc.or_(pc.is_in(table[name], pa.array(allowed, pa.string())), pc.is_null(table[name]))
             values.add(pc.invert(known), table[name], start)
@@ -250,10 +205,11 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
             alike.add(pc.fill_null(pc.equal(table[left], table[right]), False), row, start)
     yield from nulls.finding(ERROR, "null where a value is needed", where)
     yield from empty.finding(ERROR, "empty text", where)
+    yield from zeros.finding(ERROR, "NUL character in a text", where)
     yield from values.finding(ERROR, "value that the column does not have", where)
     yield from labels.finding(ERROR, "label out of range", where)
     yield from weights.finding(ERROR, "entry without text or with a weight that is none", where)
-    yield from sums.finding(WARNING, "weights that do not sum to 1", where)
+    yield from sums.finding(ERROR, "weights that do not sum to 1", where)
     yield from alike.finding(WARNING, f"equal {' and '.join(kind.alternatives)}", where)
     if columns.identifiers:
         yield from _repeated(files, columns.identifiers, columns.identity, ERROR, "identifier of another row", where)
@@ -262,10 +218,9 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
         yield from _repeated(files, list(kind.stem), list(kind.stem), WARNING, rule, where)
 
 
-def _holds_blank(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Of each row, whether one of its texts is nothing but white space."""
-    blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(texts_of(column)), ""), False)
-    found = np.asarray(blank, bool)
+def _rows_with(column: pa.ChunkedArray, mask: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Of each row, whether the mask over its texts (see `texts_of`) holds for one of them."""
+    found = np.asarray(mask, bool)
     if not pa.types.is_list(column.type):
         return found
     rows = np.zeros(len(column), bool)
@@ -302,7 +257,7 @@ def _hashes(files: list[Path], columns: list[str]) -> NDArray[np.uint64]:
     """64 bits for each row: a hundred million rows have one false pair in 3,700 such data sets."""
     parts = [
         pd.util.hash_array(np.asarray(_joined(table, columns).to_pylist(), object), categorize=False)
-        for _, table in _batches(files, columns)
+        for _, table in batches(files, columns)
     ]
     return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
 
@@ -331,10 +286,10 @@ def _found(
         return
     wanted = rows[:EXAMPLES]
     examples = []
-    for start, table in _batches(files, shown):
+    for start, table in batches(files, shown):
         inside = wanted[(wanted >= start) & (wanted < start + len(table))]
         texts = _joined(table, shown) if len(inside) else None
-        examples += [f"row {row}: {_short(texts[int(row - start)].as_py())}" for row in inside if texts is not None]
+        examples += [f"row {row}: {shorten(texts[int(row - start)].as_py())}" for row in inside if texts is not None]
     yield Finding(level, rule, where, len(rows), tuple(examples))
 
 
@@ -391,32 +346,3 @@ def _parallel(record: DatasetRecord, tables: dict[str, dict[tuple[str, str], pa.
                     ]
                     rule = f"{column} other than in most languages"
                     yield Finding(level, rule, f"{config}/{split}", len(rows), tuple(shown))
-
-
-def _languages(
-    files: list[Path], columns: _Columns, where: str, identify: Identify, known: frozenset[str]
-) -> Iterator[Finding]:
-    """Rows whose texts are taken for another language; the texts of a row and language are looked at together."""
-    for language in dict.fromkeys(columns.languages.values()):
-        names = [name for name, own in columns.languages.items() if own == language]
-        if language not in known:
-            continue
-        other = _Examples()
-        for start, table in _batches(files, names):
-            texts = _texts_of_rows(table, names)
-            found = identify(texts)
-            mask = np.array([label not in (language, "und") and score > MIN_LANGUAGE_SCORE for label, score in found])
-            shown = [f"{label} {score:.2f}: {text}" for (label, score), text in zip(found, texts, strict=True)]
-            other.add(mask, pa.chunked_array([pa.array(shown, pa.string())]), start)
-        yield from other.finding(WARNING, f"identified as another language than {language}", where)
-
-
-def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:
-    """The texts of each row, joined by spaces; of a list its first."""
-    columns = []
-    for name in names:
-        values = table[name].to_pylist()
-        if pa.types.is_list(table[name].type):
-            values = [entries[0]["text"] if entries else "" for entries in values]
-        columns.append(values)
-    return [" ".join(text or "" for text in row) for row in zip(*columns, strict=True)]

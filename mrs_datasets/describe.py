@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
-from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, read_record
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord
 from mrs_datasets.prepared import PreparedData
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -90,7 +90,7 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
     Raises:
         InputError: a named config that the data do not have.
     """
-    record = read_record(data.data_set())
+    record = data.record()
     for config in selected_configs(data, configs):
         columns = list(text_columns(record, config))
         named = {

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
-from mrs_core.languages import LANGUAGES
-from mrs_datasets.catalogue import catalogued, read_record
+from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
 from mrs_datasets.prepare import SAMPLE_SOURCE
 from mrs_datasets.readers.sample import SAMPLE
 from mrs_datasets.schema import responses_config
@@ -57,6 +56,10 @@ class PreparedData:
             )
         return name
 
+    def record(self) -> DatasetRecord:
+        """The catalogue's record of the data set, with the languages that the data have beside its own."""
+        return read_record(self.data_set()).covering(self._config_names())
+
     def title(self) -> str:
         """What the report calls the data; the folder's or repository's name where there is none."""
         return str(self.report().get("name", self.name))
@@ -82,11 +85,11 @@ class PreparedData:
     def configs(self) -> list[str]:
         """The configs that the source has, in the order of the catalogue."""
         have = self._config_names()
-        return [config for config, _, _ in read_record(self.data_set()).configs() if config in have]
+        return [config for config, _, _ in self.record().configs() if config in have]
 
     def splits(self, config: str) -> list[str]:
         """The splits of a config, in the order of the catalogue."""
-        kind = read_record(self.data_set()).kind_of(config)
+        kind = self.record().kind_of(config)
         if self.folder is not None:
             return [split for split in kind.splits if self.files(config, split)]
         from datasets import get_dataset_split_names
@@ -108,11 +111,11 @@ class PreparedData:
             raise InputError(f"{self.name}: neither a folder nor a data set on the hub ({error}).") from None
 
     def languages(self) -> list[str]:
-        """The languages with pairs, in the order of Table 1."""
+        """The languages with pairs: those of MRS in the order of Table 1, then others by code."""
         have = self._config_names()
-        found = [code for code in LANGUAGES if code in have]
+        found = [code for code in read_record("mrs").covering(have).languages if code in have]
         if not found:
-            raise InputError(f"{self.name}: holds no language of MRS.")
+            raise InputError(f"{self.name}: holds no pairs of any language.")
         return found
 
     def identity(self, languages: Iterable[str], others: Iterable[str] = ()) -> dict[str, Any]:

@@ -105,6 +105,7 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
         for config, split, table in chunks:
             key = (config, split)
             if key not in writers:
+                record = record.covering([config])
                 writers[key] = _SplitWriter(folder / "data" / config, split, record.schema(config))
             writers[key].write(table)
         written = {config for config, _ in writers}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from mrs_core.errors import InputError
+from mrs_core.text import is_blank
 
 BLOCK = 1 << 22
 MAX_LINE = 64 << 20  # chosen: a message has some KiB; without a limit, zero bytes packed 1000:1 would fill the memory
@@ -80,21 +81,69 @@ def read_json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     for number, line in read_lines(path, as_published=True):
         where = f"{path}, line {number}"
-        if not line.strip():
-            raise InputError(f"{where}: an empty line; expected one JSON object a line.")
-        try:
-            row = json.loads(line)
-            if "\\u" in line:  # an escape can name half a surrogate pair, which UTF-8 cannot hold
-                json.dumps(row, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise InputError(
-                f"{where}: half a character (an escape \\ud800 to \\udfff alone); fetch the file again."
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")
-        yield where, row
+        yield where, parse_object(where, line)
+
+
+def parse_object(where: str, line: str) -> dict[str, Any]:
+    """The JSON object that a line holds.
+
+    Raises:
+        InputError: the line is empty or no JSON object, a key comes twice in one object, or a text has half a
+            character; the sentence starts with `where`.
+    """
+    if not line.strip():
+        raise InputError(f"{where}: an empty line; expected one JSON object a line.")
+    try:
+        row = json.loads(line, object_pairs_hook=_distinct_keys)
+        if "\\u" in line:  # an escape can name half a surrogate pair, which UTF-8 cannot hold
+            json.dumps(row, ensure_ascii=False).encode()
+    except _RepeatedKeyError as error:
+        raise InputError(f"{where}: the key {error.args[0]!r} comes twice in one object; keep one of them.") from None
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{where}: half a character (an escape \\ud800 to \\udfff alone); fetch the file again."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")
+    return row
+
+
+class _RepeatedKeyError(Exception):
+    """A key stands twice in one JSON object; Python would keep the last value without a word."""
+
+
+def _distinct_keys(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(items)
+    if len(found) < len(items):
+        keys = [key for key, _ in items]
+        raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def require_text(where: str, row: dict[str, Any], name: str) -> str:
+    """The text that a row has under `name`.
+
+    Raises:
+        InputError: there is none, it shows nothing (see `is_blank`), or it has a NUL in it.
+    """
+    value = row.get(name)
+    if not isinstance(value, str) or is_blank(value):
+        found = repr(value)[:60] if name in row else "nothing"
+        raise InputError(f"{where}: expected {name!r} to be a text, found {found}.")
+    if "\0" in value:
+        raise InputError(f"{where}: {name!r} has a NUL character (U+0000) in it; {EDITED}")
+    return value
+
+
+def ends_inside_a_line(path: Path) -> bool:
+    """Whether a file ends without a line end, as one does that was cut off."""
+    last = b"\n"
+    with open_binary(path) as file:
+        while block := file.read(BLOCK):
+            last = block
+    return not last.endswith(b"\n")
 
 
 def _decode(path: Path, number: int, line: bytes) -> str:

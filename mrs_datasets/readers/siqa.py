@@ -16,7 +16,7 @@ import pyarrow as pa
 from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.lines import read_json_rows, read_lines
+from mrs_datasets.readers.lines import read_json_rows, read_lines, require_text
 from mrs_datasets.report import Report
 
 SIQA = read_record("siqa")
@@ -81,9 +81,7 @@ def _table(path: Path, split: str, report: Report) -> pa.Table:
 
 def _texts(where: str, row: dict[str, Any]) -> dict[str, Any]:
     for name in TEXTS:
-        if not isinstance(row.get(name), str) or not row[name].strip():
-            found = repr(row[name])[:60] if name in row else "nothing"
-            raise InputError(f"{where}: expected {name!r} to be a text, found {found}.")
+        require_text(where, row, name)
     return row
 
 

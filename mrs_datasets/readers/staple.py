@@ -22,9 +22,10 @@ import pyarrow as pa
 
 from mrs_core.errors import InputError
 from mrs_core.files import write_whole
+from mrs_core.text import is_blank
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.lines import read_lines
+from mrs_datasets.readers.lines import EDITED, ends_inside_a_line, read_lines
 from mrs_datasets.report import Report
 
 STAPLE = read_record("staple")
@@ -38,6 +39,7 @@ TABLE_2 = {
     "vi": {"train": (3500, 194_720), "validation": (500, 29_637), "test": (500, 28_242)},
 }
 WEIGHT_TOLERANCE = 1e-3
+CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
 CHUNK_TRANSLATIONS = 50_000
 ID_PREFIX = "prompt_"
 _NAME = re.compile(r"(train|dev|test)\.en_(hu|ja|ko|pt|vi)\.(.+)\.txt(?:\.gz|\.xz)?")
@@ -99,6 +101,8 @@ def read_blocks(path: Path, prompts_alone: bool = False) -> Iterator[Block]:
     first: dict[str, int] = {}
     block: Block | None = None
     for number, line in read_lines(path, as_published=True):
+        if "\0" in line:
+            raise InputError(f"{path}, line {number}: a NUL byte, which the published file does not have; {EDITED}")
         if not line or line.isspace():
             if block:
                 yield block
@@ -170,14 +174,21 @@ def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> 
     schema = STAPLE.schema(config)
     counts = _Counts()
     chunk = _Chunk()
+    total = 1.0  # of the last prompt's weights
     for block in read_blocks(files[kind], prompts_alone=kind == "blind"):
         texts, weights = _weighted(files[kind], block) if kind == "gold" else ([], [])
         line_and_text = references.pop(block.id, None)
         chunk.add(block, line_and_text[1] if line_and_text else None, texts, weights)
         counts.add(block, weights, line_and_text is None)
+        total = math.fsum(weights) if weights else 1.0
         if len(chunk.texts) >= CHUNK_TRANSLATIONS or len(chunk.ids) >= CHUNK_TRANSLATIONS:
             yield chunk.table(schema)
             chunk = _Chunk()
+    if abs(total - 1) > CUT_TOLERANCE and ends_inside_a_line(files[kind]):
+        raise InputError(
+            f"{files[kind]}, line {block.number + len(block.lines)}: the file ends without a line end, and the weights "
+            f"of its last prompt sum to {total:.6g}, not 1; it was cut off, so fetch it again."
+        )
     for prompt_id, (number, _) in references.items():  # those that no prompt took
         raise InputError(f"{files['reference']}, line {number}: {prompt_id} is no prompt of {files[kind]}.")
     if chunk.ids:
@@ -189,7 +200,7 @@ def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> 
 
 def _head(path: Path, number: int, line: str) -> Block:
     prompt_id, bar, prompt = line.partition("|")
-    if not bar or not prompt_id.startswith(ID_PREFIX) or not prompt.strip():
+    if not bar or not prompt_id.startswith(ID_PREFIX) or is_blank(prompt):
         raise InputError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
     return Block(number, prompt_id, prompt, [])
 
@@ -205,7 +216,7 @@ def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
             weights = []
     except ValueError:
         weights = []
-    if not weights or min(weights) < 0 or not all(map(math.isfinite, weights)) or not all(map(str.strip, texts)):
+    if not weights or min(weights) < 0 or not all(map(math.isfinite, weights)) or any(map(is_blank, texts)):
         _refuse(path, block)
     return texts, weights
 
@@ -217,7 +228,7 @@ def _refuse(path: Path, block: Block) -> None:
         problem = ""
         if bar and line.startswith(ID_PREFIX):
             problem = "expected an empty line before the next prompt"
-        elif not bar or not text.strip():
+        elif not bar or is_blank(text):
             problem = "expected text|weight"
         else:
             try:
@@ -239,6 +250,8 @@ def _read_references(path: Path) -> dict[str, tuple[int, str]]:
             raise InputError(
                 f"{path}, line {block.number}: expected one translation of {block.id}, found {len(block.lines)}."
             )
+        if is_blank(block.lines[0]):
+            raise InputError(f"{path}, line {block.number + 1}: the translation of {block.id} is empty; {EDITED}")
         references[block.id] = (block.number, block.lines[0])
     return references
 

@@ -19,7 +19,7 @@ from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
-from mrs_datasets.readers.lines import read_json_rows
+from mrs_datasets.readers.lines import read_json_rows, require_text
 from mrs_datasets.report import Report
 
 XCOPA = read_record("xcopa")
@@ -164,11 +164,11 @@ def _all_checked(path: Path, config: str, split: str, rows: Iterator[tuple[str, 
 def _checked(where: str, row: Row, config: str) -> Row:
     """A row with every column in its type; COPA does not have `changed`, and there it is false."""
     for name, kind in TYPES.items():
-        value = row.get(name)
-        wrong = not isinstance(value, kind) or isinstance(value, bool)
-        if wrong or (isinstance(value, str) and not value.strip()):
-            found = "nothing" if name not in row else repr(value)[:60]
-            raise InputError(f"{where}: expected {name!r} to be {_NAMES[kind]}, found {found}.")
+        if kind is str:
+            require_text(where, row, name)
+        elif not isinstance(row.get(name), kind) or isinstance(row[name], bool):
+            found = "nothing" if name not in row else repr(row[name])[:60]
+            raise InputError(f"{where}: expected {name!r} to be a whole number, found {found}.")
     if row["question"] not in QUESTIONS:
         raise InputError(f"{where}: expected 'question' to be cause or effect, found {row['question']!r}.")
     if row["label"] not in (0, 1):
@@ -180,9 +180,6 @@ def _checked(where: str, row: Row, config: str) -> Row:
         found = repr(changed)[:60] if "changed" in row else "nothing"
         raise InputError(f"{where}: expected 'changed' to be true or false, found {found}.")
     return {**{name: row[name] for name in TYPES}, "changed": changed}
-
-
-_NAMES = {str: "a text", int: "a whole number"}
 
 
 def _note_missing(found: set[tuple[str, str]], report: Report) -> None:

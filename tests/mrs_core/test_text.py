@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mrs_core.text import normalise_reply
+from mrs_core.text import is_blank, normalise_reply
 
 ALPHABETS = "abcxyzéñüßçãåøйёжщ"  # without letters whose upper case has another way down, such as the Turkish ı
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -98,3 +98,29 @@ def test_these_replies_are_one(one: str, other: str) -> None:
 )
 def test_these_replies_stay_two(one: str, other: str) -> None:
     assert normalise_reply(one) != normalise_reply(other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \t\u3000",
+        "\x00",
+        "\u200b",
+        "\ufeff",
+        "\u2060\u200d",
+        "\u202e",
+        "\u3164",
+        "\u2800",
+        "\u034f",
+        "\xad",
+        "\ue000",
+    ],
+)
+def test_a_text_that_shows_nothing_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["?", "ok", " \u200bé", "\x00a", "日", "👍", "🤷\u200d♂\ufe0f", "़", "…"])
+def test_a_text_that_shows_something_is_not(text: str) -> None:
+    assert not is_blank(text)

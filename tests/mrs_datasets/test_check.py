@@ -15,11 +15,11 @@ import pytest
 from mrs_cli.main import main
 from mrs_core.errors import InputError
 from mrs_datasets.check import Finding, check
-from mrs_datasets.prepare import prepare
+from mrs_datasets.prepare import prepare, prepare_mrs
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_datasets.readers.sample import SAMPLE
 
-LANGUAGES = ("et", "it", "th")
+LANGUAGES = ("et", "it", "sw")
 Rows = list[dict[str, Any]]
 
 
@@ -76,6 +76,12 @@ def test_what_is_whole_has_no_finding(folder: Path) -> None:
         (lambda rows: rows[7].update(label=2), ("error", "label out of range", 1)),
         (lambda rows: rows[7].update(label=-1), ("error", "label out of range", 1)),
         (lambda rows: rows[7].update(premise=" \u3000\t"), ("error", "empty text", 1)),
+        (lambda rows: rows[7].update(choice1="\u200b\x00"), ("error", "empty text", 1)),
+        (lambda rows: rows[7].update(choice1="One\x00 7."), ("error", "NUL character in a text", 1)),
+        (
+            lambda rows: rows[7].update(premise="Кот спит.", choice1="Да", choice2="Нет"),
+            ("warning", "without a letter of it's script", 1),
+        ),
         (lambda rows: rows[7].update(choice2=None), ("error", "null where a value is needed", 1)),
         (lambda rows: rows[7].update(question="why"), ("error", "value that the column does not have", 1)),
         (lambda rows: rows[7].update(idx=3), ("error", "identifier of another row", 1)),
@@ -104,9 +110,9 @@ def test_planted_damage_is_found_in_its_split(
 
 def test_a_leak_across_splits_is_an_error_with_examples(folder: Path) -> None:
     leaked = [{**example(n, "val"), "idx": 100 + n} for n in range(5)]
-    change(folder, "th", "test", lambda rows: rows.__setitem__(slice(100, 105), leaked))
+    change(folder, "sw", "test", lambda rows: rows.__setitem__(slice(100, 105), leaked))
     (finding,) = (f for f in check(open_prepared(str(folder))) if f.rule == "row identical to one of validation")
-    assert (finding.level, finding.where, finding.count) == ("error", "th/test", 5)
+    assert (finding.level, finding.where, finding.count) == ("error", "sw/test", 5)
     assert finding.examples[0] == "row 100: Premise 0 of val. | One 0. | Two 0. | cause"
     assert len(finding.examples) == 3
 
@@ -117,12 +123,12 @@ def test_a_schema_of_another_kind_is_said_and_the_split_left_alone(folder: Path)
     pq.write_table(table.set_column(4, "label", table["label"].cast(pa.string())), path)
     (path,) = (folder / "data" / "it").glob("test-*.parquet")
     pq.write_table(pq.read_table(path).drop_columns(["changed"]), path)
-    (path,) = (folder / "data" / "th").glob("test-*.parquet")
+    (path,) = (folder / "data" / "sw").glob("test-*.parquet")
     path.write_bytes(path.read_bytes()[:-30])
     findings = {f.where: f.examples[0] for f in check(open_prepared(str(folder))) if f.rule == "schema"}
     assert "label is string, not int64" in findings["et/test"]
     assert "lacks changed" in findings["it/test"]
-    assert "cannot be read as Parquet" in findings["th/test"]
+    assert "cannot be read as Parquet" in findings["sw/test"]
 
 
 def test_what_is_missing_or_unknown_beside_the_files(folder: Path) -> None:
@@ -159,7 +165,7 @@ def test_damage_below_the_footer_and_of_the_report(folder: Path, capsys: pytest.
 
 
 def test_a_null_label_where_one_language_is_alone(folder: Path) -> None:
-    for code in ("it", "th"):
+    for code in ("it", "sw"):
         shutil.rmtree(folder / "data" / code)
     change(folder, "et", "test", lambda rows: rows[7].update(label=None))
     assert ("error", "null where a value is needed", "et/test", 1) in found(folder)
@@ -182,9 +188,46 @@ def test_texts_that_are_identified_as_another_language(folder: Path) -> None:
 
     findings = list(check(open_prepared(str(folder)), identify, frozenset({"it"})))
     expected = {"it/validation": 19, "it/test": sum("7" in str(n) for n in range(500))}
-    assert {f.where: f.count for f in findings} == expected, "Estonian and Thai are not known to this identifier"
+    assert {f.where: f.count for f in findings} == expected, "Estonian and Swahili are not known to this identifier"
     assert {(f.level, f.rule) for f in findings} == {("warning", "identified as another language than it")}
     assert findings[0].examples[0].startswith("row 7: fi 0.99: Premise 7")
+
+
+@pytest.mark.parametrize("code", ["hu", "ja"])
+def test_a_file_in_the_wrong_language_is_an_error(tmp_path: Path, code: str) -> None:
+    """A Portuguese file with the name of another track: fastText tells, or the script where that differs."""
+    source = tmp_path / "source" / f"en_{code}"
+    source.mkdir(parents=True)
+    block = "prompt_{0}|say {0}\ndiga outra vez {0}|1.0\n"
+    (source / f"dev.en_{code}.2020.gold.txt").write_text("\n".join(block.format(n) for n in range(40)))
+    prepare("staple", [str(tmp_path / "source")], tmp_path / "out")
+
+    def identify(texts: Sequence[str]) -> list[tuple[str, float]]:
+        """Portuguese, where there are three words; some prompts are not sure."""
+        return [("pt", 0.9 if not text.endswith("7") else 0.5) if "diga" in text else ("en", 0.9) for text in texts]
+
+    data = open_prepared(str(tmp_path / "out"))
+    errors = {f.rule: f.count for f in check(data, identify, frozenset({code, "en"})) if f.level == "error"}
+    assert errors.pop(f"most texts identified as pt, not {code}") == 36
+    assert errors == ({"most texts without a letter of ja's script": 40} if code == "ja" else {})
+
+
+def test_a_few_rows_in_another_language_are_no_error(folder: Path) -> None:
+    def identify(texts: Sequence[str]) -> list[tuple[str, float]]:
+        """Six of ten are taken for Finnish, the others for what they are."""
+        return [("fi", 0.9) if number % 10 < 6 else ("it", 0.9) for number, _ in enumerate(texts)]
+
+    findings = list(check(open_prepared(str(folder)), identify, frozenset({"it"})))
+    assert {f.level for f in findings} == {"warning"}
+
+
+@pytest.mark.parametrize("source", ["staple/en_pt", "replies", "dialogues/persona", "dialogues/coffee"])
+def test_published_files_have_no_error(shared_data: Path, tmp_path: Path, source: str) -> None:
+    if source.startswith("staple"):
+        prepare("staple", [str(shared_data / source)], tmp_path / "out")
+    else:
+        prepare_mrs(str(shared_data / source), tmp_path / "out")
+    assert [f for f in check(open_prepared(str(tmp_path / "out"))) if f.level == "error"] == []
 
 
 def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path) -> None:
@@ -199,7 +242,7 @@ def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path) -> None:
     change(tmp_path / "out", "pt", "validation", lambda rows: rows[1]["translations"][1].update(text="b", weight=-0.25))
     rules = {(f.level, f.rule): f.examples for f in check(open_prepared(str(tmp_path / "out")))}
     assert rules["error", "entry without text or with a weight that is none"] == ("row 1: say b",)
-    assert rules["warning", "weights that do not sum to 1"] == ("row 1: say b",)
+    assert rules["error", "weights that do not sum to 1"] == ("row 1: say b",)
 
 
 def test_repeated_pairs_of_mrs_are_a_warning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from mrs_cli.main import main
 from mrs_core.errors import InputError
+from mrs_core.text import is_blank
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers.siqa import TEXTS, read_siqa
@@ -229,7 +230,7 @@ def test_any_text_comes_back_as_it_was(rows: list[tuple[str, ...]], escaped: boo
         written = "\n".join(json.dumps(row, ensure_ascii=escaped) for row in texts)
         Path(folder, "dev.jsonl").write_bytes(written.encode("utf-8"))
         Path(folder, "dev-labels.lst").write_text("\n".join(row[-1] for row in rows))
-        if not all(text.strip() for row in texts for text in row.values()):
+        if any(is_blank(text) or "\0" in text for row in texts for text in row.values()):
             with pytest.raises(InputError, match=re.escape("to be a text, found")):
                 read(Path(folder))
             return

@@ -14,6 +14,7 @@ import yaml
 from mrs_cli import data as cli
 from mrs_core.errors import InputError
 from mrs_datasets.catalogue import Column, parse_record, read_record
+from mrs_datasets.check import check
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers import staple
@@ -88,6 +89,19 @@ def test_windows_line_ends_and_compression(tmp_path: Path, ending: str) -> None:
     assert found == [{**row, "reference": None} for row in ROWS]
 
 
+def test_weights_that_do_not_sum_to_one_are_an_error_of_the_check(tmp_path: Path) -> None:
+    task(tmp_path / "src", dev_gold=GOLD.replace("1.0", "10"))
+    prepare("staple", [str(tmp_path / "src")], tmp_path / "out")
+    findings = {(f.level, f.rule): f.count for f in check(open_prepared(str(tmp_path / "out")))}
+    assert findings["error", "weights that do not sum to 1"] == 1
+
+
+def test_a_last_line_without_its_end_is_fine_where_nothing_is_missing(tmp_path: Path) -> None:
+    task(tmp_path / "src", dev_gold=GOLD.rstrip("\n"))
+    prepare("staple", [str(tmp_path / "src")], tmp_path / "out")
+    assert len(open_prepared(str(tmp_path / "out")).load("pt", "validation")) == 2
+
+
 @pytest.mark.parametrize("blind", ["prompt_a|yes, please.\n\nprompt_b|go!\n", "prompt_a|yes, please.\nprompt_b|go!\n"])
 def test_blind_prompts_have_no_translations(tmp_path: Path, blind: str) -> None:
     task(tmp_path / "src", dev_gold=GOLD, dev_blind="not read where there is gold", test_blind=blind, train_aws=AWS)
@@ -138,6 +152,13 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
         ("gold", GOLD.replace("vá!|1.0\n", ""), r"line 5: the prompt prompt_b has no translation"),
         ("gold", GOLD.replace("\n\n", "\n"), r"line 4: expected an empty line before the next prompt"),
         ("gold", "\n \n", r"the file holds no prompt"),
+        ("gold", GOLD.replace("favor", "fa\x00vor"), r"line 2: a NUL byte"),
+        ("gold", GOLD.replace("vá!", "\u200b"), r"line 6: expected text\|weight"),
+        ("gold", GOLD.replace("|go!", "|\u2060"), r"line 5: expected prompt_<md5>"),
+        ("gold", GOLD.replace("1.0\n", "0.4\nvou|0.6")[:-1], r"line 7: .* sum to 0\.4, not 1; it was cut off"),
+        ("gold", GOLD.replace("1.0\n", "0.9995\nv|0.00"), r"line 7: .* sum to 0\.9995, not 1; it was cut off"),
+        ("aws", AWS.replace("Sim.", "\u200b"), r"line 5: the translation of prompt_a is empty"),
+        ("aws", AWS.replace("Sim.", "S\x00im."), r"line 5: a NUL byte"),
         ("gold", GOLD.encode("utf-16"), r"line 1: not UTF-8"),
         ("gold", "\ufeff" + GOLD, r"line 1: a byte-order mark"),
         ("gold", GOLD.replace("\n", "\r\n", 2), r"line 3: another line end than in the lines before"),

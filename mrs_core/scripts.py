@@ -1,0 +1,58 @@
+"""In which script a text is written: enough to see that a file is in another one than its language."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+MIN_LETTERS = 5  # "OK", "lol" and names are written so in any language
+
+# ISO 15924 -> how Unicode's names of its letters begin. Japanese and Korean are written with Chinese characters too.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "Arab": ("ARABIC",),
+    "Armn": ("ARMENIAN",),
+    "Beng": ("BENGALI",),
+    "Cyrl": ("CYRILLIC",),
+    "Deva": ("DEVANAGARI",),
+    "Ethi": ("ETHIOPIC",),
+    "Geor": ("GEORGIAN",),
+    "Grek": ("GREEK",),
+    "Hans": ("CJK",),
+    "Hant": ("CJK", "BOPOMOFO"),
+    "Hebr": ("HEBREW",),
+    "Jpan": ("CJK", "HIRAGANA", "KATAKANA"),
+    "Kore": ("HANGUL", "CJK"),
+    "Latn": ("LATIN",),
+    "Taml": ("TAMIL",),
+    "Telu": ("TELUGU",),
+    "Thai": ("THAI",),
+}
+
+
+def knows_script(script: str) -> bool:
+    """Whether the letters of a script (ISO 15924) can be told from others here."""
+    return script in _NAMES
+
+
+def in_other_script(text: str, script: str) -> bool:
+    """Whether a text has `MIN_LETTERS` letters or more, and none of them is of the script (ISO 15924).
+
+    Raises:
+        KeyError: a script that `knows_script` does not know.
+
+    >>> in_other_script("Guten Morgen", "Cyrl"), in_other_script("OK, понял", "Cyrl"), in_other_script("OK!", "Cyrl")
+    (True, False, False)
+    """
+    own = _NAMES[script]
+    letters = 0
+    for character in text:
+        if character.isalpha():
+            if _name(character).startswith(own):
+                return False
+            letters += 1
+    return letters >= MIN_LETTERS
+
+
+@lru_cache(maxsize=1 << 16)
+def _name(letter: str) -> str:
+    return unicodedata.name(letter, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")

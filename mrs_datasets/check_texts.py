@@ -1,0 +1,88 @@
+"""Whether texts are in their config's language: by their script, and by fastText where a model is at hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from mrs_core.languages import find_language
+from mrs_core.scripts import in_other_script, knows_script
+from mrs_datasets.catalogue import ERROR, WARNING
+from mrs_datasets.findings import Examples, Finding, batches
+
+MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
+# Chosen so that a file in the wrong language is an error, and no published file is (tests/mrs_datasets/test_check.py).
+MIN_ROWS = 20  # of a split; of fewer, chance makes most
+MOST = 0.5  # of the rows: more of them in one other language (in another script) ...
+FEW = 0.1  # ... and fewer in their own
+Identify = Callable[[Sequence[str]], list[tuple[str, float]]]
+
+
+def is_other_language(found: tuple[str, float], language: str) -> bool:
+    """Whether an answer of `Identify` names another language than `language` (a code; its first part counts)."""
+    label, score = found
+    return label not in (_plain(language), "und") and score > MIN_LANGUAGE_SCORE
+
+
+def languages_found(
+    files: list[Path], language: str, names: list[str], where: str, identify: Identify, known: frozenset[str]
+) -> Iterator[Finding]:
+    """Rows whose texts are taken for another language: a warning; an error where most are taken for the same one.
+
+    Args:
+        names: the columns that are in `language`; the texts of a row are looked at together.
+        known: the languages that `identify` can tell; where `language` is none of them, nothing is looked at.
+    """
+    if _plain(language) not in known:
+        return
+    other, rows, labels = Examples(), 0, Counter[str]()
+    for start, table in batches(files, names):
+        texts = _texts_of_rows(table, names)
+        found = identify(texts)
+        rows += len(texts)
+        labels.update(label for label, score in found if score > MIN_LANGUAGE_SCORE)
+        mask = np.array([is_other_language(one, language) for one in found])
+        shown = [f"{label} {score:.2f}: {text}" for (label, score), text in zip(found, texts, strict=True)]
+        other.add(mask, pa.chunked_array([pa.array(shown, pa.string())]), start)
+    own = labels.pop(_plain(language), 0)
+    most, count = labels.most_common(1)[0] if labels else ("", 0)
+    if rows >= MIN_ROWS and count > MOST * rows and own < FEW * rows:
+        yield from other.finding(ERROR, f"most texts identified as {most}, not {language}", where)
+    else:
+        yield from other.finding(WARNING, f"identified as another language than {language}", where)
+
+
+def scripts_found(files: list[Path], language: str, names: list[str], where: str) -> Iterator[Finding]:
+    """Rows without a letter of their language's script: a warning; an error where they are most rows."""
+    described = find_language(language)
+    if described is None or not knows_script(described.script):
+        return
+    other, rows = Examples(), 0
+    for start, table in batches(files, names):
+        texts = _texts_of_rows(table, names)
+        rows += len(texts)
+        mask = np.array([in_other_script(text, described.script) for text in texts])
+        other.add(mask, pa.chunked_array([pa.array(texts, pa.string())]), start)
+    if rows >= MIN_ROWS and other.count > MOST * rows:
+        yield from other.finding(ERROR, f"most texts without a letter of {language}'s script", where)
+    else:
+        yield from other.finding(WARNING, f"without a letter of {language}'s script", where)
+
+
+def _plain(code: str) -> str:
+    return code.partition("-")[0]
+
+
+def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:
+    """The texts of each row, joined by spaces; of a list its first."""
+    columns = []
+    for name in names:
+        values = table[name].to_pylist()
+        if pa.types.is_list(table[name].type):
+            values = [entries[0]["text"] if entries else "" for entries in values]
+        columns.append(values)
+    return [" ".join(text or "" for text in row) for row in zip(*columns, strict=True)]
