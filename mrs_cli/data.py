@@ -1,4 +1,4 @@
-"""`mrs data`: list the catalogue, prepare or build a data set, check it, print its statistics, publish it."""
+"""`mrs data`: list the catalogue, prepare or build a data set, add response sets, check, describe and publish it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 
 from mrs_cli.data_build import add_build
 from mrs_cli.data_check import add_check
+from mrs_cli.data_pairs import add_pair_options, pair_options, refuse_pair_options
+from mrs_cli.data_responses import add_responses
 from mrs_cli.data_stats import add_stats
 from mrs_cli.data_synth import add_synth
 from mrs_cli.publishing import add_publish_options, publish_or_print
@@ -19,6 +21,7 @@ from mrs_core.errors import InputError
 from mrs_datasets.card import HERE
 from mrs_datasets.catalogue import catalogued, read_record
 from mrs_datasets.readers import Chunk, Chunks
+from mrs_datasets.report import DROPPED
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_datasets.schema import RESPONSES_SUFFIX
 
@@ -36,7 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         action="append",
         metavar="PATH",
-        help="a folder or an archive; may come several times; `mrs data list` says what each data set takes",
+        help="a folder, an archive or (mrs) a file or hub id; may come several times; `mrs data list` says what each "
+        "data set takes",
     )
     prepare.add_argument(
         "--views", nargs="+", default=[], metavar="VIEW", help="xcopa: write these views too: nop noq pairs joined"
@@ -54,6 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
         type=int,
         help=f"mrs: largest counted response set (default {MAX_RESPONSES}, section 2.1)",
     )
+    add_pair_options(prepare)
     prepare.set_defaults(run=_prepare)
     publish = verbs.add_parser("publish", help="publish a prepared folder on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="a prepared folder")
@@ -65,6 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
+    add_responses(verbs)
     add_stats(verbs)
     add_check(verbs)
     add_build(verbs)
@@ -111,8 +117,9 @@ def _prepare(options: argparse.Namespace) -> None:
     if options.name == "mrs":
         if len(options.source) != 1 or options.views:
             raise InputError("mrs: expected one --source, and no --views; `mrs data list` says what it takes.")
-        report = prepare_mrs(options.source[0], options.out, **counted, **shared)
+        report = prepare_mrs(options.source[0], options.out, pairs=pair_options(options), **counted, **shared)
     else:
+        refuse_pair_options(options)
         report = prepare(options.name, options.source, options.out, views=options.views, **shared)
     _print_report(report)
     print(f"wrote {options.out} ({report['name']})")
@@ -128,11 +135,21 @@ def _print_report(report: dict[str, Any]) -> None:
         rows = ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())
         responses = configs.get(config + RESPONSES_SUFFIX, {}).get("train")
         print(f"{config}  {rows}" + (f"; responses {responses['rows']:,}" if responses else ""))
+    examples = {(found["part"], found["finding"]): _examples(found) for found in report.get("findings", [])}
     for part, reasons in report["dropped"].items():
         for reason, count in reasons.items():
-            print(f"{part}: {count:,} rows dropped ({reason})")
+            places = examples.get((part, DROPPED + reason))
+            print(f"{part}: {count:,} rows dropped ({reason})" + (f": {places}" if places else ""))
+    for found in report.get("findings", []):
+        if not found["finding"].startswith(DROPPED):
+            print(f"{found['part']}: {found['finding']}: {found['count']:,} ({_examples(found)})")
     for note in report["notes"]:
         print(f"note: {note}")
+
+
+def _examples(found: dict[str, Any]) -> str:
+    """Where the first rows of a finding stand."""
+    return ", ".join(found["examples"]) + (" ..." if found["count"] > len(found["examples"]) else "")
 
 
 def _publish(options: argparse.Namespace) -> None:

@@ -35,7 +35,7 @@ def run_check(options: argparse.Namespace) -> int:
     from mrs_datasets.prepared import open_prepared
 
     data = open_prepared(options.data)
-    identifier = _identifier(options.language_model)
+    identifier = open_identifier(options.language_model)
     known = identifier.languages if identifier else frozenset()
     shown = partial(tqdm, desc="check", unit=" configs", disable=not sys.stderr.isatty())
     findings = list(check(data, identifier.identify if identifier else None, known, shown))
@@ -67,7 +67,7 @@ def run_check(options: argparse.Namespace) -> int:
     return 1 if errors else 0
 
 
-def _identifier(model: str | None) -> LanguageIdentifier | None:
+def open_identifier(model: str | None) -> LanguageIdentifier | None:
     """The identifier that was named, or the installed one; None where there is none and none was asked for."""
     from mrs_core.language_id import MODEL_VARIABLE, LanguageIdentifier, default_model_path
 

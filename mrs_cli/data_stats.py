@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_cli.metric_errors import metric_errors
-from mrs_core.languages import LANGUAGES, require_known, require_language
+from mrs_core.errors import first_line
+from mrs_core.languages import require_any_language, require_known
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,7 +58,7 @@ def run_stats(options: argparse.Namespace) -> int:
     name = data.data_set()
     if name == "mrs":
         for code in options.language or []:
-            require_language(code, "--language")
+            require_any_language(code, "--language")
     own: dict[str, Callable[[PreparedData, list[str] | None], Printed]]
     own = {"mrs": _mrs, "xcopa": _xcopa, "staple": partial(_staple, rules=options.rules)}
     content, parts = own[name](data, options.language) if name in own else ({}, [])
@@ -85,21 +86,40 @@ def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
     from tqdm import tqdm
 
     from mrs_datasets.statistics import split_statistics
-    from mrs_metrics.tokenize import get_tokenizer
 
-    counted = split_statistics(data, get_tokenizer, languages)
+    counted = split_statistics(data, metric_tokenizer, languages)
     with metric_errors(data.name):
         rows = list(tqdm(counted, desc="tokens", unit=" splits", disable=not sys.stderr.isatty()))
     table = _table("Language", "Code", "Family", "Split", ">Examples", ">Tokens", ">Response set")
     for row in rows:
-        language = LANGUAGES[row.language]
-        first = (language.name, row.language, language.branch) if row.split == "train" else ("", "", "")
+        language = require_any_language(row.language, data.name)
+        named = (language.name, row.language, language.branch or language.family)
+        first = named if row.split == "train" else ("", "", "")
         responses = f"{row.responses:,}" if row.split == "train" else ""
         table.add_row(*first, row.split, f"{row.examples:,}", f"{row.tokens:,}", responses)
-    table.caption = "Tokens of messages and replies, by the metric's tokenizer: " + ", ".join(
-        dict.fromkeys(f"{get_tokenizer(row.language).name} {get_tokenizer(row.language).version}" for row in rows)
+    by_tokenizer: dict[str, list[str]] = {}
+    for row in rows:
+        codes = by_tokenizer.setdefault(row.tokenizer, [])
+        codes += [] if row.language in codes else [row.language]
+    table.caption = "Tokens of messages and replies, by the metric's tokenizer: " + "; ".join(
+        f"{name} ({', '.join(codes)})" for name, codes in by_tokenizer.items()
     )
     return {"splits": [asdict(row) for row in rows]}, [table]
+
+
+def metric_tokenizer(language: str) -> tuple[str, Callable[[str], list[str]]]:
+    """The metric's tokenizer of a language, with its name and version; where it has none, characters.
+
+    Japanese is tokenized by MeCab, other languages by the Treebank rules. Where the tokenizer of a language is not
+    installed, or there is none, every character but white space counts, and the name says why.
+    """
+    from mrs_metrics.tokenize import get_tokenizer
+
+    try:
+        tokenizer = get_tokenizer(language)
+    except (ImportError, ValueError) as error:
+        return f"characters ({first_line(error)})", lambda text: list("".join(text.split()))
+    return f"{tokenizer.name} {tokenizer.version}", tokenizer
 
 
 def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:

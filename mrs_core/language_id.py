@@ -36,7 +36,10 @@ MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83
 UNDETERMINED = "und"  # ISO 639-2 and BCP-47
 MAX_BYTES = 1 << 28  # of a download; lid.176.bin has half of it
 TIMEOUT = 60.0  # seconds without a byte
+MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
 BATCH = 1024  # texts a call of fastText; its speed is flat from 64 on
+
+Identify = Callable[[Sequence[str]], list[tuple[str, float]]]  # texts -> (language, probability) of each
 
 _LABEL = "__label__"
 # The token that ends a line for fastText, between the characters that it takes for white space.
@@ -123,6 +126,13 @@ class LanguageIdentifier:
             (label[0].removeprefix(_LABEL), float(probability[0])) if len(label) else (UNDETERMINED, 0.0)
             for label, probability in zip(labels, probabilities, strict=True)
         ]
+
+
+def is_other_language(found: tuple[str, float], language: str) -> bool:
+    """Whether an answer of `identify` names, with more than `MIN_LANGUAGE_SCORE`, another language than `language` (a
+    BCP-47 code, of which the first part counts)."""
+    label, score = found
+    return label not in (language.partition("-")[0], UNDETERMINED) and score > MIN_LANGUAGE_SCORE
 
 
 def _line(text: str) -> str:

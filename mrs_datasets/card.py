@@ -7,6 +7,7 @@ from typing import Any
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
+from mrs_datasets.report import DROPPED
 
 UNKNOWN = "unknown"  # a licence that nobody states
 HERE = "PATH"  # where the folder lies; publishing puts the repository there
@@ -20,6 +21,11 @@ def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
         f"- {part}: {count:,} rows dropped ({reason})"
         for part, reasons in report["dropped"].items()
         for reason, count in reasons.items()
+    ]
+    dropped += [
+        f"- {found['part']}: {found['finding']}: {found['count']:,}"
+        for found in report.get("findings", [])
+        if not found["finding"].startswith(DROPPED)
     ]
     kinds = [kind for kind in record.kinds.values() if not kind.on_demand or _has(record, configs, kind)]
     columns = {name: column for name, column in record.columns.items() if any(name in kind.columns for kind in kinds)}

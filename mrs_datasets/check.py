@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
+from mrs_core.language_id import Identify
 from mrs_core.text import is_blank
 from mrs_datasets.catalogue import ERROR, WARNING, DatasetRecord, Kind
-from mrs_datasets.check_texts import Identify, languages_found, scripts_found
+from mrs_datasets.check_texts import languages_found, scripts_found
 from mrs_datasets.describe import text_columns, texts_of
 from mrs_datasets.findings import EXAMPLES, SEPARATOR, Examples, Finding, batches, shorten
 from mrs_datasets.prepared import PreparedData

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from mrs_core.language_id import MIN_LANGUAGE_SCORE, Identify, is_other_language
 from mrs_core.languages import find_language
 from mrs_core.scripts import in_other_script, knows_script
 from mrs_datasets.catalogue import ERROR, WARNING
 from mrs_datasets.findings import Examples, Finding, batches
 
-MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
 # Chosen so that a file in the wrong language is an error, and no published file is (tests/mrs_datasets/test_check.py).
 MIN_ROWS = 20  # of a split; of fewer, chance makes most
 MOST = 0.5  # of the rows: more of them in one other language (in another script) ...
 FEW = 0.1  # ... and fewer in their own
-Identify = Callable[[Sequence[str]], list[tuple[str, float]]]
-
-
-def is_other_language(found: tuple[str, float], language: str) -> bool:
-    """Whether an answer of `Identify` names another language than `language` (a code; its first part counts)."""
-    label, score = found
-    return label not in (_plain(language), "und") and score > MIN_LANGUAGE_SCORE
 
 
 def languages_found(

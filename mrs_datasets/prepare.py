@@ -13,7 +13,9 @@ from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
 from mrs_datasets.readers.official import find_official_root, read_official
-from mrs_datasets.readers.pairs import read_pair_folder
+from mrs_datasets.readers.own_pairs import is_pair_file, read_pair_files
+from mrs_datasets.readers.pair_checks import PairOptions
+from mrs_datasets.readers.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
 from mrs_datasets.readers.sample import BOOKS, read_phrase_books
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
@@ -45,13 +47,16 @@ def prepare_mrs(
     *,
     min_reply_count: int = 1,
     max_responses: int = MAX_RESPONSES,
+    pairs: PairOptions | None = None,
     overwrite: bool = False,
     progress: Progress = as_it_is,
 ) -> dict[str, Any]:
     """Write the prepared folder `out` and return its report.
 
     Args:
-        source: `sample`, the official archive, the folder that it unpacks to, or a folder of `LANG.tsv` files.
+        source: `sample`, the official archive, the folder that it unpacks to, or pairs of one's own: a file or folder
+            of `LANG.tsv`, `LANG.csv` or `LANG.jsonl`, a folder that `datasets` can load, or a hub id.
+        pairs: how pairs of one's own are read; None for `PairOptions()`.
         min_reply_count, max_responses: for response sets that are counted here (see `count_responses`).
         progress: wraps the stream of chunks, to show how far it is.
 
@@ -59,37 +64,44 @@ def prepare_mrs(
         InputError: the source is missing or broken, or `out` exists; nothing is left behind.
     """
     path = Path(source)
-    if source != SAMPLE_SOURCE or path.exists():
+    on_hub = not path.exists() and HUB_ID.fullmatch(source) is not None
+    if not on_hub and (source != SAMPLE_SOURCE or path.exists()):
         _require_source(path, out, f"pass {MRS.source}")
     counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
     own = counted != {"min_reply_count": 1, "max_responses": MAX_RESPONSES}
     with whole_folder(out, overwrite, MARKER) as partial:
         if source == SAMPLE_SOURCE and not path.exists():
+            _refuse_pair_options(pairs, source)
             report = Report("sample", {"split": "80/10/10 by message", **counted})
             return write_prepared(partial, progress(read_phrase_books(BOOKS, report, **counted)), report, MRS, source)
+        if on_hub or is_pair_file(path) or (path.is_dir() and is_saved_set(path)):
+            return _prepare_pairs(source, partial, pairs or PairOptions(), counted, progress)
         with _as_folder(path, partial / "source", MRS) as folder:
-            return _prepare_mrs_folder(folder, path, partial, own, counted, progress)
+            root = find_official_root(folder)
+            if root is None and path.is_file():
+                raise InputError(f"{source}: the archive has no train/, valid/ or test/ folder.")
+            if root is None:
+                return _prepare_pairs(source, partial, pairs or PairOptions(), counted, progress)
+            _refuse_counts(own, path)
+            _refuse_pair_options(pairs, source)
+            report = Report("official")
+            return write_prepared(partial, progress(read_official(root, report)), report, MRS, source)
 
 
-def _prepare_mrs_folder(
-    folder: Path, source: Path, partial: Path, own: bool, counted: dict[str, int], progress: Progress
+def _prepare_pairs(
+    source: str, partial: Path, options: PairOptions, counted: dict[str, int], progress: Progress
 ) -> dict[str, Any]:
-    """MRS from a folder: the official one, or pairs of one's own.
-
-    Args:
-        source: what the person named.
-        own: whether the person asked for limits of counted response sets.
-    """
-    root = find_official_root(folder)
-    if root is None and source.is_file():
-        raise InputError(f"{source}: the archive has no train/, valid/ or test/ folder.")
-    if root is not None:
-        _refuse_counts(own, source)
-        report = Report("official")
-        return write_prepared(partial, progress(read_official(root, report)), report, MRS, str(source))
-    report = Report("pairs", {"split": "80/10/10 by message", **counted})
-    chunks = read_pair_folder(folder, report, counted["min_reply_count"], counted["max_responses"])
-    return write_prepared(partial, progress(chunks), report, MRS, str(source))
+    """MRS from pairs of one's own: files, a folder that `datasets` can load, or a hub id."""
+    looked_at = "by script and fastText" if options.identify else "by script alone"
+    report = Report("pairs", {"split": "80/10/10 by message", **counted, "languages": looked_at})
+    path = Path(source)
+    if path.is_file() or (path.is_dir() and not is_set_folder(path)):
+        if options.language and path.is_dir():
+            raise InputError(f"{source}: the files' names tell the languages; leave --language out.")
+        chunks = read_pair_files(path, report, options, **counted)
+    else:
+        chunks = read_set(source, report, options, **counted)
+    return write_prepared(partial, progress(chunks), report, MRS, source)
 
 
 def prepare(
@@ -156,6 +168,14 @@ def _as_folder(source: Path, beside: Path, record: DatasetRecord) -> Iterator[Pa
 def _refuse_counts(asked: bool, source: Path) -> None:
     if asked:
         raise InputError(f"{source}: has response sets of its own; leave --min-reply-count and --max-responses out.")
+
+
+def _refuse_pair_options(pairs: PairOptions | None, source: str) -> None:
+    if pairs is not None and pairs != PairOptions(identify=pairs.identify, known_languages=pairs.known_languages):
+        raise InputError(
+            f"{source}: --message-column, --reply-column, --language and --on-error are for pairs of your own; leave "
+            "them out."
+        )
 
 
 def _require_source(path: Path, out: Path, what: str) -> None:

@@ -7,6 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+MAX_EXAMPLES = 5
+DROPPED = "dropped: "  # starts the findings of rows that were left out
+
+
+@dataclass
+class Finding:
+    """How many rows are unusual in one way, and where the first of them stand (such as `es.tsv:17`)."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, where: str) -> None:
+        self.count += 1
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(where)
+
 
 @dataclass
 class Report:
@@ -15,22 +31,36 @@ class Report:
     reader: str
     settings: dict[str, Any] = field(default_factory=dict)
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
+    findings: dict[tuple[str, str], Finding] = field(default_factory=dict)  # (part, what) of rows, kept or dropped
     notes: list[str] = field(default_factory=list)
     partial: bool = False  # configs may lack splits that the source does not have
     partial_splits: list[str] = field(default_factory=list)  # config/split: the source had not all of its rows
     extra: dict[str, Callable[[], Any]] = field(default_factory=dict)  # of one reader; asked for at the end
 
-    def drop(self, part: str, reason: str, rows: int = 1) -> None:
-        """Count `rows` of `part` (config/split) as dropped for `reason`."""
+    def drop(self, part: str, reason: str, rows: int = 1, where: str | None = None) -> None:
+        """Count `rows` of `part` (config/split) as dropped for `reason`; `where` is the place of one of them."""
         if rows:
             self.dropped.setdefault(part, Counter())[reason] += rows
+        if where:
+            self.find(part, DROPPED + reason, where)
+
+    def find(self, part: str, what: str, where: str) -> None:
+        """Count a row of `part` as unusual."""
+        self.findings.setdefault((part, what), Finding()).add(where)
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "reader": self.reader,
             "settings": self.settings,
             "dropped": {part: dict(sorted(reasons.items())) for part, reasons in sorted(self.dropped.items())},
+            **({"findings": self._findings()} if self.findings else {}),
             "notes": self.notes,
             "partial_splits": self.partial_splits,
             **{name: give() for name, give in self.extra.items()},
         }
+
+    def _findings(self) -> list[dict[str, Any]]:
+        return [
+            {"part": part, "finding": what, "count": found.count, "examples": found.examples}
+            for (part, what), found in sorted(self.findings.items())
+        ]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.schema import SPLITS, responses_config
 
@@ -15,26 +14,30 @@ Tokenize = Callable[[str], list[str]]
 
 @dataclass(frozen=True)
 class SplitStatistics:
-    """One row: `tokens` are those of messages and replies together; `responses` is that of the whole language."""
+    """One row: `tokens` are those of messages and replies together, by `tokenizer`; `responses` is that of the whole
+    language."""
 
     language: str
     split: str
     examples: int
     tokens: int
     responses: int
+    tokenizer: str
 
 
 def split_statistics(
-    data: PreparedData, tokenizer_of: Callable[[str], Tokenize], languages: list[str] | None = None
+    data: PreparedData, tokenizer_of: Callable[[str], tuple[str, Tokenize]], languages: list[str] | None = None
 ) -> Iterator[SplitStatistics]:
     """Yield the rows of Table 1, one a language and split.
 
     Args:
-        tokenizer_of: language code -> function from a text to its tokens (the metric's tokenizer of that language).
+        tokenizer_of: language code -> (name, function from a text to its tokens).
         languages: the languages to count, default all that the data have.
     """
-    for code in [code for code in LANGUAGES if code in (languages or data.languages())]:
-        tokenize = tokenizer_of(code)
+    wanted = languages or data.languages()
+    order = [code for code in data.record().languages if code in wanted]
+    for code in [*order, *(code for code in wanted if code not in order)]:  # of the latter the data have nothing
+        name, tokenize = tokenizer_of(code)
         responses = _response_count(data, code)
         for split in SPLITS:
             pairs = data.load(code, split)
@@ -44,7 +47,7 @@ def split_statistics(
                 for column in ("message", "reply")
                 for text in batch[column]
             )
-            yield SplitStatistics(code, split, len(pairs), tokens, responses)
+            yield SplitStatistics(code, split, len(pairs), tokens, responses, name)
 
 
 def _response_count(data: PreparedData, language: str) -> int:

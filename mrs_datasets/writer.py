@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,6 +129,19 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
     (folder / "report.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(dataset_card(record, result), encoding="utf-8")
     return result
+
+
+def write_split(
+    folder: Path, config: str, split: str, record: DatasetRecord, tables: Iterable[pa.Table]
+) -> dict[str, Any]:
+    """Write one more split below `folder`; return what `report.json` says of it."""
+    writer = _SplitWriter(folder / "data" / config, split, record.schema(config))
+    try:
+        for table in tables:
+            writer.write(table)
+        return _finish(writer, folder)
+    finally:
+        writer.abandon()
 
 
 def _finish(writer: _SplitWriter, folder: Path) -> dict[str, Any]:

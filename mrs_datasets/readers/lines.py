@@ -28,12 +28,13 @@ def open_binary(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def read_lines(path: Path, as_published: bool = False) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, as_published: bool = False, tolerant: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end); only `\\n` ends a line, a final one is optional.
 
     Args:
         as_published: the file comes from a publisher, in UTF-8 without a byte-order mark and with line ends of one
             kind: otherwise somebody edited it, and who knows what else changed. Files of one's own may be as they like.
+        tolerant: bytes that are not UTF-8 come as lone surrogates (`surrogateescape`), for the caller to find.
 
     Raises:
         InputError: the file is missing, damaged, a line is not UTF-8, one goes on for more than `MAX_LINE` bytes, or
@@ -59,14 +60,14 @@ def read_lines(path: Path, as_published: bool = False) -> Iterator[tuple[int, st
                                 f"{path}, line {number}: another line end than in the lines before; {EDITED}"
                             )
                         returns = line.endswith(b"\r")
-                    yield number, _decode(path, number, line)
+                    yield number, _decode(path, number, line, tolerant)
                 if len(rest) > MAX_LINE:
                     raise InputError(
                         f"{path}, line {number + 1}: no line end within {MAX_LINE >> 20} MiB; expected a text file "
                         "with one row a line."
                     )
             if rest:
-                yield number + 1, _decode(path, number + 1, rest)
+                yield number + 1, _decode(path, number + 1, rest, tolerant)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the compressed file is damaged or cut off ({error}); fetch it again.") from None
     except OSError as error:
@@ -146,10 +147,11 @@ def ends_inside_a_line(path: Path) -> bool:
     return not last.endswith(b"\n")
 
 
-def _decode(path: Path, number: int, line: bytes) -> str:
+def _decode(path: Path, number: int, line: bytes, tolerant: bool) -> str:
+    errors = "surrogateescape" if tolerant else "strict"
     try:
         # Windows editors put a byte-order mark first
-        return line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
+        return line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8", errors)
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at position {error.start}); "

@@ -1,4 +1,4 @@
-"""Tab-separated message-reply pairs, and the folder of `LANG.tsv` files with its 80/10/10 split."""
+"""Message-reply pairs: the official archive's files, and their 80/10/10 split where a source has none."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from pathlib import Path
 import pyarrow as pa
 
 from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES, require_language
-from mrs_core.text import normalise_reply
+from mrs_core.text import is_blank, normalise_reply
 from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.readers.lines import read_lines
 from mrs_datasets.report import Report
 from mrs_datasets.responses import MAX_RESPONSES, count_responses
-from mrs_datasets.schema import MT_PREFIX, PAIR_SCHEMA, SPLITS, responses_config
+from mrs_datasets.schema import PAIR_SCHEMA, SPLITS, responses_config
 
 CHUNK_ROWS = 100_000
 Pair = tuple[str, str]
 
 
 def read_pairs(path: Path, report: Report, part: str) -> Iterator[Pair]:
-    """Yield the (message, reply) pairs of a tab-separated file; further columns are ignored.
+    """Yield the (message, reply) pairs of a tab-separated file of the official archive; further columns are ignored.
 
-    Rows whose message or reply has no character but white space are dropped and counted in `report` under `part`.
+    Rows whose message or reply shows nothing are dropped and counted in `report` under `part`.
 
     Raises:
         InputError: a line has fewer than two columns, or the file holds no pair.
@@ -40,8 +39,8 @@ def read_pairs(path: Path, report: Report, part: str) -> Iterator[Pair]:
             )
         rows += 1
         reply = rest.partition("\t")[0]
-        if not message.strip() or not reply.strip():
-            report.drop(part, "empty message" if not message.strip() else "empty reply")
+        if is_blank(message) or is_blank(reply):
+            report.drop(part, "empty message" if is_blank(message) else "empty reply")
             continue
         yield message, reply
     if not rows:
@@ -65,17 +64,28 @@ def split_pairs(
     min_reply_count: int = 1,
     max_responses: int = MAX_RESPONSES,
 ) -> Chunks:
-    """Yield the three splits of `pairs` and the response set counted from the training replies.
+    """Yield the three splits of `pairs`, by `split_of`, and the response set counted from the training replies.
 
     Raises:
         InputError: there are fewer than three different messages, or no reply is frequent enough.
     """
+    placed = ((split_of(message), (message, reply)) for message, reply in pairs)
+    yield from placed_pairs(language, placed, report, min_reply_count, max_responses)
+
+
+def placed_pairs(
+    language: str,
+    pairs: Iterable[tuple[str, Pair]],
+    report: Report,
+    min_reply_count: int = 1,
+    max_responses: int = MAX_RESPONSES,
+) -> Chunks:
+    """`split_pairs` for pairs that come with their split: (train, validation or test; pair)."""
     buffers: dict[str, list[Pair]] = {split: [] for split in SPLITS}
     replies: Counter[str] = Counter()
     whole = True  # nothing was yielded yet
-    for message, reply in pairs:
-        split = split_of(message)
-        buffers[split].append((message, reply))
+    for split, pair in pairs:
+        buffers[split].append(pair)
         if len(buffers[split]) == CHUNK_ROWS:
             whole = False
             yield _counted_chunk(language, split, buffers[split], replies)
@@ -120,35 +130,6 @@ def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
     """One chunk of a pair config."""
     columns = [pa.array([row[column] for row in rows], pa.string()) for column in (0, 1)]
     return config, split, pa.table(columns, PAIR_SCHEMA)
-
-
-def read_pair_folder(
-    folder: Path, report: Report, min_reply_count: int = 1, max_responses: int = MAX_RESPONSES
-) -> Chunks:
-    """Read a folder of `LANG.tsv` files (message, tab, reply), also `.tsv.gz` and `.tsv.xz`; `mt-LANG.tsv` is for
-    machine-translated training pairs.
-
-    Raises:
-        InputError: no such file, a name that is no language of MRS, or a broken line.
-    """
-    files = {path: path.name.split(".tsv")[0] for path in sorted(folder.iterdir()) if is_tsv(path)}
-    if not files:
-        raise InputError(
-            f"{folder}: neither the official layout (train/, valid/, test/) nor LANG.tsv files (LANG one of "
-            f"{' '.join(LANGUAGES)}) were found."
-        )
-    for path, config in files.items():
-        require_language(config.removeprefix(MT_PREFIX), str(path))
-    names = Counter(files.values())
-    for path, config in files.items():
-        if names[config] > 1:
-            raise InputError(f"{path}: there is more than one file for {config}; keep one of them.")
-    for path, config in files.items():
-        if config.startswith(MT_PREFIX):
-            yield from chunked(config, "train", read_pairs(path, report, f"{config}/train"))
-        else:
-            pairs = read_pairs(path, report, config)
-            yield from split_pairs(config, pairs, report, min_reply_count, max_responses)
 
 
 def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:

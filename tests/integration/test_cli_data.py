@@ -65,6 +65,7 @@ def test_the_figures_of_a_small_folder_are_those_counted_by_hand(mrs, source: Pa
     ]
     rows = json.loads(mrs("data", "stats", "out", "--json", cwd=tmp_path).stdout)["splits"]
     # tokens: messages have 2 each; Yes , sure ! | No . | No . | I ca n't | OK
+    assert {row.pop("tokenizer") for row in rows} == {"treebank 3.8.1"}
     assert [tuple(row.values()) for row in rows] == [
         ("en", "train", 3, 6 + 4 + 2 + 2, 2),
         ("en", "validation", 1, 2 + 3, 2),

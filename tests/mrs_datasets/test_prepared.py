@@ -112,7 +112,7 @@ def test_an_empty_split_is_refused_or_loads(write_tree, tmp_path, files, limits)
             assert {split: len(list(rows)) for split, rows in loaded.items()} == {s: splits[s]["rows"] for s in splits}
         for split, facts in splits.items():
             assert len(data.load(config, split)) == facts["rows"]
-    assert len(list(split_statistics(data, lambda _: str.split))) == 3
+    assert len(list(split_statistics(data, lambda _: ("spaces", str.split)))) == 3
 
 
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (0, 0, 2, 0, 1)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -231,7 +230,7 @@ def test_any_text_comes_back_as_it_was(rows: list[tuple[str, ...]], escaped: boo
         Path(folder, "dev.jsonl").write_bytes(written.encode("utf-8"))
         Path(folder, "dev-labels.lst").write_text("\n".join(row[-1] for row in rows))
         if any(is_blank(text) or "\0" in text for row in texts for text in row.values()):
-            with pytest.raises(InputError, match=re.escape("to be a text, found")):
+            with pytest.raises(InputError, match="to be a text, found|has a NUL character"):
                 read(Path(folder))
             return
         splits, _ = read(Path(folder))
