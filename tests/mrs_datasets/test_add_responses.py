@@ -28,7 +28,7 @@ def bare(official, write_tree, tmp_path: Path) -> Path:
 
 
 def test_a_set_is_counted_where_there_is_none(bare: Path, rows, tmp_path: Path, capsys) -> None:
-    before = {path.name: path.read_bytes() for path in bare.rglob("*.parquet")}
+    before = {path: path.read_bytes() for path in bare.rglob("*.parquet")}
     assert main(["data", "responses", str(bare), "--min-reply-count", "1"]) == 0
     assert "es-responses  2" in capsys.readouterr().out
     assert rows(bare, "es-responses", "train") == [
@@ -40,7 +40,7 @@ def test_a_set_is_counted_where_there_is_none(bare: Path, rows, tmp_path: Path, 
     assert list(report["configs"]) == ["en", "es", "en-responses", "es-responses"]
     assert "es-responses" in (bare / "README.md").read_text(encoding="utf-8")
     assert [f for f in check(open_prepared(str(bare))) if f.level == "error"] == []
-    assert before.items() <= {path.name: path.read_bytes() for path in bare.rglob("*.parquet")}.items()
+    assert before.items() <= {path: path.read_bytes() for path in bare.rglob("*.parquet")}.items()
     assert [path.name for path in tmp_path.iterdir()] == ["mrs"]
 
 

@@ -74,9 +74,8 @@ def test_rows_in_another_language_are_counted_where_a_model_tells(write_tree, tm
 
 
 CSV = '\ufeffid;reply;Message\r\n1;"yes,\r\nsure";Message 1\r\n\r\n2;"say ""hi""";Message 3\r\n3;ok;Message 0\r\n'
-JSON = "".join(
-    json.dumps({"message": f"Message {n}", "reply": r}) + "\n" for n, r in ((1, "ja"), (3, "ok"), (0, "nee"))
-)
+OBJECTS = [{"message": f"Message {n}", "reply": reply} for n, reply in ((1, "ja"), (3, "ok"), (0, "nee"))]
+JSON = "".join(json.dumps(row) + "\n" for row in OBJECTS)
 
 
 def test_csv_and_json_lines_in_any_language(write_tree, rows, tmp_path: Path, capsys) -> None:
@@ -87,11 +86,8 @@ def test_csv_and_json_lines_in_any_language(write_tree, rows, tmp_path: Path, ca
     assert rows(out, "hi", "validation") == [("Message 3", 'say "hi"')]
     assert rows(out, "zh", "test") == [("Message 0", "nee")]
     assert len(rows(out, "mt-uk", "train")) == 3
-    pairs, responses = (
-        ["fil", "hi", "pt-BR", "zh"],
-        ["fil-responses", "hi-responses", "pt-BR-responses", "zh-responses"],
-    )
-    assert sorted(report["configs"]) == sorted([*pairs, *responses, "mt-uk"])
+    pairs = ["fil", "hi", "pt-BR", "zh"]
+    assert sorted(report["configs"]) == sorted([*pairs, *(f"{code}-responses" for code in pairs), "mt-uk"])
     assert open_prepared(str(out)).languages() == pairs
     assert main(["data", "check", str(out)]) == 0
     capsys.readouterr()
