@@ -76,3 +76,25 @@ def test_staple_comes_back_row_for_row(clients: Clients, tmp_path: Path) -> None
     translations = [{"text": "sim", "weight": 0.75}, {"text": "claro", "weight": 0.25}]
     row = {"id": "prompt_a", "prompt": "yes", "reference": None, "translations": translations}
     assert clients.load("org/staple", "pt", "validation") == [row]
+
+
+def test_pairs_of_ones_own_are_read_from_the_hub(clients: Clients, tmp_path: Path) -> None:
+    """Published and prepared again, by a language that MRS does not have; with the commit in the report."""
+    (tmp_path / "src").mkdir()
+    lines = ("Message 1\tda", "Message 2\tda", "Message 3\tnu", "Message 0\tpoate")
+    (tmp_path / "src" / "ro.tsv").write_text("\n".join(lines), encoding="utf-8")
+    clients.mrs("data", "prepare", "mrs", "--source", "src", "--out", "a")
+    clients.mrs("data", "publish", "a", "--repo", "org/pairs")
+    named = ("--language", "ro", "--message-column", "reply", "--reply-column", "message")
+    clients.mrs("data", "prepare", "mrs", "--source", "org/pairs", *named, "--out", "b")
+    report = json.loads((tmp_path / "b" / "report.json").read_text(encoding="utf-8"))
+    assert {split: facts["rows"] for split, facts in report["configs"]["ro"].items()} == {
+        "train": 2,
+        "validation": 1,
+        "test": 1,
+    }
+    assert len(report["settings"]["revision"]) == 40
+    assert clients.load(str(tmp_path / "b"), "ro", "test") == [{"message": "poate", "reply": "Message 0"}]
+    refused = clients.mrs("data", "prepare", "mrs", "--source", "org/none", "--language", "ro", "--out", "c", code=2)
+    assert "org/none" in refused
+    assert "Traceback" not in refused
