@@ -11,10 +11,11 @@ from typing import Any
 
 from mrs_cli.metric_errors import metric_errors
 from mrs_cli.score_compare import SAMPLES, compare_neighbours, name_systems, rank_systems, read_values, save_values
+from mrs_cli.score_input import standard_input
 from mrs_cli.score_metrics import METRICS, Metric, score_rouge, score_system
 from mrs_cli.score_tables import Column, ScoredSystem, as_latex, as_markdown, print_terminal
 from mrs_core.errors import InputError
-from mrs_core.languages import require_language
+from mrs_core.languages import KNOWN, LANGUAGES
 from mrs_core.predictions import SUGGESTIONS
 
 # Options of single metrics; those that a metric does not take are refused. --lang may always be said.
@@ -24,12 +25,26 @@ OWN = tuple(dict.fromkeys(name for metric in METRICS.values() for name in metric
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs score", description=__doc__)
     parser.add_argument(
-        "files", type=Path, nargs="*", metavar="FILE", help="one a system: message, reference, suggestions, by tabs"
+        "files",
+        type=Path,
+        nargs="*",
+        metavar="FILE",
+        help="one a system: message, reference, suggestions, by tabs; - is standard input",
     )
     parser.add_argument("--metric", choices=METRICS, default="mrs_rouge", help="default mrs_rouge, with Dist-1 and -2")
     parser.add_argument("--lang", help="the language; it picks the tokenizer")
     parser.add_argument("--nbest", type=int, help=f"suggestions a line at most (default {SUGGESTIONS}, section 3.3)")
     parser.add_argument("--rules", choices=("official", "paper"), help="mrs_rouge: official; weighted_f1, xglue: paper")
+    parser.add_argument(
+        "--sentences",
+        choices=("no", "punkt"),
+        help="mrs_rouge, dist_n, self_rouge: split texts into sentences first, as the official script (default no)",
+    )
+    parser.add_argument(
+        "--punkt",
+        metavar="FOLDER",
+        help="parameters of --sentences punkt, in the layout of NLTK's punkt_tab (default: NLTK's, where installed)",
+    )
     parser.add_argument(
         "--gold", type=Path, help="weighted_f1: gold file of the task; xglue_score: folder of references"
     )
@@ -75,7 +90,9 @@ def main(argv: Sequence[str]) -> int:
         raise InputError("FILE: name the prediction file of a system, or of several.")
     if len(options.compare) == 1:
         raise InputError("--compare: expected two files or more.")
-    systems = [_system(path, options) for path in files]
+    _require_sentences(options)
+    with standard_input(files, folder=options.metric == "xglue_score") as paths:
+        systems = [_system(path, options) for path in paths]
     name_systems(systems, files)
     if options.compare:
         return _compare(systems, options)
@@ -90,7 +107,7 @@ def main(argv: Sequence[str]) -> int:
 
 def score_file(path: Path, language: str, nbest: int = SUGGESTIONS) -> dict[str, Any]:
     """The figures of one prediction file, flat, by the names that the official script's golden outputs use."""
-    options = argparse.Namespace(lang=language, nbest=nbest, rules="official")
+    options = argparse.Namespace(lang=language, nbest=nbest, rules="official", sentences=None, punkt=None)
     with metric_errors(str(path)):
         return score_rouge(path, options)[0]
 
@@ -106,6 +123,17 @@ def _require_known_options(options: argparse.Namespace, metric: Metric) -> None:
         raise InputError(f"--nbest {options.nbest}: expected 1 or more.")
 
 
+def _require_sentences(options: argparse.Namespace) -> None:
+    """Refuse Punkt's parameters that cannot be used before a file is read."""
+    from mrs_metrics.tokenize import get_tokenizer
+
+    if options.punkt is not None and options.sentences != "punkt":
+        raise InputError("--punkt: holds the parameters of --sentences punkt; say that, too.")
+    if options.sentences == "punkt":
+        with metric_errors("--sentences punkt"):
+            get_tokenizer("en", "punkt", options.punkt)
+
+
 def _system(path: Path, options: argparse.Namespace) -> ScoredSystem:
     """A system from its file, or in a comparison from its saved scores."""
     metric = METRICS[options.metric]
@@ -114,11 +142,17 @@ def _system(path: Path, options: argparse.Namespace) -> ScoredSystem:
     if metric.gold and options.gold is None:
         raise InputError(f"--metric {options.metric}: needs --gold, what the predictions are compared with.")
     if metric.language:
-        require_language(options.lang or "", "--lang")
+        _require_language(options.lang)
     system = score_system(options.metric, path, options)
     if options.compare and not len(system.values):
         raise InputError(f"--metric {options.metric}: is no mean over examples, so this test does not apply.")
     return system
+
+
+def _require_language(code: str | None) -> None:
+    if code not in KNOWN:
+        of = f"unknown language {code!r}" if code else "name the language of the texts"
+        raise InputError(f"--lang: {of}; MRS has {' '.join(LANGUAGES)}, known are {' '.join(sorted(KNOWN))}.")
 
 
 def _print(systems: list[ScoredSystem], options: argparse.Namespace, notes: Sequence[str]) -> None:

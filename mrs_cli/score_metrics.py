@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from mrs_cli.metric_errors import metric_errors
 from mrs_cli.score_tables import Column, ScoredSystem
 from mrs_core.errors import InputError
 from mrs_core.predictions import read_predictions
+
+if TYPE_CHECKING:
+    from mrs_metrics.tokenize import Tokenizer
 
 COUNT = Column("n", "n", 0)
 # Record, per-example scores, what the examples are; the scores are left out where their mean is not the main figure.
@@ -66,12 +69,11 @@ def score_rouge(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.distinct import distinct_n, distinct_signature
     from mrs_metrics.rouge import aggregate, score_examples
     from mrs_metrics.significance import bootstrap_interval
-    from mrs_metrics.tokenize import get_tokenizer
 
     suggestions, references, examples = _texts(path, options)
     rules = options.rules or "official"
-    scores = score_examples(suggestions, references, language=options.lang, rules=rules)
-    tokenizer = get_tokenizer(options.lang)
+    tokenizer = _tokenizer(options)
+    scores = score_examples(suggestions, references, options.lang, rules, tokenizer)
     dist = distinct_signature(max(map(len, suggestions)), tokenizer, options.lang, "best", rules=rules)
     record = {
         **aggregate(scores),
@@ -96,14 +98,13 @@ def _score_distinct(path: Path, options: argparse.Namespace) -> Scored:
         sampled_distinct_n,
     )
     from mrs_metrics.rouge import prepare_official
-    from mrs_metrics.tokenize import get_tokenizer
 
     level, size = options.level or "corpus", options.sample_size
     if level != "corpus" and (options.vocabulary is not None or size is not None):
         raise InputError("--level response: --vocabulary and --sample-size are of the corpus; leave them out.")
     seed = SEED if options.seed is None else options.seed
     suggestions, _, examples = _texts(path, options)
-    tokenizer = get_tokenizer(options.lang)
+    tokenizer = _tokenizer(options)
     prepared = [prepare_official(text, tokenizer) for texts in suggestions for text in texts]
     tokens = [text.tokens for text in prepared]
     record: dict[str, Any] = {"n": len(tokens)}
@@ -144,7 +145,7 @@ def _score_likeness(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.significance import bootstrap_interval
 
     suggestions, _, examples = _texts(path, options)
-    scores = score_likeness(suggestions, language=options.lang)
+    scores = score_likeness(suggestions, options.lang, _tokenizer(options))
     record = {
         **aggregate(scores),
         "interval": list(bootstrap_interval(scores.weighted)),
@@ -251,6 +252,12 @@ def scattered(kept: NDArray[np.int64], values: NDArray[np.float64], n: int) -> l
     return [float(value) for value in column]
 
 
+def _tokenizer(options: argparse.Namespace) -> Tokenizer:
+    from mrs_metrics.tokenize import get_tokenizer
+
+    return get_tokenizer(options.lang, options.sentences or "no", options.punkt)
+
+
 def _texts(path: Path, options: argparse.Namespace) -> tuple[list[tuple[str, ...]], list[str], list[str]]:
     """Suggestions and references of a prediction file, and what tells its examples: message and reference."""
     predictions = read_predictions(path, options.nbest)
@@ -298,7 +305,7 @@ METRICS: dict[str, Metric] = {
             Column("dist2", "Dist-2"),
         ),
         score_rouge,
-        ("nbest", "rules"),
+        ("nbest", "rules", "sentences", "punkt"),
         counts=(("empty_suggestions", "empty suggestions"),),
     ),
     "dist_n": Metric(
@@ -314,7 +321,7 @@ METRICS: dict[str, Metric] = {
             Column("dist2_sampled", "Dist-2 sampled"),
         ),
         _score_distinct,
-        ("nbest", "level", "vocabulary", "sample_size", "seed"),
+        ("nbest", "level", "vocabulary", "sample_size", "seed", "sentences", "punkt"),
         counts=EMPTY_SUGGESTIONS,
     ),
     "reply_bleu": Metric(
@@ -333,7 +340,7 @@ METRICS: dict[str, Metric] = {
         "self_rouge",
         (COUNT, Column("self_rouge", "Self-ROUGE"), Column("normalised", "normalised")),
         _score_likeness,
-        ("nbest",),
+        ("nbest", "sentences", "punkt"),
         higher_is_better=False,
         counts=EMPTY_SUGGESTIONS,
     ),

@@ -9,11 +9,14 @@ metrics of reply suggestion, without settings, and prints no BLEU. Its official 
    `best_rouge` has the highest weighted ROUGE (`mrs_metrics.rouge`): what section 3.3 does for its final metrics;
    `first` is the system's own first choice. The choices by reference flatter: compare equal signatures only.
 2. Corpus BLEU is taken over the chosen suggestions: n-gram matches and lengths are summed over the examples, then
-   combined. Orders 1 to 4, one reference, smoothing `exp`, mixed case: sacreBLEU's defaults.
+   combined. Orders 1 to 4, smoothing `exp`, mixed case: sacreBLEU's defaults.
 3. Sentence BLEU is sacreBLEU's: smoothing `exp` and effective order, so that texts of fewer than four tokens can score.
    Corpus BLEU has no effective order: where no chosen suggestion has four tokens, it is 0.
 4. A reference without a token is skipped and counted. An empty suggestion stays and matches nothing; an example
    without suggestions counts as an empty one.
+5. An example may have several references, as sacreBLEU counts them: an n-gram matches as often as in the reference
+   that has it most often, and the penalty for brevity looks at the reference closest in length. Empty ones among them
+   are left out. `nrefs` in sacreBLEU's part of the signature tells their number, or `var` where it varies.
 
 Differs from weighted ROUGE: precision with a penalty for brevity, no recall; a repeated n-gram counts as often as the
 reference has it; case and dots count; references of any length are kept.
@@ -33,7 +36,7 @@ from numpy.typing import NDArray
 from mrs_metrics.resampling import SAMPLES, SEED, percentile_interval, resampled_sums
 from mrs_metrics.rouge import score_examples as score_rouge
 from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.suggestions import Reference, as_lists, check_suggestions, reference_counts, shown_counts
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU, BLEUScore
@@ -73,7 +76,7 @@ class BleuScores:
 
 def score_suggestions(
     predictions: Sequence[Sequence[str]],
-    references: Sequence[str],
+    references: Sequence[Reference],
     language: str = "en",
     chosen: str = "best",
     tokenize: str | None = None,
@@ -83,7 +86,7 @@ def score_suggestions(
 
     Args:
         predictions: for each example its suggestions, best first; any number, three in MRS.
-        references: for each example the reply that was really given.
+        references: for each example the reply that was really given, or a list of several.
         language: BCP-47 code; selects the tokenizer.
         chosen: `best`, `best_rouge` or `first`, see the module's docstring.
         tokenize: one of sacreBLEU's tokenizers, in place of the language's own. `flores101`, `flores200` and `spm`
@@ -101,7 +104,7 @@ def score_suggestions(
     """
     if chosen not in CHOICES:
         raise ValueError(f"The suggestion chosen for BLEU must be one of {list(CHOICES)}, not {chosen!r}.")
-    check_suggestions(predictions, references)
+    check_suggestions(predictions, references, required=True)
     own = default_tokenizer(language)  # also checks the code
     metric = _metric(tokenize or own, lowercase)
     preset: dict[int, int] | None = None
@@ -111,13 +114,13 @@ def score_suggestions(
         preset = dict(zip(rouge.kept.tolist(), rouge.chosen.tolist(), strict=True))
         skipped |= rouge.skipped
     rows: list[tuple[int, int, BLEUScore]] = []
-    for index, (texts, reference) in enumerate(zip(predictions, references, strict=True)):
+    for index, (texts, named) in enumerate(zip(predictions, as_lists(references), strict=True)):
         if preset is not None and index not in preset:
             continue  # ROUGE skipped and counted it
         positions = range(min(1, len(texts)) if chosen == "first" else len(texts))
         if preset is not None:
             positions = range(max(0, preset[index]), preset[index] + 1)
-        position, score = _best(metric, [(position, texts[position]) for position in positions], reference)
+        position, score = _best(metric, [(position, texts[position]) for position in positions], named)
         if score.ref_len == 0:
             skipped["reference_empty"] += 1
             continue
@@ -130,7 +133,9 @@ def score_suggestions(
         kept=np.array([index for index, _, _ in rows], dtype=np.int64),
         skipped=skipped,
         empty=sum(score.sys_len == 0 for *_, score in rows),
-        signature=_signature(metric, max(map(len, predictions), default=0), language, chosen),
+        signature=_signature(
+            metric, max(map(len, predictions), default=0), shown_counts(reference_counts(references)), language, chosen
+        ),
     )
 
 
@@ -214,9 +219,10 @@ def _metric(tokenize: str, lowercase: bool) -> BLEU:
         raise ValueError(f"The model of the tokenizer {tokenize!r} of BLEU could not be fetched: {error}.") from error
 
 
-def _best(metric: BLEU, candidates: list[tuple[int, str]], reference: str) -> tuple[int, BLEUScore]:
+def _best(metric: BLEU, candidates: list[tuple[int, str]], references: list[str]) -> tuple[int, BLEUScore]:
     """The position and score of the first best candidate; -1 and an empty text's score where there is none."""
-    scored = [(position, metric.sentence_score(text, [reference])) for position, text in candidates or [(-1, "")]]
+    texts = [text for text in references if text.strip()] or references[:1]
+    scored = [(position, metric.sentence_score(text, texts)) for position, text in candidates or [(-1, "")]]
     return max(scored, key=lambda item: item[1].score)
 
 
@@ -228,12 +234,12 @@ def _corpus_bleu(sums: NDArray[np.int64] | NDArray[np.float64]) -> float:
     return min(score.score, 100.0)  # of a perfect match, rounding makes a little more
 
 
-def _signature(metric: BLEU, nbest: int, language: str, chosen: str) -> str:
+def _signature(metric: BLEU, nbest: int, nrefs: int | str, language: str, chosen: str) -> str:
     """sacreBLEU's own signature of the corpus score stands inside, joined by commas; `sentence` is of the other one."""
     from sacrebleu import __version__
 
     case = "lc" if metric.lowercase else "mixed"
-    inner = f"nrefs:1,case:{case},eff:no,tok:{metric.tokenizer_signature},smooth:exp,version:{__version__}"
+    inner = f"nrefs:{nrefs},case:{case},eff:no,tok:{metric.tokenizer_signature},smooth:exp,version:{__version__}"
     return signature(
         "reply_bleu", chosen=chosen, nbest=nbest, lang=language, sentence="eff:yes,smooth:exp", sacrebleu=inner
     )

@@ -235,7 +235,7 @@ def distinct_signature(
     """Return the signature of Dist-n over texts that were read as in MRS's weighted ROUGE.
 
     `sent:no` says that a text is one sentence: a dot inside stays on its word, which moves Dist-1 (17 to 37 % against
-    sentence-split text). Without a `level` it is the corpus.
+    sentence-split text, `sent:punkt-en`). Without a `level` it is the corpus.
 
     Args:
         nbest: suggestions of an example at most.
@@ -261,7 +261,7 @@ def distinct_signature(
         per=denominator,
         case="lower",
         tok=f"{tokenizer.name}-{tokenizer.version}",
-        sent=False,
+        sent=tokenizer.sentences,
         lang=language,
         level=None if level == "corpus" else level,
         vocab=vocabulary,

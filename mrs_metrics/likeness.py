@@ -141,11 +141,18 @@ def likeness_signature(nbest: int, tokenizer: Tokenizer, language: str) -> str:
     """Return the signature of a Self-ROUGE.
 
     >>> likeness_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
-    'self_rouge|rules:official|pairs:all|nbest:3|case:lower|tok:treebank-3.8.1|lang:en|empty:token'
+    'self_rouge|rules:official|pairs:all|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:en|empty:token'
     """
-    tok = f"{tokenizer.name}-{tokenizer.version}"
     return signature(
-        "self_rouge", rules="official", pairs="all", nbest=nbest, case="lower", tok=tok, lang=language, empty="token"
+        "self_rouge",
+        rules="official",
+        pairs="all",
+        nbest=nbest,
+        case="lower",
+        tok=f"{tokenizer.name}-{tokenizer.version}",
+        sent=tokenizer.sentences,
+        lang=language,
+        empty="token",
     )
 
 

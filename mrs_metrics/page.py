@@ -24,11 +24,16 @@ LANGUAGES = (
     ("Dutch", "nl"),
     ("Russian", "ru"),
 )
-Score = Callable[[Any, "list[str]", str, str], "dict[str, Any]"]
 
 
 def make_page(
-    module: Path, score: Score, title: str, description: str, reply_label: str | None, examples: list[Any]
+    module: Path,
+    score: Callable[..., dict[str, Any]],
+    title: str,
+    description: str,
+    reply_label: str | None,
+    examples: list[Any],
+    punkt: bool | None = None,
 ) -> Any:
     """Return a `gradio.Interface` over an `evaluate` module.
 
@@ -40,22 +45,41 @@ def make_page(
         description: what to do on it, in Markdown.
         reply_label: label of the box for the real reply; None hides the box.
         examples: rows of suggestions (one a line), reply and language code, to be filled in by a click.
+        punkt: whether Punkt's parameters are there: then the page offers to split texts into sentences first, and the
+            score gets a fifth argument, `no` or `punkt`. False hides the choice, None is for a metric without it.
     """
 
     def boxes(gradio: Any) -> list[Any]:
+        choice = gradio.Radio(
+            ["no", "punkt"],
+            value="no",
+            label="Split into sentences first (punkt, as MRS's official script)",
+            elem_id="sentences",
+            visible=bool(punkt),
+        )
         return [
             gradio.Textbox(label="Suggestions, one a line", lines=3, elem_id="suggestions"),
             gradio.Textbox(label=reply_label, lines=2, elem_id="reply", visible=reply_label is not None),
             gradio.Dropdown(list(LANGUAGES), value="en", label="Language", elem_id="language"),
+            *([] if punkt is None else [choice]),
         ]
 
     def answer(metric: Any, suggestions: str, reply: str, language: str) -> dict[str, Any]:
-        texts = [line.strip() for line in suggestions.splitlines() if line.strip()]
-        if not texts:
-            raise ValueError("Type at least one suggestion.")
-        return score(metric, texts, reply.strip(), language)
+        return score(metric, _lines(suggestions), reply.strip(), language)
 
-    return make_form(module, answer, boxes, title, description, examples)
+    def answer_with_choice(metric: Any, suggestions: str, reply: str, language: str, sentences: str) -> dict[str, Any]:
+        return score(metric, _lines(suggestions), reply.strip(), language, sentences)
+
+    if punkt is None:
+        return make_form(module, answer, boxes, title, description, examples)
+    return make_form(module, answer_with_choice, boxes, title, description, [[*row, "no"] for row in examples])
+
+
+def _lines(suggestions: str) -> list[str]:
+    texts = [line.strip() for line in suggestions.splitlines() if line.strip()]
+    if not texts:
+        raise ValueError("Type at least one suggestion.")
+    return texts
 
 
 def make_form(

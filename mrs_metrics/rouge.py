@@ -15,6 +15,10 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 5. F1 = 2PR / (P + R + 1e-8), 0 where a set is empty.
 6. The suggestion with the highest weighted score counts; the first of several.
 
+Step 1 differs from the script in one thing: its tokenizer splits the text into sentences by NLTK's English Punkt model,
+whose parameters do not come with this package. With them (`get_tokenizer(language, "punkt", FOLDER)` as the tokenizer)
+the scores are the script's, without them only those of texts of one sentence; the signature tells (`sent`).
+
 Where the official script would fail or score nothing against nothing, this is ours: a text without any token counts as
 step 2's empty one in every language, and so does an example without suggestions.
 
@@ -26,6 +30,12 @@ texts of 1 to 100 tokens without repeated n-grams and without dots.
 
 By both, a perfect match of one token scores 1/6, of two tokens 1/2. So what the references score against themselves,
 the test set's ceiling, is below 1: `aggregate` gives it with the scores.
+
+An example may have several references. Then the pair of suggestion and reference with the highest weighted score
+counts; of several, that of the first suggestion, then of the first reference. (Lin 2004, section 2.1, takes the maximum
+over the references, too, but for each ROUGE by itself, and with jackknifing.) References that would be skipped are left
+out; the example is skipped where none remains. The ceiling is that of the best of them. The signature then has `nrefs`
+and `multi:best`. The official script knows one reference.
 
 Differs from the package `rouge_score`: no stemming, all scripts count.
 """
@@ -43,7 +53,7 @@ from numpy.typing import NDArray
 
 from mrs_metrics.ngrams import ngram_sets, ngrams, numbered
 from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.suggestions import Reference, check_suggestions, reference_counts, shown_counts
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 
 MAX_ORDER = 3
@@ -109,7 +119,7 @@ class RougeScores:
 
 def score_examples(
     predictions: Sequence[Sequence[str]],
-    references: Sequence[str],
+    references: Sequence[Reference],
     language: str = "en",
     rules: str = "official",
     tokenizer: Tokenizer | None = None,
@@ -120,10 +130,10 @@ def score_examples(
 
     Args:
         predictions: for each example its suggestions, best first; any number, three in MRS.
-        references: for each example the reply that was really given.
+        references: for each example the reply that was really given, or a list of several.
         language: BCP-47 code; selects the tokenizer.
         rules: `official` or `paper`, see the module's docstring.
-        tokenizer: used in place of the language's own.
+        tokenizer: used in place of the language's own, for example `get_tokenizer("en", "punkt")`.
 
     Raises:
         ValueError: the two differ in length, an entry has the wrong type, or the language or rules are unknown.
@@ -157,19 +167,19 @@ class RougeScorer:
         self._read = lru_cache(maxsize=_CACHED_TEXTS)(partial(read, self._tokenizer))
 
     def score(
-        self, predictions: Sequence[Sequence[str]], references: Sequence[str], tokens: bool = True
+        self, predictions: Sequence[Sequence[str]], references: Sequence[Reference], tokens: bool = True
     ) -> RougeScores:
         """Score each example's best suggestion against its reference.
 
         Args:
             predictions: as in `score_examples`, as the references are.
-            references: for each example the reply that was really given.
+            references: for each example the reply that was really given, or a list of several.
             tokens: keep the chosen suggestions' tokens; without them the result is numbers only.
 
         Raises:
             ValueError: the two differ in length, or an entry has the wrong type.
         """
-        check_suggestions(predictions, references)
+        check_suggestions(predictions, references, required=True)
         read, epsilon = self._read, self._epsilon
         skipped = {"reference_too_long": 0, "reference_empty": 0}
         positions: list[tuple[int, int]] = []
@@ -178,15 +188,18 @@ class RougeScorer:
         chosen_tokens: list[list[str]] = []
         empty_suggestions = 0
         for index, (suggestions, reference) in enumerate(zip(predictions, references, strict=True)):
-            target = read(reference)
-            if target.empty or target.length > self._max_reference_tokens:
-                skipped["reference_empty" if target.empty else "reference_too_long"] += 1
+            named = [read(text) for text in ((reference,) if isinstance(reference, str) else reference)]
+            targets = [text for text in named if not text.empty and text.length <= self._max_reference_tokens]
+            if not targets:
+                skipped["reference_empty" if all(text.empty for text in named) else "reference_too_long"] += 1
                 continue
             candidates = [read(text) for text in suggestions]
-            best, figures = _best(candidates, target, epsilon)
+            # Of equal scores the first suggestion's, then the first reference's.
+            found = [_best(candidates, target, epsilon) for target in targets]
+            best, figures = found[0] if len(found) == 1 else max(found, key=lambda pair: (_sum(pair[1]), -pair[0]))
             positions.append((index, best))
             rows.append(figures)
-            sizes.append(len(target.words))
+            sizes.append(max([len(target.words) for target in targets]))
             empty_suggestions += sum([candidate.empty for candidate in candidates])
             if tokens:
                 chosen_tokens.append(list((candidates[best] if candidates else read("")).tokens))
@@ -201,16 +214,16 @@ class RougeScorer:
             kept=kept,
             skipped=skipped,
             chosen_tokens=chosen_tokens,
-            signature=self.signature(max(map(len, predictions), default=0)),
+            signature=self.signature(max(map(len, predictions), default=0), reference_counts(references)),
             precision=precision,
             recall=recall,
             ceiling=np.where(has_order, _f1(1.0, 1.0, epsilon), 0.0),
             empty_suggestions=empty_suggestions,
         )
 
-    def signature(self, nbest: int) -> str:
-        """Return the signature of its scores of up to `nbest` suggestions."""
-        return rouge_signature(nbest, self._tokenizer, self._language, self._rules)
+    def signature(self, nbest: int, nrefs: frozenset[int] = frozenset()) -> str:
+        """Return the signature of its scores of up to `nbest` suggestions and of so many references (default one)."""
+        return rouge_signature(nbest, self._tokenizer, self._language, self._rules, shown_counts(nrefs))
 
 
 def aggregate(scores: RougeScores) -> dict[str, float]:
@@ -259,16 +272,29 @@ def averages(sums: NDArray[np.float64], n: int, skipped: Mapping[str, int], empt
     }
 
 
-def rouge_signature(nbest: int, tokenizer: Tokenizer, language: str, rules: str = "official") -> str:
+def rouge_signature(
+    nbest: int, tokenizer: Tokenizer, language: str, rules: str = "official", nrefs: int | str = 1
+) -> str:
     """Return the signature of a weighted ROUGE.
 
-    `eff:no` says that texts too short for a ROUGE order still get its 0, hence the ceiling below 1.
+    `sent:no` says that each text is one sentence, unlike in the official script (`sent:punkt-en`); `eff:no` that texts
+    too short for a ROUGE order still get its 0, hence the ceiling below 1.
 
     >>> rouge_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
-    'mrs_rouge|rules:official|nbest:3|case:lower|tok:treebank-3.8.1|lang:en|eff:no'
+    'mrs_rouge|rules:official|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:en|eff:no'
     """
-    tok = f"{tokenizer.name}-{tokenizer.version}"
-    return signature("mrs_rouge", rules=rules, nbest=nbest, case="lower", tok=tok, lang=language, eff=False)
+    return signature(
+        "mrs_rouge",
+        rules=rules,
+        nbest=nbest,
+        nrefs=None if nrefs == 1 else nrefs,
+        multi=None if nrefs == 1 else "best",
+        case="lower",
+        tok=f"{tokenizer.name}-{tokenizer.version}",
+        sent=tokenizer.sentences,
+        lang=language,
+        eff=False,
+    )
 
 
 def prepare_official(text: str, tokenizer: Tokenizer) -> Prepared:
@@ -371,11 +397,15 @@ def _best(candidates: Sequence[_Text], target: _Text, epsilon: float) -> tuple[i
                 break  # without a common n-gram there is no longer common one either
             precision, recall = overlap / candidate.size(order + 1), overlap / len(sets[order])
             figures[order::MAX_ORDER] = _f1(precision, recall, epsilon), precision, recall
-        # In the official script's order of operations, so that ties fall the same way to the last bit.
-        score = figures[0] / 6 + figures[1] / 3 + figures[2] / 2
+        score = _sum(figures)
         if score > best_score:
             best, best_score, best_figures = index, score, figures
     return best, best_figures
+
+
+def _sum(figures: Sequence[float]) -> float:
+    """The weighted score, in the official script's order of operations: ties fall the same way to the last bit."""
+    return figures[0] / 6 + figures[1] / 3 + figures[2] / 2
 
 
 def _f1s(hypothesis: Prepared, reference: Prepared) -> tuple[float, ...]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mrs_metrics.rouge import MAX_ORDER, RougeScorer, RougeScores, averages
+from mrs_metrics.suggestions import Reference, check_suggestions, reference_counts
 from mrs_metrics.tokenize import Tokenizer
 
 BLOCK = 250  # examples: some 10 ms of work, so that the processes end together
@@ -30,16 +31,18 @@ _KEPT = 32  # blocks per process that may be scored before their turn; bounds th
 
 
 class _Block(NamedTuple):
-    """Examples to be scored together, from the number `start` of the stream on; `nbest` is the stream's until here."""
+    """Examples to be scored together, from the number `start` of the stream on; `nbest` and `nrefs`, the numbers of
+    suggestions and of references, are the stream's until here."""
 
     suggestions: list[Sequence[str]]
-    references: list[str]
+    references: list[Reference]
     start: int
     nbest: int
+    nrefs: frozenset[int]
 
 
 def score_stream(
-    examples: Iterable[tuple[Sequence[str], str]],
+    examples: Iterable[tuple[Sequence[str], Reference]],
     language: str = "en",
     rules: str = "official",
     tokenizer: Tokenizer | None = None,
@@ -52,8 +55,8 @@ def score_stream(
     threads), they are started anew: a script then needs its `if __name__ == "__main__"`.
 
     Args:
-        examples: pairs of the suggestions, best first, and the reply that was really given; read no further ahead than
-            the processes need.
+        examples: pairs of the suggestions, best first, and the reply that was really given, or a list of several; read
+            no further ahead than the processes need.
         language: BCP-47 code; selects the tokenizer.
         rules: `official` or `paper`, see `mrs_metrics.rouge`.
         tokenizer: used in place of the language's own.
@@ -145,38 +148,40 @@ def merge(blocks: Iterable[RougeScores]) -> RougeScores:
     )
 
 
-def _blocks(examples: Iterable[tuple[Sequence[str], str]]) -> Iterator[_Block]:
+def _blocks(examples: Iterable[tuple[Sequence[str], Reference]]) -> Iterator[_Block]:
     numbered = enumerate(examples)
     start = nbest = 0
+    nrefs: frozenset[int] = frozenset()
     while True:
         suggestions: list[Sequence[str]] = []
-        references: list[str] = []
+        references: list[Reference] = []
         for index, example in islice(numbered, BLOCK):
             texts, reference = _checked(index, example)
             suggestions.append(texts)
             references.append(reference)
             nbest = max(nbest, len(texts))
+        nrefs |= reference_counts(references)
         if references or not start:
-            yield _Block(suggestions, references, start, nbest)
+            yield _Block(suggestions, references, start, nbest, nrefs)
         if len(references) < BLOCK:
             return
         start += BLOCK
 
 
-def _checked(index: int, example: tuple[Sequence[str], str]) -> tuple[Sequence[str], str]:
+def _checked(index: int, example: tuple[Sequence[str], Reference]) -> tuple[Sequence[str], Reference]:
     try:
         suggestions, reference = example
-        if isinstance(suggestions, str) or not all(isinstance(text, str) for text in (*suggestions, reference)):
-            raise TypeError
+        check_suggestions([suggestions], [reference])
     except (TypeError, ValueError):
         raise ValueError(
-            f"Example {index} must be a list of suggestions and a reference, all of them texts, not {example!r:.80}."
+            f"Example {index} must be a list of suggestions and a reference (or a list of several), all of them texts, "
+            f"not {example!r:.80}."
         ) from None
     return suggestions, reference
 
 
 def _placed(scores: RougeScores, block: _Block, scorer: RougeScorer) -> RougeScores:
-    return replace(scores, kept=scores.kept + block.start, signature=scorer.signature(block.nbest))
+    return replace(scores, kept=scores.kept + block.start, signature=scorer.signature(block.nbest, block.nrefs))
 
 
 def _added(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:

@@ -30,6 +30,8 @@ REQUIREMENTS = {
     "numpy": "numpy>=1.26",
     "fugashi": "fugashi>=1.3",
     "unidic_lite": "unidic-lite>=1.0.8",
+    "rjieba": "rjieba>=0.2",
+    "pythainlp": "pythainlp>=5.1",
     "sacrebleu": "sacrebleu>=2.4",
     "fasttext": "fasttext>=0.9.3",
 }
@@ -39,7 +41,11 @@ _VERSION = re.compile(r'^FALLBACK_VERSION = ".*"$', re.MULTILINE)
 _SDK = re.compile(r"^sdk: gradio$", re.MULTILINE)
 _TITLE = re.compile(r"^title: (.+)$", re.MULTILINE)
 # Who has the Space need not have our package, nor its extras.
-_EXTRA, _ITS_PACKAGES = "'mrs-suggest[ja]'", "fugashi unidic-lite"
+_EXTRAS = {
+    "'mrs-suggest[ja]'": "fugashi unidic-lite",
+    "'mrs-suggest[zh]'": "rjieba",
+    "'mrs-suggest[th]'": "pythainlp",
+}
 
 
 def metric_names() -> list[str]:
@@ -116,7 +122,13 @@ def _topics(source: str) -> list[str]:
 def _rewritten(source: str, dot: str) -> str:
     source = _IMPORT.sub(rf"\g<1>{dot}{PREFIX}\2", source)
     source = _VERSION.sub(f'FALLBACK_VERSION = "{package_version()}"', source)
-    return source.replace(_EXTRA, _ITS_PACKAGES)
+    return _without_extras(source)
+
+
+def _without_extras(text: str) -> str:
+    for extra, packages in _EXTRAS.items():
+        text = text.replace(extra, packages)
+    return text
 
 
 def _require_complete(name: str, texts: dict[str, str]) -> None:
@@ -156,7 +168,7 @@ def _requirements(name: str, texts: dict[str, str]) -> list[str]:
 
 
 def _readme(name: str, organization: str) -> str:
-    text = _read(f"{name}/README.md").replace(_EXTRA, _ITS_PACKAGES)
+    text = _without_extras(_read(f"{name}/README.md"))
     text = _SDK.sub(f'sdk: gradio\nsdk_version: {GRADIO_VERSION}\npython_version: "{PYTHON_VERSION}"', text, count=1)
     if organization:
         text = text.replace(f'evaluate.load("{name}")', f'evaluate.load("{organization}/{name}")')

@@ -1,9 +1,18 @@
-"""Tokenizers that the published MRS scores were computed with.
+"""The metrics' tokenizers: those of MRS's official evaluation script, and of languages that MRS does not have.
 
-Every language but Japanese goes through the rules of the Penn Treebank as NLTK 3.8.1 reads them
-(`word_tokenize(text, preserve_line=True)`); Japanese goes through MeCab with the dictionary unidic-lite, as
-`MeCab.Tagger("-Owakati")` does. The Treebank rules are implemented here, because later NLTK releases treat opening
-quotes differently (4 % of sentences) and scores would drift with the installed release.
+Every language of MRS but Japanese goes through the rules of the Penn Treebank as NLTK 3.8.1 reads them; Japanese goes
+through MeCab with the dictionary unidic-lite, as `MeCab.Tagger("-Owakati")` does. The Treebank rules are implemented
+here, because later NLTK releases treat opening quotes differently (4 % of sentences) and scores would drift with the
+installed release.
+
+NLTK's `word_tokenize(text)`, which the script calls, splits the text into sentences first, with its English Punkt model
+for every language: `sentences="punkt"`. That needs the model's parameters (`mrs_metrics.punkt`), so the default is
+`word_tokenize(text, preserve_line=True)`: the text is one sentence, and a dot inside stays on its word. The two differ
+on texts of several sentences. Japanese is never split into sentences, as in the script.
+
+Other languages go through the Treebank rules, too, where spaces separate their words. Where they do not, a whole
+sentence would count as a word: Chinese is split by jieba (its dictionary and model in rjieba), Thai by PyThaiNLP's
+newmm, and the others are refused. A script in the code goes first (`zh-Latn` has spaces).
 
 Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3, and its official
 evaluation script.
@@ -11,17 +20,30 @@ evaluation script.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from itertools import chain
+
+from mrs_metrics.punkt import Punkt, open_punkt
 
 # The NLTK release whose behaviour the Treebank rules below reproduce.
 TREEBANK_VERSION = "3.8.1"
 
+SENTENCES = ("no", "punkt")
+
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
+_SCRIPT = re.compile(r"-([a-z]{4})(?=-|$)", re.IGNORECASE)
+# Languages and scripts (ISO 639, ISO 15924) whose words no space separates, and for which there is no tokenizer here.
+_UNSPACED_LANGUAGES = frozenset(
+    ("bo", "cdo", "dz", "gan", "hak", "hsn", "ii", "khb", "km", "lo", "lzh", "my", "nan", "nod", "shn", "wuu", "yue")
+)
+_UNSPACED_SCRIPTS = frozenset(
+    ("hani", "hans", "hant", "hira", "jpan", "kana", "khmr", "lana", "laoo", "mymr", "talu", "thai", "tibt", "yiii")
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +57,7 @@ class Tokenizer:
             is kept apart from the list of tokens because MeCab ends its output with " \\n", and MRS's rules look at
             that white space.
         split: text -> its tokens, given where `spaced` puts no more than one space between them; it is faster.
+        sentences: how texts are split into sentences first, for the signature: `no`, or `punkt-en`.
 
     >>> get_tokenizer("en")("Isn't it?")
     ['Is', "n't", 'it', '?']
@@ -44,6 +67,7 @@ class Tokenizer:
     version: str
     spaced: Callable[[str], str]
     split: Callable[[str], list[str]] | None = None
+    sentences: str = "no"
 
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a text."""
@@ -51,28 +75,60 @@ class Tokenizer:
 
 
 @cache
-def get_tokenizer(language: str) -> Tokenizer:
-    """Return MRS's tokenizer for a language; the same object every time.
+def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike[str] | None = None) -> Tokenizer:
+    """Return the tokenizer for a language; the same object every time.
 
     Args:
         language: a BCP-47 code such as `en`, `pt` or `ja`.
+        sentences: `no`, or `punkt`: split texts into sentences first, as MRS's official script does; only where the
+            Treebank rules follow, so not in Japanese, Chinese and Thai.
+        punkt: folder of Punkt's parameters; default: NLTK's English ones, where they are installed.
 
     Raises:
-        ValueError: the code has not the form of a language code.
-        ImportError: Japanese is asked for and fugashi or unidic-lite is not installed.
+        ValueError: the code has not the form of a language code, there is no tokenizer for the language, or the
+            parameters are missing or broken.
+        ImportError: the language's tokenizer (Japanese, Chinese, Thai) is not installed.
 
     >>> get_tokenizer("fr").name
     'treebank'
     """
     if not isinstance(language, str) or not _LANGUAGE.fullmatch(language):
         raise ValueError(f"The language must be a BCP-47 code such as 'en' or 'ja', not {language!r}.")
-    if language.lower().split("-")[0] == "ja":
+    if sentences not in SENTENCES:
+        raise ValueError(f"The splitting into sentences must be one of {list(SENTENCES)}, not {sentences!r}.")
+    if punkt is not None and sentences != "punkt":
+        raise ValueError("Punkt's parameters are for sentences='punkt' (--sentences punkt); ask for it too.")
+    base = language.lower().split("-")[0]
+    script = _SCRIPT.search(language)
+    spaced = script is not None and script[1].lower() not in _UNSPACED_SCRIPTS
+    if base == "ja":
         return _mecab()
-    return Tokenizer("treebank", TREEBANK_VERSION, _treebank_spaced, treebank_tokens)
+    if base in ("zh", "cmn") and not spaced:
+        return _jieba()
+    if base == "th" and not spaced:
+        return _newmm()
+    if not spaced and (script is not None or base in _UNSPACED_LANGUAGES):
+        raise ValueError(
+            f"No space separates the words of {language!r}, and there is no tokenizer for it here: score its "
+            "characters with reply_bleu (tokenize='char'), or give score_examples a tokenizer of your own."
+        )
+    if sentences == "no":
+        return Tokenizer("treebank", TREEBANK_VERSION, _treebank_spaced, treebank_tokens)
+    splitter = open_punkt(punkt)
+    split = partial(_tokens_by_sentence, splitter)
+    return Tokenizer("treebank", TREEBANK_VERSION, partial(_joined, split), split, splitter.name)
 
 
 def _treebank_spaced(text: str) -> str:
     return " ".join(treebank_tokens(text))
+
+
+def _tokens_by_sentence(splitter: Punkt, text: str) -> list[str]:
+    return [token for sentence in splitter.sentences(text) for token in treebank_tokens(sentence)]
+
+
+def _joined(split: Callable[[str], list[str]], text: str) -> str:
+    return " ".join(split(text))
 
 
 def _mecab() -> Tokenizer:
@@ -95,6 +151,36 @@ def _mecab() -> Tokenizer:
         return "".join(f"{node.surface} " for node in tagger(text)) + "\n"
 
     return Tokenizer("mecab-unidic-lite", metadata.version("unidic-lite"), spaced)
+
+
+def _jieba() -> Tokenizer:
+    try:
+        import rjieba
+    except ImportError as error:
+        raise ImportError(
+            "Tokenizing Chinese needs jieba (the package rjieba), which is not installed: "
+            "run pip install 'mrs-suggest[zh]'."
+        ) from error
+    words = rjieba.Jieba()  # an own one: words that a program adds to the shared dictionary would move the scores
+
+    def split(text: str) -> list[str]:
+        return " ".join(words.cut(text.encode("utf-8", "replace").decode("utf-8"))).split()
+
+    return Tokenizer("rjieba", metadata.version("rjieba"), partial(_joined, split), split)
+
+
+def _newmm() -> Tokenizer:
+    try:
+        from pythainlp.tokenize import word_tokenize
+    except ImportError as error:
+        raise ImportError(
+            "Tokenizing Thai needs PyThaiNLP, which is not installed: run pip install 'mrs-suggest[th]'."
+        ) from error
+
+    def split(text: str) -> list[str]:
+        return " ".join(word_tokenize(text, engine="newmm")).split()
+
+    return Tokenizer("pythainlp-newmm", metadata.version("pythainlp"), partial(_joined, split), split)
 
 
 # --- Treebank rules -------------------------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ def _require_tokenizers(parts: Sequence[LanguageData]) -> None:
     for part in parts:
         try:
             get_tokenizer(part.language)
-        except ImportError as error:
+        except (ImportError, ValueError) as error:
             raise InputError(f"--languages {part.language}: {error}") from None
 
 

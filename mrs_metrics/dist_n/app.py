@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from mrs_metrics.page import make_page, serve
+from mrs_metrics.punkt import find_parameters
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str) -> dict[str, Any]:
+def score(metric: Any, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> dict[str, Any]:
     """Return Dist-1 and Dist-2 of all suggestions or, where there is a reply, of the best one."""
     if not reply:
-        return dict(metric.compute(predictions=[suggestions], language=language))
-    return dict(metric.compute(predictions=[suggestions], references=[reply], language=language, chosen="best"))
+        return dict(metric.compute(predictions=[suggestions], language=language, sentences=sentences))
+    return dict(
+        metric.compute(
+            predictions=[suggestions], references=[reply], language=language, sentences=sentences, chosen="best"
+        )
+    )
 
 
 if __name__ == "__main__":
@@ -29,5 +34,6 @@ if __name__ == "__main__":
                 ["Yes, at eight!\nSorry, I can't tonight.\nWhere do we meet?", "", "en"],
                 ["Vielen Dank!\nGern geschehen!", "Sehr gern geschehen!", "de"],
             ],
+            punkt=find_parameters() is not None,
         )
     )

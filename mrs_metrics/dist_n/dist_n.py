@@ -13,13 +13,14 @@ import evaluate
 from mrs_metrics.distinct import SAMPLES, SEED, distinct_counts, distinct_n, distinct_signature
 from mrs_metrics.distinct import expectation_adjusted_distinct, sampled_distinct_n, vocabulary_size
 from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.punkt import open_punkt
 from mrs_metrics.rouge import EMPTY, prepare_official, score_examples
 from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.suggestions import SuggestionsAndReferences, check_lists
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets, signature, check_suggestions)
+_BUNDLED = (ngram_sets, open_punkt, signature)
 
 _DESCRIPTION = """\
 Dist-n, the diversity of reply suggestions: distinct n-grams over the number of tokens, 0 to 1. Texts are lower-cased,
@@ -30,7 +31,7 @@ the length of the text: expectation-adjusted distinct, and samples of equal size
 _INPUTS = """
 Args:
     predictions: for each example the list of its suggestions, best first.
-    references: for each example the real reply; only for `chosen="best"`.
+    references: for each example the real reply, or a list of several; only for `chosen="best"`.
     language: BCP-47 code, selects the tokenizer; default `en`.
     n: orders to report; default (1, 2).
     chosen: `all` suggestions (default), or the `best` one of each example by weighted ROUGE, as MRS counts them;
@@ -41,6 +42,8 @@ Args:
     sample_size: suggestions in a sample; asks for `dist1_sampled`, `dist2_sampled`, ...
     samples: number of samples; default 100.
     seed: of the samples; default 12345.
+    sentences: `no` (default), or `punkt`: split texts into sentences first, as the official script does.
+    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, where they are installed.
 Returns:
     dist1, dist2, ...: one for each n, 0 to 1.
     counts: for each of them the distinct n-grams, all n-grams and all tokens.
@@ -74,7 +77,7 @@ _CITATION = """\
 _NOT_GIVEN = ""
 
 
-class DistN(evaluate.Metric):
+class DistN(SuggestionsAndReferences, evaluate.Metric):
     """Adapter of `mrs_metrics.distinct` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:
@@ -85,7 +88,7 @@ class DistN(evaluate.Metric):
             features=datasets.Features(
                 {
                     "predictions": datasets.Sequence(datasets.Value("string")),
-                    "references": datasets.Value("string"),
+                    "references": datasets.Sequence(datasets.Value("string")),
                 }
             ),
             reference_urls=["https://arxiv.org/abs/1510.03055", "https://arxiv.org/abs/2202.13587"],
@@ -93,7 +96,8 @@ class DistN(evaluate.Metric):
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
         """Add examples, with or without their references."""
-        if references is None and predictions is not None:
+        if references is None:
+            check_lists(predictions)
             references = [_NOT_GIVEN] * len(predictions)
         super().add_batch(predictions=predictions, references=references, **kwargs)
 
@@ -104,7 +108,7 @@ class DistN(evaluate.Metric):
     def _compute(
         self,
         predictions: list[list[str]],
-        references: list[str],
+        references: list[list[str]],
         language: str = "en",
         n: int | tuple[int, ...] = (1, 2),
         chosen: str = "all",
@@ -114,18 +118,20 @@ class DistN(evaluate.Metric):
         sample_size: int | None = None,
         samples: int = SAMPLES,
         seed: int = SEED,
+        sentences: str = "no",
+        punkt: str | None = None,
     ) -> dict[str, Any]:
         orders = tuple(n) if isinstance(n, Iterable) else (n,)
         if level != "corpus" and (vocabulary is not None or sample_size is not None):
             raise ValueError("Expectation-adjusted and sampled Dist-n are of the corpus: leave out the level.")
-        tokenizer = get_tokenizer(language)
+        tokenizer = get_tokenizer(language, sentences, punkt)
         result: dict[str, Any] = {}
         if chosen == "all":
             token_lists = [prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
         elif chosen == "best":
-            if not any(references):
+            if not any(map(any, references)):
                 raise ValueError("Dist-n of the best suggestions needs references to choose the best by.")
-            scores = score_examples(predictions, references, language)
+            scores = score_examples(predictions, references, language, tokenizer=tokenizer)
             token_lists = scores.chosen_tokens
             result["skipped"] = scores.skipped
         else:

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from mrs_metrics.page import make_page, serve
+from mrs_metrics.punkt import find_parameters
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str) -> dict[str, Any]:
+def score(metric: Any, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> dict[str, Any]:
     """Return the weighted ROUGE of the best suggestion first, then its ceiling and what it is made of."""
     if not reply:
         raise ValueError("Type the real reply, to compare the suggestions with.")
-    result = metric.compute(predictions=[suggestions], references=[reply], language=language, per_example=True)
+    result = metric.compute(
+        predictions=[suggestions], references=[reply], language=language, sentences=sentences, per_example=True
+    )
     best = suggestions[result["per_example"]["chosen"][0]]
     first = {name: result[name] for name in ("weighted", "ceiling")}
     figures = {name: value for name, value in result.items() if isinstance(value, float) or name == "empty_suggestions"}
@@ -33,5 +36,6 @@ if __name__ == "__main__":
                 ["Mañana no puedo.\nSí, ¿a qué hora?", "Sí, ¿a qué hora quedamos?", "es"],
                 ["確認してご連絡します。\nありがとうございます。", "どうもありがとうございます。", "ja"],
             ],
+            punkt=find_parameters() is not None,
         )
     )

@@ -10,13 +10,14 @@ import evaluate
 # A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
 # the file's address); the files that the named ones import are named too.
 from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.punkt import open_punkt
 from mrs_metrics.rouge import aggregate, score_examples
 from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.suggestions import SuggestionsAndReferences
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets, signature, check_suggestions, get_tokenizer)
+_BUNDLED = (ngram_sets, open_punkt, signature)
 
 _DESCRIPTION = """\
 Weighted ROUGE of reply suggestions, ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), of each example's best suggestion, by the
@@ -26,10 +27,12 @@ rules of the official evaluation script of MRS or by those of its paper.
 _INPUTS = """
 Args:
     predictions: for each example the list of its suggestions, best first.
-    references: for each example the real reply.
+    references: for each example the real reply, or a list of several.
     language: BCP-47 code, selects the tokenizer; default `en`.
     rules: `official` (default), as published MRS scores were computed, or `paper`: clipped counts, no length limit, no
         split at dots.
+    sentences: `no` (default), or `punkt`: split texts into sentences first, as the official script does.
+    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, where they are installed.
     per_example: also return the scores of each example; default False.
 Returns:
     n: examples scored.
@@ -59,7 +62,7 @@ _CITATION = """\
 """
 
 
-class MrsRouge(evaluate.Metric):
+class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
     """Adapter of `mrs_metrics.rouge` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:
@@ -70,7 +73,7 @@ class MrsRouge(evaluate.Metric):
             features=datasets.Features(
                 {
                     "predictions": datasets.Sequence(datasets.Value("string")),
-                    "references": datasets.Value("string"),
+                    "references": datasets.Sequence(datasets.Value("string")),
                 }
             ),
             reference_urls=["https://arxiv.org/abs/2106.02017", "https://github.com/microsoft/MRS"],
@@ -79,12 +82,14 @@ class MrsRouge(evaluate.Metric):
     def _compute(
         self,
         predictions: list[list[str]],
-        references: list[str],
+        references: list[list[str]],
         language: str = "en",
         rules: str = "official",
         per_example: bool = False,
+        sentences: str = "no",
+        punkt: str | None = None,
     ) -> dict[str, Any]:
-        scores = score_examples(predictions, references, language=language, rules=rules)
+        scores = score_examples(predictions, references, language, rules, get_tokenizer(language, sentences, punkt))
         result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if per_example:
             tables = {"": scores.rouge, "_precision": scores.precision, "_recall": scores.recall}

@@ -11,14 +11,15 @@ import evaluate
 # the file's address); the files that the named ones import are named too.
 from mrs_metrics.bleu import aggregate, bleu_interval, score_suggestions
 from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.punkt import open_punkt
 from mrs_metrics.resampling import resampled_sums
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.suggestions import SuggestionsAndReferences
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets, resampled_sums, score_examples, signature, check_suggestions, get_tokenizer)
+_BUNDLED = (ngram_sets, open_punkt, resampled_sums, score_examples, signature, get_tokenizer)
 
 _DESCRIPTION = """\
 BLEU of reply suggestions, by sacreBLEU: corpus BLEU of each example's best suggestion, or of its first, and the mean
@@ -28,7 +29,7 @@ sentence BLEU of the same.
 _INPUTS = """
 Args:
     predictions: for each example the list of its suggestions, best first.
-    references: for each example the real reply.
+    references: for each example the real reply, or a list of several.
     language: BCP-47 code, selects the tokenizer; default `en`.
     chosen: `best` (default) by sentence BLEU, `best_rouge` by weighted ROUGE as MRS chooses, or `first`.
     tokenize: one of sacreBLEU's tokenizers, in place of the language's own.
@@ -62,7 +63,7 @@ _CITATION = """\
 """
 
 
-class ReplyBleu(evaluate.Metric):
+class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
     """Adapter of `mrs_metrics.bleu` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:
@@ -73,7 +74,7 @@ class ReplyBleu(evaluate.Metric):
             features=datasets.Features(
                 {
                     "predictions": datasets.Sequence(datasets.Value("string")),
-                    "references": datasets.Value("string"),
+                    "references": datasets.Sequence(datasets.Value("string")),
                 }
             ),
             reference_urls=["https://aclanthology.org/W18-6319", "https://github.com/mjpost/sacrebleu"],
@@ -82,7 +83,7 @@ class ReplyBleu(evaluate.Metric):
     def _compute(
         self,
         predictions: list[list[str]],
-        references: list[str],
+        references: list[list[str]],
         language: str = "en",
         chosen: str = "best",
         tokenize: str | None = None,

@@ -12,6 +12,7 @@ import evaluate
 from mrs_metrics.perplexity import aggregate, perplexity_interval, score_losses, score_token_losses
 from mrs_metrics.resampling import resampled_sums
 from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import Lists
 
 # Imported for their files' sake only, see above.
 _BUNDLED = (resampled_sums, signature)
@@ -57,8 +58,10 @@ _CITATION = """\
 """
 
 
-class ReplyPerplexity(evaluate.Metric):
+class ReplyPerplexity(Lists, evaluate.Metric):
     """Adapter of `mrs_metrics.perplexity` to `evaluate`."""
+
+    compares = False
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(

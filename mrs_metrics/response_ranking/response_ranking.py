@@ -12,6 +12,7 @@ import evaluate
 from mrs_metrics.ranking import aggregate, score_rankings
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.suggestions import Lists, check_lists
 
 # Imported for their files' sake only, see above.
 _BUNDLED = (signature,)
@@ -63,8 +64,19 @@ _CITATION = """\
 """
 
 
-class ResponseRanking(evaluate.Metric):
+class ResponseRanking(Lists, evaluate.Metric):
     """Adapter of `mrs_metrics.ranking` to `evaluate`."""
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+        """Add examples."""
+        check_lists(predictions, references, required=True)
+        for index, target in enumerate(references):
+            if target is None or isinstance(target, str | list | tuple):
+                raise ValueError(
+                    f"The reference of example {index} must be the index of its one right candidate (-1: none), not "
+                    f"{target!r:.60}; a ranking has no several references."
+                )
+        super().add_batch(predictions=predictions, references=references, **kwargs)
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(

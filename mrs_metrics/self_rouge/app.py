@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from mrs_metrics.page import make_page, serve
+from mrs_metrics.punkt import find_parameters
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str) -> dict[str, Any]:
+def score(metric: Any, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> dict[str, Any]:
     """Return how alike the suggestions are; the real reply plays no part."""
     if len(suggestions) < 2:
         raise ValueError("Type at least two suggestions, to compare with each other.")
-    result = metric.compute(predictions=[suggestions], language=language)
+    result = metric.compute(predictions=[suggestions], language=language, sentences=sentences)
     return {name: result[name] for name in ("normalised", "self_rouge", "signature")}
 
 
@@ -30,5 +31,6 @@ if __name__ == "__main__":
                 ["Yes, at eight!\nSorry, I can't tonight.\nWhere do we meet?", "", "en"],
                 ["Vielen Dank!\nVielen Dank!\nGern geschehen!", "", "de"],
             ],
+            punkt=find_parameters() is not None,
         )
     )

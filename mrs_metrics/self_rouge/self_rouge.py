@@ -11,14 +11,15 @@ import evaluate
 # the file's address); the files that the named ones import are named too.
 from mrs_metrics.likeness import aggregate, score_likeness
 from mrs_metrics.ngrams import ngram_sets
+from mrs_metrics.punkt import open_punkt
 from mrs_metrics.rouge import prepare_official
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.suggestions import Suggestions
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets, prepare_official, signature, check_suggestions, get_tokenizer)
+_BUNDLED = (ngram_sets, open_punkt, prepare_official, signature)
 
 _DESCRIPTION = """\
 Self-ROUGE, how alike the suggestions of one message are: weighted ROUGE of each pair of them, averaged over the pairs,
@@ -31,6 +32,8 @@ Args:
     language: BCP-47 code, selects the tokenizer; default `en`.
     interval: also return the 95 % bootstrap interval of `normalised`; default False.
     per_example: also return the scores of each example; default False.
+    sentences: `no` (default), or `punkt`: split texts into sentences first, as MRS's official script does.
+    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, where they are installed.
 Returns:
     n: examples with two or more suggestions.
     self_rouge: mean weighted ROUGE, 0 to 1, where equal texts of one token reach 1/6, of two tokens 1/2.
@@ -58,7 +61,7 @@ _CITATION = """\
 """
 
 
-class SelfRouge(evaluate.Metric):
+class SelfRouge(Suggestions, evaluate.Metric):
     """Adapter of `mrs_metrics.likeness` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:
@@ -76,8 +79,10 @@ class SelfRouge(evaluate.Metric):
         language: str = "en",
         interval: bool = False,
         per_example: bool = False,
+        sentences: str = "no",
+        punkt: str | None = None,
     ) -> dict[str, Any]:
-        scores = score_likeness(predictions, language)
+        scores = score_likeness(predictions, language, get_tokenizer(language, sentences, punkt))
         result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
             result["interval"] = list(bootstrap_interval(scores.normalised))

@@ -11,6 +11,7 @@ import evaluate
 # the file's address); the files that the named ones import are named too.
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.suggestions import Lists
 from mrs_metrics.translations_f1 import aggregate, score_translations
 
 # Imported for their files' sake only, see above.
@@ -58,7 +59,7 @@ _CITATION = """\
 """
 
 
-class WeightedF1(evaluate.Metric):
+class WeightedF1(Lists, evaluate.Metric):
     """Adapter of `mrs_metrics.translations_f1` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:

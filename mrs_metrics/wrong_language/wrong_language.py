@@ -21,10 +21,10 @@ from mrs_metrics.language_match import (
 )
 from mrs_metrics.resampling import resampled_sums
 from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.suggestions import Suggestions
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (resampled_sums, signature, check_suggestions)
+_BUNDLED = (resampled_sums, signature)
 
 _DESCRIPTION = """\
 Share of suggested replies that are not in the language of their message, among those whose language could be decided.
@@ -70,7 +70,7 @@ _CITATION = """\
 """
 
 
-class WrongLanguage(evaluate.Metric):
+class WrongLanguage(Suggestions, evaluate.Metric):
     """Adapter of `mrs_metrics.language_match` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:

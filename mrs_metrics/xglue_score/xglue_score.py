@@ -11,6 +11,7 @@ import evaluate
 # the file's address); the files that the named ones import are named too.
 from mrs_metrics.resampling import resampled_sums
 from mrs_metrics.signature import signature
+from mrs_metrics.suggestions import Lists
 from mrs_metrics.xglue import aggregate, score_interval, score_task
 from mrs_metrics.xglue_qa import score_answer
 from mrs_metrics.xglue_statistics import count_examples
@@ -71,7 +72,7 @@ _CITATION = """\
 _UNANSWERED = "\0"
 
 
-class XglueScore(evaluate.Metric):
+class XglueScore(Lists, evaluate.Metric):
     """Adapter of `mrs_metrics.xglue` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:

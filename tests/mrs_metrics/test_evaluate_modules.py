@@ -63,7 +63,9 @@ def test_mrs_rouge_computes_in_one_call_and_in_batches(tmp_path):
     assert once["n"] == 3
     assert once["weighted"] == pytest.approx((0.5 + 0 + 0.5) / 3)
     assert once["skipped"] == {"reference_too_long": 0, "reference_empty": 1}
-    assert once["signature"].startswith("mrs_rouge|rules:official|nbest:2|case:lower|tok:treebank-3.8.1|lang:fr|")
+    assert once["signature"].startswith(
+        "mrs_rouge|rules:official|nbest:2|case:lower|tok:treebank-3.8.1|sent:no|lang:fr|"
+    )
     assert (detail["kept"], detail["chosen"]) == ([0, 2, 3], [1, -1, 0])
     assert detail["weighted"] == pytest.approx([0.5, 0, 0.5])
     assert detail["rouge3"] == [0, 0, 0]

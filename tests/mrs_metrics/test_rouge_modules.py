@@ -23,7 +23,7 @@ def test_mrs_rouge_by_the_paper_s_rules() -> None:
     assert found["ceiling"] == pytest.approx((1 + 1 / 6 + 1 / 6) / 3)
     assert found["rouge1_precision"] == pytest.approx(1.5 / 3)
     assert (found["n"], found["empty_suggestions"]) == (3, 1)
-    assert found["signature"].startswith("mrs_rouge|rules:paper|nbest:2|case:lower|tok:treebank-3.8.1|lang:sv|")
+    assert found["signature"].startswith("mrs_rouge|rules:paper|nbest:2|case:lower|tok:treebank-3.8.1|sent:no|lang:sv|")
     official = load("mrs_rouge").compute(predictions=PREDICTIONS, references=REFERENCES)
     assert official["skipped"] == {"reference_too_long": 0, "reference_empty": 1}
     assert official["ceiling"] == pytest.approx((1 + 1 / 6) / 2)

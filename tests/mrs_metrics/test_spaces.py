@@ -23,6 +23,7 @@ NAMES = [
     "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "weighted_f1",
     "wrong_language", "xglue_score",
 ]  # fmt: skip
+SPLITTING = ["dist_n", "mrs_rouge", "self_rouge"]  # those whose pages offer to split texts into sentences
 JAPANESE = ["dist_n", "mrs_rouge", "reply_bleu", "self_rouge"]  # those that split Japanese into words
 
 
@@ -71,7 +72,7 @@ def test_a_space_is_flat_complete_and_imports_only_what_it_holds(name: str) -> N
     # `evaluate` copies what NAME.py itself names, and follows no import of those files.
     reached = siblings[f"{name}.py"]
     assert {file for sibling in reached for file in siblings[sibling]} <= reached
-    assert siblings["app.py"] == {"topic_page.py"}
+    assert siblings["app.py"] == {"topic_page.py"} | ({"topic_punkt.py"} if name in SPLITTING else set())
     assert siblings["topic_page.py"] == set()
 
 
@@ -116,12 +117,12 @@ def test_the_requirements_are_the_distribution_s_own(name: str, repository: Path
     setup.read(repository / "setup.cfg", encoding="utf-8")
     extras = setup["options.extras_require"]
     ours = {*setup["options"]["install_requires"].split()}
-    ours |= {line for extra in ("ja", "bleu", "langid") for line in extras[extra].split("\n")}
+    ours |= {line for extra in ("ja", "zh", "th", "bleu", "langid") for line in extras[extra].split("\n")}
     required = space_files(name)["requirements.txt"].decode().split()
     assert set(required) <= ours
     packages = {re.split("[>=]", line)[0] for line in required}
     assert packages >= {"datasets", "evaluate", "numpy"}
-    assert ({"fugashi", "unidic-lite"} <= packages) == (name in JAPANESE)
+    assert ({"fugashi", "unidic-lite", "rjieba", "pythainlp"} <= packages) == (name in JAPANESE)
     assert ("sacrebleu" in packages) == (name in ("reply_bleu", "xglue_score"))
     assert ("fasttext" in packages) == (name == "wrong_language")
 
