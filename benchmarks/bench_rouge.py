@@ -12,10 +12,16 @@ its default metrics and ROUGE-3 on every suggestion, and once more on the chosen
 process on one core, tokenization included, ours without words remembered from before; the best of several runs of each
 counts, taken in turns. The scores must agree to 1e-9 before a time is reported.
 
+That is the inner loop. A user waits for the whole process: CPU time (user and system) of a fresh interpreter from its
+start to the printed figures, imports and reading of the file included, on the first two workloads as files.
+The rival's process reads the file, tokenizes, scores and counts as above; ours is `mrs score FILE --lang en --json`,
+which also computes intervals, ceilings, precision and recall. Where Punkt's parameters are found (--punkt, the folder of
+MRS_SHARED_DATA, an installed NLTK resource), both split sentences, as the script really does; otherwise neither does.
+
 Then `mrs_metrics.rouge_stream`: two processes against one, on the first and second workload (as above, and five times
 as long), with equal figures; and the memory of a process that streams 1,000,000 examples without a repeated text.
 
-Run: python benchmarks/bench_rouge.py [--examples N] [--stream N]; needs `pip install nltk==3.8.1 rouge==1.0.1`.
+Run: python benchmarks/bench_rouge.py [--examples N] [--stream N] [--punkt FOLDER]; needs nltk 3.8.1 and rouge 1.0.1.
 """
 
 from __future__ import annotations
@@ -27,7 +33,11 @@ import os
 import platform
 import random
 import resource
+import subprocess
+import sys
+import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from importlib import metadata
@@ -43,6 +53,7 @@ N_SUGGESTIONS = 3
 FULL_SIZE = 10_000
 STREAM_SIZE = 1_000_000
 OUR_RUNS, RIVAL_RUNS = 5, 2
+PROCESS_RUNS = 2
 
 
 def make_workload(n_examples: int, seed: int = SEED) -> tuple[list[list[str]], list[str]]:
@@ -89,8 +100,8 @@ def make_real(n_examples: int, seed: int = SEED) -> tuple[list[list[str]], list[
     return predictions, list(islice(cycle(replies), n_examples)), source
 
 
-def official_scores(predictions: list[list[str]], references: list[str]) -> dict[str, float]:
-    """Score with NLTK and `rouge`, combined as in MRS's official script."""
+def official_scores(predictions: list[list[str]], references: list[str], punkt: str | None = None) -> dict[str, float]:
+    """Score with NLTK and `rouge`, combined as in MRS's official script; `punkt` asks for sentences."""
     from nltk.tokenize import word_tokenize
     from rouge import Rouge
     from rouge.rouge_score import rouge_n
@@ -98,8 +109,11 @@ def official_scores(predictions: list[list[str]], references: list[str]) -> dict
     Rouge.AVAILABLE_METRICS["rouge-3"] = lambda hyp, ref, **options: rouge_n(hyp, ref, 3, **options)
     evaluator = Rouge(metrics=["rouge-1", "rouge-2", "rouge-l", "rouge-3"])
 
+    splitter = nltk_splitter(punkt) if punkt else None
+
     def tokenized(text: str) -> str:
-        return " ".join(word_tokenize(text.lower(), preserve_line=True))
+        sentences = splitter.tokenize(text.lower()) if splitter else [text.lower()]
+        return " ".join([token for part in sentences for token in word_tokenize(part, preserve_line=True)])
 
     def only_dots(text: str) -> bool:
         return not any(text.split("."))
@@ -121,6 +135,59 @@ def official_scores(predictions: list[list[str]], references: list[str]) -> dict
     orders = {f"rouge{order}": means[f"rouge-{order}"]["f"] for order in (1, 2, 3)}
     distinct = {token for hypothesis in best for token in hypothesis.split()}
     return {"n": len(kept), **orders, "weighted": weighted(means), "distinct1": len(distinct)}
+
+
+def nltk_splitter(folder: str) -> Any:
+    """NLTK 3.8.1's sentence splitter with the parameters of a folder (that release reads them from a pickle only)."""
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+    def rows(name: str) -> list[list[str]]:
+        text = (Path(folder) / name).read_text(encoding="utf-8")
+        return [line.split("\t") for line in text.removesuffix("\n").split("\n")]
+
+    parameters = PunktParameters()
+    parameters.abbrev_types = {kind for (kind,) in rows("abbrev_types.txt")}
+    parameters.sent_starters = {kind for (kind,) in rows("sent_starters.txt")}
+    parameters.collocations = {(first, second) for first, second in rows("collocations.tab")}
+    parameters.ortho_context = defaultdict(int, {kind: int(flags) for kind, flags in rows("ortho_context.tab")})
+    return PunktSentenceTokenizer(parameters)
+
+
+def official_process(path: Path, punkt: str | None) -> None:
+    """The whole of the rival: from the prediction file to printed figures."""
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
+    print(json.dumps(official_scores([row[2:] for row in rows], [row[1] for row in rows], punkt)))
+
+
+def race_whole_processes(predictions: list[list[str]], references: list[str], punkt: str | None) -> dict[str, Any]:
+    """CPU time of complete runs in fresh processes; AssertionError where their scores disagree."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "predictions.tsv")
+        lines = ["\t".join(["", reference, *texts]) for texts, reference in zip(predictions, references, strict=True)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        sentences = ["--sentences", "punkt", "--punkt", punkt] if punkt else []
+        commands = {
+            "ours": [sys.executable, "-m", "mrs_cli.main", "score", str(path), "--lang", "en", "--json", *sentences],
+            "rival": [sys.executable, __file__, "--rival", str(path), *(["--punkt", punkt] if punkt else [])],
+        }
+        seconds = dict.fromkeys(commands, float("inf"))
+        figures: dict[str, Any] = {}
+        for _ in range(PROCESS_RUNS):
+            for name, command in commands.items():
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, encoding="utf-8")
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                seconds[name], figures[name] = min(seconds[name], used), json.loads(done.stdout)
+    for key in ("n", "rouge1", "rouge2", "rouge3", "weighted"):
+        if abs(figures["ours"][key] - figures["rival"][key]) > 1e-9:
+            raise AssertionError(f"The processes disagree on {key}: {figures['ours'][key]}, {figures['rival'][key]}.")
+    return {
+        "sentences": "punkt" if punkt else "no",
+        "cpu_seconds": {name: round(value, 2) for name, value in seconds.items()},
+        "ratio": round(seconds["rival"] / seconds["ours"], 1),
+        "runs": PROCESS_RUNS,
+    }
 
 
 def our_scores(predictions: list[list[str]], references: list[str]) -> dict[str, float]:
@@ -201,6 +268,15 @@ def stream_memory(n_examples: int) -> dict[str, Any]:
     return {"examples": figures["n"], "seconds": round(seconds, 1), "peak_mb": peaks}
 
 
+def find_punkt() -> str | None:
+    """The folder of Punkt's parameters that this machine has, or None."""
+    from mrs_metrics.punkt import find_parameters
+
+    shared = os.environ.get("MRS_SHARED_DATA")
+    folder = Path(shared, "punkt", "english") if shared else find_parameters()
+    return str(folder) if folder and folder.is_dir() else None
+
+
 def peak_mb() -> float:
     """Return this process's highest resident memory so far, in MB (Linux counts it in KB)."""
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
@@ -211,7 +287,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--examples", type=int, default=FULL_SIZE, help="examples of a workload (default 10,000)")
     parser.add_argument("--stream", type=int, default=STREAM_SIZE, help="examples of the stream (default 1,000,000)")
+    parser.add_argument("--punkt", help="folder of Punkt's parameters, for the whole processes")
+    parser.add_argument("--rival", type=Path, help=argparse.SUPPRESS)  # in the rival's own process
     options = parser.parse_args()
+    if options.rival:
+        official_process(options.rival, options.punkt)
+        return
+    punkt = options.punkt or find_punkt()
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh:
         stream = fresh.submit(stream_memory, options.stream).result()
     repeating = make_workload(options.examples)
@@ -228,6 +310,10 @@ def main() -> None:
         **race(*repeating),
         "all_distinct": race(*distinct),
         "real": {"source": source, **race(*real[:2])},
+        "whole_process": {
+            "replies repeat": race_whole_processes(*repeating, punkt),
+            "all distinct": race_whole_processes(*distinct, punkt),
+        },
         "two_processes": {
             "replies repeat": race_processes(*repeating),
             "replies repeat, five times": race_processes(*repeating, times=5),
@@ -256,6 +342,12 @@ def show(record: dict[str, Any]) -> None:
     ):
         ours, rival = result["seconds"]["ours"], result["seconds"]["rival"]
         print(f"{name}: ours {ours:.2f} s, rival {rival:.2f} s, {result['ratio']} times as fast, equal scores")
+    for name, result in record["whole_process"].items():
+        ours, rival = result["cpu_seconds"]["ours"], result["cpu_seconds"]["rival"]
+        print(
+            f"{name}, whole process (sentences: {result['sentences']}): CPU time ours {ours:.1f} s, "
+            f"rival {rival:.1f} s, {result['ratio']} times"
+        )
     for name, result in record["two_processes"].items():
         one, two = result["seconds"]["one"], result["seconds"]["two"]
         print(

@@ -27,8 +27,9 @@ PARAMETERS = {
     "ortho_context.tab": "the\t70\nhe\t34\nbach\t4\nsmith\t36\nmay\t126\nyork\t4\nyes\t18\n",
     "sent_starters.txt": "however\nthe\n",
 }
-_WORDS = """the The he He bach Bach smith Smith may May york York yes Yes however However paul Paul mr. Mr. MR. u.s. U.S.
-    e.g. vs. x-vs. St. st. a. A. J. é. É. 5. 5 -5. .5 1,000. §. _. 1_. don't I i 日本. 日本。 ſ. ß. ǅ no. No never"""
+_WORDS = """the The he He bach Bach smith Smith may May york York yes Yes however However paul Paul mr. Mr. MR. u.s.
+    U.S. e.g. vs. x-vs. St. st.
+    a. A. J. é. É. 5. 5 -5. .5 1,000. §. _. 1_. don't I i 日本. 日本。 ſ. ß. ǅ no. No never"""
 _MARKS = "... .. . ! ? !! ?! , ; : ' \" '' ) ( ] [ } { -- - * @ # & ` ."
 _SPACES = [" ", " ", " ", " ", "", "\n", "\t", "  ", "\xa0", "\u3000", "\x1c", "\x0b", "\r", "\u2028"]
 _texts = st.lists(
