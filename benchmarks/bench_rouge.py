@@ -16,7 +16,7 @@ That is the inner loop. A user waits for the whole process: CPU time (user and s
 start to the printed figures, imports and reading of the file included, on the first two workloads as files.
 The rival's process reads the file, tokenizes, scores and counts as above; ours is `mrs score FILE --lang en --json`,
 which also computes intervals, ceilings, precision and recall. Where Punkt's parameters are found (--punkt, the folder
-of MRS_SHARED_DATA, an installed NLTK resource), both split sentences, as the script really does; otherwise neither does.
+of MRS_SHARED_DATA, an installed NLTK resource), both split sentences, as the script really does; otherwise neither.
 
 Then `mrs_metrics.rouge_stream`: two processes against one, on the first and second workload (as above, and five times
 as long), with equal figures; and the memory of a process that streams 1,000,000 examples without a repeated text.
