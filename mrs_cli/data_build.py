@@ -6,8 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
+from mrs_core.text import visible
 
 
 def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,7 +85,7 @@ def run_build(options: argparse.Namespace) -> int:
         buckets = begun_buckets(options.out) or buckets
     plan = make_plan(files, options.out, options.workers, read_size(options.memory), buckets, settings.clean)
     for line in plan.lines():
-        print(line, file=sys.stderr)
+        print(visible(line), file=sys.stderr)
     if options.plan:
         return 0
     report = build(
@@ -93,15 +95,14 @@ def run_build(options: argparse.Namespace) -> int:
         Path(identifier.path),
         resume=options.resume,
         overwrite=options.overwrite,
-        say=lambda line: print(line, file=sys.stderr),
+        say=lambda line: print(visible(line), file=sys.stderr),
     )
     _print_funnel(report)
-    print(f"wrote {options.out}: data/, README.md, report.json, {PAGE}")
+    print(f"wrote {visible(options.out)}: data/, README.md, report.json, {PAGE}")
     return 0
 
 
 def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title="Stages", title_justify="left")
@@ -112,4 +113,4 @@ def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None
         assert isinstance(dropped, dict)
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
         table.add_row(str(entry["stage"]), f"{entry['in']:,}", f"{entry['out']:,}", reasons)
-    Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)
+    make_console(120).print(table)

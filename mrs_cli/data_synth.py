@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from mrs_core.text import visible
+
 
 def add_synth(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     make_parser(verbs.add_parser("synth", help="write made-up Reddit dumps, with everything that bites in real ones"))
@@ -63,5 +65,5 @@ def run(options: argparse.Namespace) -> None:
         from mrs_datasets.reddit.synth_languages import write_language_model
 
         write_language_model(options.language_model, options.seed)
-        print(f"wrote {options.language_model}")
-    print(f"wrote {options.out} ({MANIFEST} has the expected counts)")
+        print(f"wrote {visible(options.language_model)}")
+    print(f"wrote {visible(options.out)} ({MANIFEST} has the expected counts)")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mrs_core.console import make_console
 from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.text import visible, visible_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,9 +62,11 @@ def _make(options: argparse.Namespace) -> None:
         (options.a, options.b), options.out, options.judges, options.examples, options.seed, options.overwrite
     )
     same = f", {key.same_suggestions} of them with the same suggestions on both sides" if key.same_suggestions else ""
-    print(f"{options.out}: {len(key.items)} items{same}; {len(key.sheets)} sheets.")
-    print(f"Give a sheet of {options.out / SHEETS} to each judge, with the instructions; keep {KEY} to yourself.")
-    print(f"When all are back in their place: mrs judge read {options.out}")
+    print(f"{visible(options.out)}: {len(key.items)} items{same}; {len(key.sheets)} sheets.")
+    print(
+        f"Give a sheet of {visible(options.out / SHEETS)} to each judge, with the instructions; keep {KEY} to yourself."
+    )
+    print(f"When all are back in their place: mrs judge read {visible(options.out)}")
 
 
 def _read(options: argparse.Namespace) -> None:
@@ -73,7 +75,7 @@ def _read(options: argparse.Namespace) -> None:
     key = read_key(options.folder)
     figures = summarize(key, read_sheets(options.folder, key, options.partial))
     if options.json:
-        print(json.dumps(figures, indent=2, ensure_ascii=False))
+        print(visible_json(figures, indent=2))
     else:
         _print_table(figures)
 
@@ -164,11 +166,10 @@ def _by_judge(name: str, choices: NDArray[np.int64], key: Key) -> dict[str, Any]
 
 
 def _print_table(figures: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(width=110 if not sys.stdout.isatty() else None, highlight=False)
+    console = make_console(110)
     table = Table(title=f"{figures['items']:,} items, {figures['judges']} judges", title_justify="left")
     for column in ("", "judgements", "95 % interval", "items by majority", "95 % interval"):
         table.add_column(column, justify="right" if column else "left")

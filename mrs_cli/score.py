@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from mrs_cli.score_tables import Column, ScoredSystem, as_latex, as_markdown, pr
 from mrs_core.errors import InputError
 from mrs_core.languages import KNOWN, LANGUAGES
 from mrs_core.predictions import SUGGESTIONS
+from mrs_core.text import visible, visible_json
 
 # Options of single metrics; those that a metric does not take are refused. --lang may always be said.
 OWN = tuple(dict.fromkeys(name for metric in METRICS.values() for name in metric.takes))
@@ -181,13 +181,13 @@ def _print_tables(
         below = notes if place == len(tables) else []
         if options.markdown or options.latex:
             make = as_markdown if options.markdown else as_latex
-            print(make(systems, columns, main, below))
+            print(visible(make(systems, columns, main, below), "\n"))
         else:
             print_terminal(systems, columns, main, below)
 
 
 def _print_json(content: Any) -> None:
-    print(json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False))
+    print(visible_json(_finite(content), indent=2, allow_nan=False))
 
 
 def _finite(content: Any) -> Any:

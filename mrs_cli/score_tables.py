@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrs_core.cards import markdown_table
+from mrs_core.console import make_console
 
 GROUP_MARK = "*"  # behind the figures of the best group
 
@@ -66,10 +67,9 @@ def print_terminal(systems: Sequence[ScoredSystem], columns: Sequence[Column], m
 
     Whatever is no terminal gets the table as wide as it is.
     """
-    from rich.console import Console
     from rich.measure import Measurement
 
-    console = Console(markup=False, emoji=False, highlight=False)  # names of files are no markup
+    console = make_console(markup=False, emoji=False)  # names of files are no markup
     table = _lying(systems, columns, main) if len(systems) > 1 else _standing(systems, columns, main)
     wide = console.options.update(max_width=1 << 20)
     if sys.stdout.isatty() and Measurement.get(console, wide, table).maximum > console.width:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
+from mrs_core.text import visible
+
 
 class MrsError(Exception):
     """Base of all errors that are the input's or the installation's fault, not the code's."""
@@ -66,12 +68,12 @@ def run_with_sentence(name: str, call: Callable[[], int | None]) -> int:
     try:
         return call() or 0
     except MrsError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{name}: {visible(error)}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.filename is None or error.strerror is None:
             raise
-        print(f"{name}: {error.filename}: {error.strerror}; check the path and its rights.", file=sys.stderr)
+        print(f"{name}: {visible(error.filename)}: {error.strerror}; check the path and its rights.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{name}: interrupted.", file=sys.stderr)

@@ -1,9 +1,11 @@
-"""Comparison forms of short texts."""
+"""Forms of short texts: for comparison, and for a terminal."""
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 
 class _Table(dict[int, str | None]):
@@ -59,3 +61,39 @@ def is_blank(text: str) -> bool:
     (True, False)
     """
     return not any(_INVISIBLE[ord(character)] for character in text)  # ends at the first that shows
+
+
+# What moves a cursor, recolours, retitles or answers in a terminal (C0, DEL, C1: ECMA-48), ends a line unseen (U+2028,
+# U+2029), or shows text in another order than it is read (embeddings, overrides and isolates of Unicode's UAX 9). The
+# marks U+061C, U+200E and U+200F stay: Arabic and Hebrew texts have them, and they reorder nothing by themselves.
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
+_SHOWN |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
+_SHOWN |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}  # bytes of a file's name that are no UTF-8
+
+
+def visible(text: object, keep: str = "") -> str:
+    """A text from data, a model or a file's name, safe to print: control characters as they are written in Python.
+
+    Terminal escapes, other control characters (C0, DEL, C1), line separators, what reorders text (embeddings,
+    overrides, isolates) and lone surrogates become `\\x1b` or `\\u202e`; everything else stays as it is.
+
+    Args:
+        text: its `str` is taken.
+        keep: control characters that stay, such as those of line ends in a card.
+
+    >>> print(visible("Sí, claro.\\x1b[2J"), visible("a\\nb", keep="\\n").count("\\n"))
+    Sí, claro.\\x1b[2J 1
+    """
+    table = {code: shown for code, shown in _SHOWN.items() if chr(code) not in keep} if keep else _SHOWN
+    return str(text).translate(table)
+
+
+def visible_json(content: Any, **options: Any) -> str:
+    """`json.dumps` in UTF-8 whose output is safe to print: the same content, control characters as `\\uXXXX`.
+
+    JSON escapes C0 alone; DEL, C1 and the characters that reorder text stand in strings only, so each can be escaped
+    without a change of what is read.
+    """
+    escaped = {code: f"\\u{code:04x}" for code in _SHOWN if code >= 0x7F}
+    return json.dumps(content, ensure_ascii=False, **options).translate(escaped)

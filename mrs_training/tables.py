@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_models.baselines import BASELINES
 from mrs_training.comparison import MODEL, POOLED, grouped_signatures
@@ -19,7 +19,7 @@ WIDTH = 130  # of the wide table, and where the output is not a terminal
 def print_results(record: dict[str, Any]) -> None:
     """Print the figures of a run: one wide table, or two where the terminal is narrow; then by language."""
     figures, speed = record["metrics"], record["milliseconds"]
-    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+    console = make_console(WIDTH)
     languages = list(figures["signatures"])
     where = f"{len(languages)} languages pooled" if len(languages) > 1 else languages[0]
     own = figures["systems"][MODEL][POOLED]
@@ -68,12 +68,12 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     for folder, record in records.items():
-        name = f"{record['trainer']} ({Path(folder).name})"
+        name = escape(f"{record['trainer']} ({Path(folder).name})")
         table.add_row(name, *_figure_2(record, MODEL), style="bold")
     for name in figures["systems"]:
         if name in BASELINES:
             table.add_row(name, *_figure_2(records[first], name))
-    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+    console = make_console(WIDTH)
     console.print(table)
     console.print(
         "ROUGE: weighted ROUGE of the best of three, with its 95 % interval. MRR: in random pools, where a model"

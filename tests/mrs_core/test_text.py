@@ -1,7 +1,9 @@
-"""The form in which two replies count as one."""
+"""The form in which two replies count as one, and the one in which a text is printed."""
 
 from __future__ import annotations
 
+import io
+import json
 import sys
 import unicodedata
 from pathlib import Path
@@ -10,7 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mrs_core.text import is_blank, normalise_reply
+from mrs_core.console import make_console
+from mrs_core.errors import InputError, run_with_sentence
+from mrs_core.text import is_blank, normalise_reply, visible, visible_json
 
 ALPHABETS = "abcxyzéñüßçãåøйёжщ"  # without letters whose upper case has another way down, such as the Turkish ı
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -124,3 +128,71 @@ def test_a_text_that_shows_nothing_is_blank(text: str) -> None:
 @pytest.mark.parametrize("text", ["?", "ok", " \u200bé", "\x00a", "日", "👍", "🤷\u200d♂\ufe0f", "़", "…"])
 def test_a_text_that_shows_something_is_not(text: str) -> None:
     assert not is_blank(text)
+
+
+# --- what is printed
+
+SPOOFS = {
+    "clears the screen": ("\x1b[2J\x1b[H", "\\x1b[2J\\x1b[H"),
+    "sets the title": ("\x1b]0;root\x07", "\\x1b]0;root\\x07"),
+    "C1": ("\x9b31m\x85", "\\x9b31m\\x85"),
+    "goes back": ("safe\rrm", "safe\\rrm"),
+    "rubs out": ("a\x08\x7f", "a\\x08\\x7f"),
+    "a line of its own": ("a\nb\u2028c", "a\\nb\\u2028c"),
+    "NUL": ("\0", "\\x00"),
+    "reorders": ("\u202egnp.exe\u202c\u2066x\u2069", "\\u202egnp.exe\\u202c\\u2066x\\u2069"),
+    "bytes of a name": ("a\udcff", "a\\udcff"),
+}
+
+
+@pytest.mark.parametrize("kind", SPOOFS)
+def test_control_characters_are_shown(kind: str) -> None:
+    text, shown = SPOOFS[kind]
+    assert visible(text) == shown
+    assert visible(Path("folder") / f"x{text}") == f"folder/x{shown}"
+
+
+@pytest.mark.parametrize(
+    "text", ["Sí, claro.", "明日の会議", "👩\u200d💻", "שלום\u200f!", "\u0e01\u0e33", "a\u00a0b", "\\x1b"]
+)
+def test_other_text_stays(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_line_ends_of_a_page_may_stay() -> None:
+    assert visible("# Card\n\tx\r\n\x1b", "\n\t") == "# Card\n\tx\\r\n\\x1b"
+
+
+@given(st.text())
+def test_json_is_exact_and_has_no_control_character(text: str) -> None:
+    line = visible_json({"reply": text})
+    assert json.loads(line) == {"reply": text}
+    assert visible(line) == line
+
+
+def test_a_table_shows_what_its_cells_hold() -> None:
+    from rich.table import Table
+
+    out = io.StringIO()
+    console = make_console(file=out, force_terminal=True, width=80, color_system="standard")
+    table = Table("Name\x1b[2J", title="\x9b1m")
+    table.add_row("[bold]reply[/bold]\x1b]0;t\x07", "two\nlines")
+    console.print(table)
+    console.print("note\u202e")
+    text = out.getvalue()
+    for shown in ("Name\\x1b[2J", "\\x9b1m", "reply", "\\x1b]0;t\\x07", "note\\u202e"):
+        assert shown in text.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert "\x1b[1m" in text, "rich's own colours stay"
+    for sent in ("\x1b[2J", "\x9b", "\x07", "\u202e"):
+        assert sent not in text
+
+
+def test_an_error_shows_what_it_names(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(error: Exception) -> int:
+        raise error
+
+    assert run_with_sentence("mrs", lambda: fail(InputError("a\x1b[2J: no such folder."))) == 2
+    assert run_with_sentence("mrs", lambda: fail(FileNotFoundError(2, "No such file", "b\x9b\n"))) == 2
+    assert capsys.readouterr().err == (
+        "mrs: a\\x1b[2J: no such folder.\nmrs: b\\x9b\\n: No such file; check the path and its rights.\n"
+    )
