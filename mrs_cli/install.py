@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_core.installed import installed_folders, record_installed
+from mrs_core.text import visible
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,17 +46,18 @@ def main(argv: Sequence[str]) -> int:
     others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
     record_installed([*others, *data])  # at once, so that `mrs uninstall` finds it whatever happens to the metrics
     metrics = {metric: install_metric(metric) for metric in metric_names()}
-    record_installed([*others, *data, *metrics.values()])
+    record_installed(metrics.values())
     report = json.loads((source / "report.json").read_text(encoding="utf-8"))
     first = next(iter(report["configs"]))
-    print(f'load_dataset("{name}", "{first}"): {report["name"]}, {len(data)} configs below {cache}')
+    title, where = visible(report["name"]), visible(cache)
+    print(f'load_dataset("{name}", "{visible(first)}"): {title}, {len(data)} configs below {where}')
     if report["reader"] == "sample":
         print(
             "  This is the embedded sample, not the MRS data set: it is there to try things on. For the data set, run\n"
             "  `mrs data prepare mrs --source mrs.tgz --out DIR` and `mrs install --source DIR`."
         )
     for metric, folder in metrics.items():
-        print(f'evaluate.load("{metric}"): {folder}')
+        print(f'evaluate.load("{metric}"): {visible(folder)}')
     gone = [folder for folder in earlier if not folder.exists()]
     if gone:
         print(f"removed {len(gone)} folders of an earlier install")

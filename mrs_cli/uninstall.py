@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Sequence
 
 from mrs_core.installed import uninstall
+from mrs_core.text import visible
 
 
 def main(argv: Sequence[str]) -> int:
     argparse.ArgumentParser(prog="mrs uninstall", description=__doc__).parse_args(argv)
     removed = uninstall()
     for folder in removed:
-        print(f"removed {folder}")
+        print(f"removed {visible(folder)}")
     print(f"{len(removed)} folders removed" if removed else "nothing is installed")
     return 0
