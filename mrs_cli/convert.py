@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from mrs_core.text import visible
+
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs convert", description=__doc__)
@@ -50,8 +52,8 @@ def _unicoder(options: argparse.Namespace) -> None:
         parameters = sum(math.prod(weights.get_slice(name).get_shape()) for name in trained)
     print(f"{config.encoder_layers} + {config.decoder_layers} layers, {config.d_model} wide, {parameters:,} parameters")
     print(f"vocabulary of {config.vocab_size:,}, texts of up to {config.max_position_embeddings} tokens")
-    print(f"wrote {out}")
+    print(f"wrote {visible(out)}")
     if options.tokenizer:
-        print(f"next: mrs train generation --model_name_or_path {out}")
+        print(f"next: mrs train generation --model_name_or_path {visible(out)}")
     else:
         print("next: the same with --tokenizer FacebookAI/xlm-roberta-base --overwrite, for a model that reads text")

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from mrs_cli.data_pairs import add_pair_options, pair_options, refuse_pair_optio
 from mrs_cli.data_responses import add_responses
 from mrs_cli.data_stats import add_stats
 from mrs_cli.data_synth import add_synth
-from mrs_cli.publishing import add_publish_options, publish_or_print
+from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
-from mrs_datasets.card import HERE
+from mrs_core.text import visible
 from mrs_datasets.catalogue import catalogued, read_record
 from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.report import DROPPED
@@ -122,7 +123,7 @@ def _prepare(options: argparse.Namespace) -> None:
         refuse_pair_options(options)
         report = prepare(options.name, options.source, options.out, views=options.views, **shared)
     _print_report(report)
-    print(f"wrote {options.out} ({report['name']})")
+    print(f"wrote {visible(options.out)} ({visible(report['name'])})")
 
 
 def _print_report(report: dict[str, Any]) -> None:
@@ -139,12 +140,14 @@ def _print_report(report: dict[str, Any]) -> None:
     for part, reasons in report["dropped"].items():
         for reason, count in reasons.items():
             places = examples.get((part, DROPPED + reason))
-            print(f"{part}: {count:,} rows dropped ({reason})" + (f": {places}" if places else ""))
+            where = f": {visible(places)}" if places else ""
+            print(f"{visible(part)}: {count:,} rows dropped ({visible(reason)}){where}")
     for found in report.get("findings", []):
         if not found["finding"].startswith(DROPPED):
-            print(f"{found['part']}: {found['finding']}: {found['count']:,} ({_examples(found)})")
+            what = visible(f"{found['part']}: {found['finding']}")
+            print(f"{what}: {found['count']:,} ({visible(_examples(found))})")
     for note in report["notes"]:
-        print(f"note: {note}")
+        print(f"note: {visible(note)}")
 
 
 def _examples(found: dict[str, Any]) -> str:
@@ -153,32 +156,18 @@ def _examples(found: dict[str, Any]) -> str:
 
 
 def _publish(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
     from mrs_core import hub
+    from mrs_datasets.publishing import prepared_publication, require_prepared, require_publishable
 
     hub.require_repo_id(options.repo)
-    for name in ("report.json", "README.md"):
-        if not (options.folder / name).is_file():
-            raise InputError(f"{options.folder}: not a prepared folder (no {name}); make one with `mrs data prepare`.")
-    _require_right(options)
-    if json.loads((options.folder / "report.json").read_text(encoding="utf-8")).get("pipeline", {}).get("rejects"):
-        raise InputError(
-            f"{options.folder}/report.json: holds texts that were dropped (--keep-rejects), which are not for "
-            "publishing; build again without, or delete `rejects` there."
-        )
-    card = (options.folder / "README.md").read_text(encoding="utf-8").replace(f'"{HERE}"', f'"{options.repo}"')
-    what = hub.Publication("dataset", options.repo, options.folder, instead={"README.md": card.encode()})
+    change_of(options, options.repo)
+    require_prepared(options.folder)
+    require_publishable(options.folder, options.i_have_the_right_to_publish)
+    shown = partial(tqdm, desc="compare with report.json", unit=" files", disable=not sys.stderr.isatty())
+    what = prepared_publication(options.folder, options.repo, shown)
     publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
-
-
-def _require_right(options: argparse.Namespace) -> None:
-    from mrs_datasets.prepared import PreparedData
-
-    name = PreparedData(str(options.folder), options.folder, None).data_set()
-    restricted = read_record(name).restricted
-    if restricted and not options.i_have_the_right_to_publish:
-        raise InputError(
-            f"{options.folder}: {restricted}; pass --i-have-the-right-to-publish if you may publish a copy."
-        )
 
 
 def _progress(chunks: Chunks) -> Iterator[Chunk]:

@@ -10,13 +10,17 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mrs_core.console import make_console
+from mrs_core.text import visible
+
 if TYPE_CHECKING:
     from mrs_core.language_id import LanguageIdentifier
 
 
 def add_check(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser("check", help="look for errors in a prepared folder: schema, sizes, leaks, labels, texts")
-    parser.add_argument("data", help="a prepared folder, or `sample`")
+    parser.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
+    parser.add_argument("--revision", help="of a data set on the hub: a branch, a tag or a commit (default main)")
     parser.add_argument(
         "--language-model",
         metavar="FILE",
@@ -32,9 +36,9 @@ def run_check(options: argparse.Namespace) -> int:
 
     from mrs_datasets.catalogue import ERROR
     from mrs_datasets.check import check
-    from mrs_datasets.prepared import open_prepared
+    from mrs_datasets.prepared import downloaded, open_prepared
 
-    data = open_prepared(options.data)
+    data = downloaded(open_prepared(options.data, options.revision))
     identifier = open_identifier(options.language_model)
     known = identifier.languages if identifier else frozenset()
     shown = partial(tqdm, desc="check", unit=" configs", disable=not sys.stderr.isatty())
@@ -43,11 +47,10 @@ def run_check(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"errors": errors, "findings": [asdict(finding) for finding in findings]}, indent=2))
         return 1 if errors else 0
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(width=100 if not sys.stdout.isatty() else None, highlight=False)
+    console = make_console(100)
     rules = list(dict.fromkeys((finding.level, finding.rule) for finding in findings))
     for level, rule in sorted(rules):  # errors first
         console.print(escape(f"{level}: {rule}"))
@@ -63,7 +66,7 @@ def run_check(options: argparse.Namespace) -> int:
             "--language-model` fetches what that needs."
         )
     rows = f"{len(data.configs())} configs"
-    print(f"{data.name}: {rows}, {errors} errors, {len(findings) - errors} warnings.")
+    print(f"{visible(data.name)}: {rows}, {errors} errors, {len(findings) - errors} warnings.")
     return 1 if errors else 0
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_cli.metric_errors import metric_errors
+from mrs_core.console import make_console
 from mrs_core.errors import first_line
 from mrs_core.languages import require_any_language, require_known
+from mrs_core.text import visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +30,8 @@ Printed = tuple[dict[str, Any], "list[Table | str]"]  # what --json prints, and 
 
 def add_stats(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
-    stats.add_argument("data", help="a prepared folder, a hub id, or `sample`")
+    stats.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
+    stats.add_argument("--revision", help="of a data set on the hub: a branch, a tag or a commit (default main)")
     stats.add_argument("--language", nargs="+", default=None, help="only these languages (not mrs: configs)")
     stats.add_argument("--plot", type=Path, metavar="OUT.png", help="draw examples per split and lengths of texts")
     stats.add_argument(
@@ -54,7 +57,7 @@ def run_stats(options: argparse.Namespace) -> int:
     from mrs_datasets.describe import describe
     from mrs_datasets.prepared import open_prepared
 
-    data = open_prepared(options.data)
+    data = open_prepared(options.data, options.revision)
     name = data.data_set()
     if name == "mrs":
         for code in options.language or []:
@@ -72,13 +75,11 @@ def run_stats(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**content, "texts": [description.as_dict() for description in described]}, indent=2))
         return 0
-    from rich.console import Console
-
-    console = Console(width=110 if not sys.stdout.isatty() else None, highlight=False)
+    console = make_console(110)
     for part in [*parts, *_described(described)]:
         console.print(part)
     if options.plot:
-        print(f"drew {options.plot}")
+        print(f"drew {visible(options.plot)}")
     return 0
 
 
@@ -206,8 +207,6 @@ def run_diversity(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, indent=2))
         return 0
-    from rich.console import Console
-
     table = _table("Sample", "Languages", ">Typology", ">Family", ">Geography")
     for row in rows:
         figures = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("typology", "family", "geography")]
@@ -216,7 +215,7 @@ def run_diversity(options: argparse.Namespace) -> int:
         "Indices of Ponti et al. 2020, section 2, Table 2: mean entropy of typological features (--uriel), families "
         "per language, entropy of macro-areas; in bits."
     )
-    Console(width=110 if not sys.stdout.isatty() else None).print(table)
+    make_console(110).print(table)
     return 0
 
 

@@ -41,7 +41,8 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _publish(options: argparse.Namespace) -> None:
-    from mrs_core.hub import Publication, require_repo_id
+    from mrs_core.hub import require_repo_id
+    from mrs_core.publication import Publication
 
     names = list(dict.fromkeys(options.names)) or metric_names()
     if unknown := [name for name in names if name not in metric_names()]:

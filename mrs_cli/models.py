@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mrs_cli.publishing import add_publish_options, publish_or_print
+from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
+from mrs_core.text import visible
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -16,11 +17,17 @@ def make_parser() -> argparse.ArgumentParser:
     show = verbs.add_parser("list", help="print the pretrained baselines")
     show.set_defaults(run=_list)
     download = verbs.add_parser("download", help="download a model, compare its files' hashes, print its folder")
-    download.add_argument("name", help="a baseline's name, or ORG/NAME")
+    download.add_argument("name", help="a baseline's name, ORG/NAME, or ORG/NAME@REVISION")
+    download.add_argument("--revision", help="of the repository: a branch, a tag or a commit (default main)")
     download.add_argument("--force", action="store_true", help="download again what is there already")
     download.set_defaults(run=_download)
     card = verbs.add_parser("card", help="render README.md of a run from its run.json, after checking its predictions")
-    card.add_argument("folder", type=Path, help="the folder that a training run wrote")
+    card.add_argument(
+        "run_folder",
+        metavar="RUN",
+        help="the folder that a training run wrote; of ORG/NAME or ORG/NAME@REVISION, the card is printed",
+    )
+    card.add_argument("--revision", help="of the repository: a branch, a tag or a commit (default main)")
     card.set_defaults(run=_card)
     compare = verbs.add_parser("compare", help="print the models of several runs and the baselines in one table")
     compare.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="the folders that training runs wrote")
@@ -55,17 +62,32 @@ def _download(options: argparse.Namespace) -> None:
     from mrs_core.baselines import resolve_model
     from mrs_core.manifest import has_hashes, require_undamaged
 
-    folder = resolve_model(options.name, options.force, verify=True)
+    folder = resolve_model(options.name, options.revision, force=options.force, verify=True)
     require_undamaged(folder, verify=has_hashes(folder))
     print(folder)
 
 
 def _card(options: argparse.Namespace) -> None:
+    from mrs_core.baselines import require_no_revision
     from mrs_core.files import write_whole
 
-    path = options.folder / "README.md"
-    write_whole(path, _checked_card(options.folder, None))
-    print(f"wrote {path}")
+    folder = Path(options.run_folder)
+    name = options.run_folder
+    if not folder.exists() and name.partition("@")[0].count("/") == 1 and not name.startswith((".", "/", "~")):
+        _print_card(name, options.revision)
+        return
+    require_no_revision(name, options.revision, "is a folder")
+    path = folder / "README.md"
+    write_whole(path, _checked_card(folder, None))
+    print(f"wrote {visible(path)}")
+
+
+def _print_card(name: str, revision: str | None) -> None:
+    """The card of a model on the hub, from its record alone: predictions are not published."""
+    from mrs_core.hub import download, split_revision
+
+    repo_id, revision = split_revision(name, revision)
+    print(visible(_checked_card(download(repo_id, revision, ["run.json"]), repo_id), "\n\t"))
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -82,11 +104,15 @@ def _compare(options: argparse.Namespace) -> None:
 def _publish(options: argparse.Namespace) -> None:
     from mrs_core import hub
     from mrs_core.manifest import has_hashes, require_undamaged
-    from mrs_training.run import adapter_publication, publication
+    from mrs_training.run import adapter_publication, publication, read_record
 
     hub.require_repo_id(options.repo)
+    change_of(options, options.repo)
     card = _checked_card(options.folder, options.repo, options.adapter)
-    what = (adapter_publication if options.adapter else publication)(options.folder, options.repo, card)
+    if options.adapter:
+        what = adapter_publication(options.folder, options.repo, card)
+    else:
+        what = publication(options.folder, read_record(options.folder), options.repo, card)
     require_undamaged(options.folder, verify=has_hashes(options.folder))
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")
 

@@ -5,14 +5,36 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from mrs_core.text import visible
+
 if TYPE_CHECKING:
-    from mrs_core.hub import Publication
+    from mrs_core.publication import Publication
+    from mrs_core.publishing import Change
 
 
 def add_publish_options(parser: argparse.ArgumentParser) -> None:
-    """`--private` and `--dry-run`."""
+    """`--private`, `--commit-message`, `--create-pr`, `--tag` and `--dry-run`."""
     parser.add_argument("--private", action="store_true", help="create a new repository as a private one")
-    parser.add_argument("--dry-run", action="store_true", help="print the files and the card, send nothing")
+    parser.add_argument("--commit-message", metavar="TEXT", help="of the commit; a title, and lines of description")
+    parser.add_argument("--create-pr", action="store_true", help="open a pull request; main stays as it is")
+    parser.add_argument("--tag", metavar="NAME", help="name the commit, for ORG/NAME@NAME")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the files, what stays behind and why, and the card; send nothing"
+    )
+
+
+def change_of(options: argparse.Namespace, repo_id: str) -> Change:
+    """What the options ask for; refused before anything is read or sent.
+
+    Raises:
+        InputError: an empty message, no name of a tag, or a tag of a pull request.
+    """
+    from mrs_core.publishing import Change
+
+    message = options.commit_message
+    if message is None:
+        message = f"Publish {repo_id.rpartition('/')[2]}"
+    return Change(message, options.private or None, options.create_pr, options.tag)
 
 
 def publish_or_print(what: Publication, options: argparse.Namespace, then: str) -> None:
@@ -21,10 +43,20 @@ def publish_or_print(what: Publication, options: argparse.Namespace, then: str) 
     Args:
         then: how the published thing is used, printed at the end.
     """
-    from mrs_core import hub
+    from mrs_core.publication import describe
+    from mrs_core.publishing import publish
 
+    change = change_of(options, what.repo_id)
     if options.dry_run:
-        print(hub.describe(what))
+        print(describe(what))
         return
-    commit = hub.publish(what, f"Publish {what.repo_id.rpartition('/')[2]}", options.private or None)
-    print(f"published {what.repo_id} at {commit[:12]}: {then}")
+    published = publish(what, change)
+    if stays := what.left_behind():
+        print(f"stays behind: {', '.join(map(visible, stays))} (--dry-run tells why)")
+    if published.pull_request:
+        print(f"opened {published.pull_request} at {published.commit[:12]}")
+    elif options.create_pr:
+        print(f"{what.repo_id} holds the same files at {published.commit[:12]}; no pull request was needed")
+    else:
+        tag = f" (tag {options.tag})" if options.tag else ""
+        print(f"published {what.repo_id} at {published.commit[:12]}{tag}: {then}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.predictions import SUGGESTIONS
+from mrs_core.text import visible, visible_json
 
 if TYPE_CHECKING:
     from mrs_models.suggester import Suggester
@@ -25,8 +25,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model",
         default=DEFAULT_MODEL,
-        help=f"the folder that a training run wrote, a baseline, or ORG/NAME (default {DEFAULT_MODEL}, in the package)",
+        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION "
+        f"(default {DEFAULT_MODEL}, in the package)",
     )
+    parser.add_argument("--revision", help="of a model on the hub: a branch, a tag or a commit (default main)")
     parser.add_argument("--lang", required=True, help="the language of the messages")
     parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one a line")
     parser.add_argument("--json", action="store_true", help="print one JSON object a message")
@@ -48,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         raise InputError(f"--count {options.count}: expected a number from 1.")
     from mrs_models.suggester import Suggester
 
-    suggester = Suggester.load(resolve_model(options.model), options.verify)
+    suggester = Suggester.load(resolve_model(options.model, options.revision), verify=options.verify)
     try:
         return _answer(suggester, options)
     except ArgumentError as error:
@@ -58,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
 def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
     suggester.require_language(options.lang)
     if not options.json:  # there, every object names the model
-        print(f"model: {options.model}", file=sys.stderr)
+        print(f"model: {visible(options.model)}", file=sys.stderr)
     messages = _typed_messages() if options.interactive else iter(options.message)
     for message in (os.fsencode(message).decode("utf-8", "replace") for message in messages):
         if not message.strip() and not options.json:
@@ -67,11 +69,11 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         if options.json:
             found = [{"reply": s.reply, "score": round(s.score, 6)} for s in suggestions]
             line = {"message": message, "lang": options.lang, "model": str(options.model), "suggestions": found}
-            print(json.dumps(line, ensure_ascii=False), flush=True)
+            print(visible_json(line), flush=True)
         else:
-            print(f"> {message}")
+            print(f"> {visible(message)}")
             for number, suggestion in enumerate(suggestions, start=1):
-                print(f"  {number}. {suggestion.reply}", flush=True)
+                print(f"  {number}. {visible(suggestion.reply)}", flush=True)
     return 0
 
 

@@ -57,29 +57,44 @@ def read_baselines(text: str | None = None, where: str = LIST) -> dict[str, Base
     return {name: _baseline(name, organisation, entry, f"{where}, {name}") for name, entry in entries.items()}
 
 
-def resolve_model(name: str, force: bool = False, verify: bool = False) -> Path:
-    """The folder of a model: a local one, a baseline (embedded, or downloaded), or a hub id.
+def resolve_model(name: str, revision: str | None = None, *, force: bool = False, verify: bool = False) -> Path:
+    """The folder of a model: a local one, a baseline (embedded, or downloaded), or a hub id, also `ORG/NAME@REVISION`.
 
     Args:
+        revision: of the hub repository; default a baseline's own, or main.
         force: download again what the hub's cache has.
         verify: compare what the cache has with the hashes that the hub names.
 
     Raises:
-        InputError: the name is none of these.
+        InputError: the name is none of these, or a revision was asked for of what is no repository of the hub.
     """
     if Path(name).is_dir():
+        require_no_revision(name, revision, "is a folder")
         return Path(name)
     from mrs_core import hub
 
+    given = name
+    name, revision = hub.split_revision(name, revision)
     baselines = read_baselines()
     if name in baselines:
         baseline = baselines[name]
         if baseline.embedded:
+            require_no_revision(name, revision, "is in the package")
             return baseline.folder
-        return hub.download(baseline.repo_id, baseline.revision, force=force, verify=verify)
+        return hub.download(baseline.repo_id, revision or baseline.revision, force=force, verify=verify)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
-        return hub.download(name, force=force, verify=verify)
-    raise InputError(f"{name}: no such folder, and no baseline of that name; `mrs models list` shows the baselines.")
+        return hub.download(name, revision, force=force, verify=verify)
+    raise InputError(f"{given}: no such folder, and no baseline of that name; `mrs models list` shows the baselines.")
+
+
+def require_no_revision(name: str, revision: str | None, what: str) -> None:
+    """Refuse a revision of what has none.
+
+    Raises:
+        InputError: one was given.
+    """
+    if revision is not None:
+        raise InputError(f"{name}: {what}, and revisions ({revision}) are of repositories on the hub; leave it out.")
 
 
 def _baseline(name: str, organisation: str, entry: Any, where: str) -> Baseline:

@@ -1,4 +1,4 @@
-"""Publishing to the Hugging Face hub: one commit, or the old revision as it was.
+"""Requests to the Hugging Face hub: downloads, names and revisions, and a sentence for every way in which they fail.
 
 The token comes from where the hub's own client finds it (`hf auth login`, `HF_TOKEN`) and is never printed.
 """
@@ -11,137 +11,18 @@ import importlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatch
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import FULL
 from mrs_core.manifest import require_as_named
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
+from mrs_core.publication import Publication
 
 TRIES = 3
 SECONDS_BETWEEN_TRIES = 1.0
-KINDS = ("model", "dataset", "space")
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Publication:
-    """A folder to publish as one commit of a repository.
-
-    Attributes:
-        kind: model, dataset or space.
-        repo_id: `ORG/NAME`.
-        folder: what the repository shall hold; None where `instead` has everything.
-        left_out: patterns of names directly in the folder (files or folders) that stay at home.
-        instead: contents or files that take the place of files of the folder, or join them, by their path.
-        space_sdk: of a Space.
-    """
-
-    kind: str
-    repo_id: str
-    folder: Path | None
-    left_out: tuple[str, ...] = ()
-    instead: Mapping[str, bytes | Path] = field(default_factory=dict)
-    space_sdk: str | None = None
-
-    def files(self) -> dict[str, Path | bytes]:
-        """Path in the repository -> the file or its contents, sorted; hidden files and folders are left out."""
-        paths = [path for path in self.folder.rglob("*") if path.is_file()] if self.folder else []
-        found = {path.relative_to(self.folder): path for path in paths if self.folder}
-        kept: dict[str, Path | bytes] = {name.as_posix(): path for name, path in found.items() if not self._stays(name)}
-        return dict(sorted({**kept, **self.instead}.items()))
-
-    def sizes(self) -> dict[str, int]:
-        """Path in the repository -> bytes."""
-        return {
-            name: len(content) if isinstance(content, bytes) else content.stat().st_size
-            for name, content in self.files().items()
-        }
-
-    def _stays(self, path: Path) -> bool:
-        hidden = any(part.startswith((".", "__pycache__")) for part in path.parts)
-        return hidden or any(fnmatch(path.parts[0], pattern) for pattern in self.left_out)
-
-
-def publish(publication: Publication, message: str, private: bool | None = None, token: str | None = None) -> str:
-    """Make the repository hold the publication's files and no others, in one commit; return the commit's id.
-
-    Args:
-        message: of the commit.
-        private: visibility of a repository that is created; an existing one keeps its own.
-        token: default where the hub's client finds it.
-
-    Raises:
-        InputError: no token, no right, no hub, or somebody else published meanwhile; the sentence says what to do.
-            The revision that was there before is whole.
-    """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
-    require_repo_id(publication.repo_id)
-    files = publication.files()
-    if not files:
-        raise InputError(f"{publication.folder}: nothing to publish there.")
-    api = HfApi(token=token)
-    name, kind = publication.repo_id, publication.kind
-    _asked(
-        publication,
-        lambda: api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=publication.space_sdk),
-    )
-    head = _head(api, publication)
-    there = _asked(publication, lambda: api.list_repo_files(name, repo_type=kind, revision=head))
-    foreign = set(there) - {".gitattributes", "README.md"}
-    if foreign and not foreign & set(files):
-        raise InputError(
-            f"{name}: holds other files ({min(foreign)!r} among them), which publishing would remove; choose another "
-            "repository, or empty that one."
-        )
-    gone = sorted(set(there) - set(files) - {".gitattributes"})
-    operations: list[CommitOperationAdd | CommitOperationDelete] = [
-        *(
-            CommitOperationAdd(path, content if isinstance(content, bytes) else str(content))
-            for path, content in files.items()
-        ),
-        *(CommitOperationDelete(path) for path in gone),
-    ]
-    for attempt in range(1, TRIES + 1):
-        try:
-            info = api.create_commit(name, operations, repo_type=kind, commit_message=message, parent_commit=head)
-            return str(info.oid)
-        except Exception as error:
-            stale = isinstance(error, HfHubHTTPError) and error.response.status_code == 412  # by our own, perhaps
-            if not stale:
-                _raise_unless_passing(error, publication)
-            landed = _landed(api, publication, head, message, error)
-            if landed:
-                return landed
-            if stale:
-                raise InputError(_overtaken(publication, head)) from None
-            if attempt == TRIES:
-                raise InputError(
-                    f"{publication.repo_id}: the push was cut off ({_why(error)}); revision {head[:12]} is as "
-                    "it was. Run the same command again: what was uploaded is not sent twice."
-                ) from None
-            time.sleep(SECONDS_BETWEEN_TRIES * attempt)
-    raise AssertionError("unreachable")
-
-
-def describe(publication: Publication) -> str:
-    """What `--dry-run` prints: the repository, the files with their sizes, and the card."""
-    sizes = publication.sizes()
-    lines = [f"{publication.kind} {publication.repo_id}: {len(sizes)} files, {sum(sizes.values()):,} bytes"]
-    lines += [f"  {size:>12,}  {name}" for name, size in sizes.items()]
-    card = publication.files().get("README.md")
-    if card is not None:
-        text = card.decode("utf-8") if isinstance(card, bytes) else card.read_text(encoding="utf-8")
-        lines += ["", "README.md:", "", text]
-    return "\n".join(lines)
 
 
 def require_token(repo_id: str, token: str | None = None) -> None:
@@ -152,7 +33,7 @@ def require_token(repo_id: str, token: str | None = None) -> None:
     """
     from huggingface_hub import HfApi
 
-    _asked(Publication("model", repo_id, None), lambda: HfApi(token=token).whoami())
+    asked(Publication("model", repo_id, None), lambda: HfApi(token=token).whoami())
 
 
 def require_repo_id(repo_id: str) -> None:
@@ -167,14 +48,36 @@ def require_repo_id(repo_id: str) -> None:
         raise InputError(f"{repo_id!r}: the organisation is missing; pass ORG/NAME.")
 
 
+def split_revision(name: str, revision: str | None = None) -> tuple[str, str | None]:
+    """`ORG/NAME@REVISION` apart: a branch, a tag, a commit, or `refs/pr/1`.
+
+    Args:
+        revision: what `--revision` says.
+
+    Raises:
+        InputError: nothing stands behind the `@`, or the two name different revisions.
+
+    >>> split_revision("org/mrs@refs/pr/1"), split_revision("org/mrs", "v1")
+    (('org/mrs', 'refs/pr/1'), ('org/mrs', 'v1'))
+    """
+    repo_id, at, own = name.partition("@")
+    if at and not own:
+        raise InputError(f"{name}: nothing stands behind the @; pass ORG/NAME@REVISION, or ORG/NAME.")
+    if own and revision not in (None, own):
+        raise InputError(f"{name}: names another revision than was passed beside it ({revision}); pass one of the two.")
+    return repo_id, own or revision
+
+
 def download(
     repo_id: str,
     revision: str | None = None,
     patterns: Iterable[str] = ("*",),
+    kind: str = "model",
+    *,
     force: bool = False,
     verify: bool = False,
 ) -> Path:
-    """Download a model repository (or take it from the cache) and return its folder.
+    """Download a repository of a model or a data set (or take it from the cache) and return its folder.
 
     What comes over the line is compared with the hash that the hub names: its SHA-256 for a large file, git's hash for
     a small one. A file that differs does not stay in the cache.
@@ -191,13 +94,15 @@ def download(
     from huggingface_hub.file_download import repo_folder_name
 
     require_repo_id(repo_id)
-    publication = Publication("model", repo_id, None)
-    blobs = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo_id, repo_type="model") / "blobs"
+    publication = Publication(kind, repo_id, None)
+    blobs = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo_id, repo_type=kind) / "blobs"
     before = set() if force or verify else {path.name for path in blobs.glob("*")}
     folder = Path(
-        _asked(
+        asked(
             publication,
-            lambda: snapshot_download(repo_id, revision=revision, allow_patterns=list(patterns), force_download=force),
+            lambda: snapshot_download(
+                repo_id, repo_type=kind, revision=revision, allow_patterns=list(patterns), force_download=force
+            ),
             doing="download",
         )
     )
@@ -206,11 +111,18 @@ def download(
 
 
 def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | None:
-    """The commit that a revision of a repository stands for now; None where the hub does not tell."""
+    """The commit that a revision of a repository stands for now; None where the hub does not tell.
+
+    Raises:
+        InputError: the hub has the repository, and no such revision of it.
+    """
     from huggingface_hub import HfApi
+    from huggingface_hub.errors import RevisionNotFoundError
 
     try:
         return HfApi().repo_info(repo_id, repo_type=kind, revision=revision).sha
+    except RevisionNotFoundError:
+        raise InputError(f"{repo_id}: no revision {revision} on the hub; look at the repository's history.") from None
     except Exception as error:
         if isinstance(error, (OSError, ValueError, *_network_errors())):  # the client's own are OSErrors or ValueErrors
             return None
@@ -229,65 +141,24 @@ def cached_file(kind: str, repo_id: str, name: str, revision: str | None = None)
         raise
 
 
-def _head(api: HfApi, publication: Publication) -> str:
-    return str(_asked(publication, lambda: api.repo_info(publication.repo_id, repo_type=publication.kind).sha))
-
-
-def _landed(api: HfApi, publication: Publication, head: str, message: str, error: Exception) -> str | None:
-    """The commit of ours that took effect though its answer was lost; None where `head` is the newest still.
-
-    Raises:
-        InputError: somebody else was faster, or the hub does not tell.
-    """
-    try:
-        landed = _head(api, publication)
-        ours = landed != head and _asked(publication, lambda: _holds(api, publication, landed, message))
-    except InputError:
-        raise InputError(
-            f"{publication.repo_id}: the push was cut off ({_why(error)}) and the hub does not say whether it "
-            f"took effect; the repository holds either revision {head[:12]} or the new one, whole. Run the same "
-            "command again when the hub answers."
-        ) from None
-    if landed != head and not ours:
-        raise InputError(_overtaken(publication, landed, "now at")) from None
-    return landed if ours else None
-
-
-def _overtaken(publication: Publication, revision: str, where: str = "you started from") -> str:
-    return (
-        f"{publication.repo_id}: somebody else published there meanwhile ({where} {revision[:12]}); look at that "
-        "revision, then run the same command again."
-    )
-
-
-def _holds(api: HfApi, publication: Publication, revision: str, message: str) -> bool:
-    """Whether the newest commit is the one that was asked for: its title, and the names and sizes of the files."""
-    from huggingface_hub.hf_api import RepoFile
-
-    name, kind = publication.repo_id, publication.kind
-    title = api.list_repo_commits(name, repo_type=kind, revision=revision)[0].title
-    tree = api.list_repo_tree(name, repo_type=kind, revision=revision, recursive=True)
-    sizes = {item.path: item.size for item in tree if isinstance(item, RepoFile) and item.path != ".gitattributes"}
-    return title == message.splitlines()[0] and sizes == publication.sizes()
-
-
-def _asked(publication: Publication, call: Callable[[], Result], doing: str = "publish") -> Result:
+def asked(publication: Publication, call: Callable[[], Result], doing: str = "publish") -> Result:
     """Run a request of the client; a passing fault is tried again."""
     for attempt in range(1, TRIES + 1):
         try:
             return call()
         except Exception as error:
-            _raise_unless_passing(error, publication, doing)
+            raise_unless_passing(error, publication, doing)
             if attempt == TRIES:
+                state = "; nothing was changed" if doing == "publish" else ""
                 raise InputError(
-                    f"{publication.repo_id}: cannot {doing} ({_why(error)}); nothing was changed. "
+                    f"{publication.repo_id}: cannot {doing} ({why(error)}){state}. "
                     "Run the same command again when the hub answers."
                 ) from None
             time.sleep(SECONDS_BETWEEN_TRIES * attempt)
     raise AssertionError("unreachable")
 
 
-def _raise_unless_passing(error: Exception, publication: Publication, doing: str = "publish") -> None:
+def raise_unless_passing(error: Exception, publication: Publication, doing: str = "publish") -> None:
     """Return for faults that may pass (the network, 5xx, 429); raise a sentence for others, and bugs as they are."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import (
@@ -359,7 +230,8 @@ def _is_full(error: Exception) -> bool:
     return told or (isinstance(error, OSError) and error.errno in FULL)
 
 
-def _why(error: Exception) -> str:
+def why(error: Exception) -> str:
+    """What an error of the client says, in a few words of its own where they mislead."""
     if isinstance(error, json.JSONDecodeError):
         return "the answer is not the hub's: the page of a proxy or of a login, perhaps"
     if _is_other_content(error):

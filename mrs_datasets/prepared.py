@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
@@ -152,24 +153,44 @@ class PreparedData:
 
 
 def open_prepared(data: str, revision: str | None = None) -> PreparedData:
-    """Open `sample`, a prepared folder, or a hub id (`namespace/name`).
+    """Open `sample`, a prepared folder, or a hub id (`namespace/name`, also `namespace/name@REVISION`).
 
     Raises:
-        InputError: a folder that is not a prepared one, or a name that is none of the three.
+        InputError: a folder that is not a prepared one, a name that is none of the three, or a revision of what is no
+            repository of the hub.
     """
+    from mrs_core.hub import commit_of, split_revision
+
     path = Path(data)
     if data == SAMPLE_SOURCE and not path.exists():
+        require_no_revision(data, revision, "is in the package")
         return PreparedData(SAMPLE_SOURCE, SAMPLE, None)
     if path.is_dir():
+        require_no_revision(data, revision, "is a folder")
         if not (path / "data").is_dir():
             raise InputError(f"{data}: not a prepared folder (no data/ in it); make one with `mrs data prepare`.")
         return PreparedData(path.resolve().name, path, None)
-    if data.count("/") == 1 and not data.startswith((".", "/")) and not path.exists():
-        from mrs_core.hub import commit_of
-
+    name, revision = split_revision(data, revision)
+    if name.count("/") == 1 and not name.startswith((".", "/")) and not path.exists():
         # All configs from one commit; without a hub, what is in the cache may still do.
-        return PreparedData(data, None, commit_of("dataset", data, revision) or revision)
+        return PreparedData(name, None, commit_of("dataset", name, revision) or revision)
     raise InputError(f"{data}: no such folder; pass a prepared folder, a hub id such as ORG/mrs, or `sample`.")
+
+
+def downloaded(data: PreparedData) -> PreparedData:
+    """The same data as a folder: what lies on the hub is downloaded, whole.
+
+    Raises:
+        InputError: no such repository, no hub, or the repository has not the layout of a prepared folder.
+    """
+    from mrs_core.hub import download
+
+    if data.folder is not None:
+        return data
+    folder = download(data.name, data.revision, ("README.md", "report.json", "data/*"), kind="dataset")
+    if not (folder / "data").is_dir():
+        raise InputError(f"{data.name}: not published from a prepared folder (no data/ in it), so it is not checked.")
+    return replace(data, folder=folder)
 
 
 def _read_parquet(files: list[Path]) -> Dataset:

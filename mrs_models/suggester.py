@@ -45,16 +45,17 @@ class Suggester(ABC):
     """
 
     @staticmethod
-    def load(folder: str | Path, verify: bool = False) -> Suggester:
-        """Load a trained model: the folder of a run, a baseline, or `ORG/NAME`.
+    def load(folder: str | Path, revision: str | None = None, verify: bool = False) -> Suggester:
+        """Load a trained model: the folder of a run, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`.
 
         Args:
+            revision: of a model on the hub: a branch, a tag or a commit.
             verify: compare the SHA-256 of large files, too (`mrs_core.manifest` has the rule).
 
         Raises:
             InputError: no such model, or its files are damaged or do not fit each other.
         """
-        path = resolve_model(str(folder))
+        path = resolve_model(str(folder), revision)
         require_undamaged(path, verify)
         if (path / GENERATOR).is_file():
             from mrs_models.generation_suggester import GenerationSuggester

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import whole_folder
+from mrs_core.hub import split_revision
 
 if TYPE_CHECKING:
     from transformers import BartConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -354,7 +355,10 @@ def _load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     try:
-        loaded = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        name, revision = (source, None) if Path(source).exists() else split_revision(source)
+        loaded = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
+    except InputError:
+        raise
     except Exception as error:  # the tokenizers library raises plain ones for damaged files
         raise InputError(f"--tokenizer {source}: cannot load the tokenizer ({first_line(error)}).") from None
     if getattr(loaded, "backend_tokenizer", None) is None:

@@ -18,6 +18,8 @@ from transformers.utils.logging import disable_progress_bar
 from mrs_core import hub
 from mrs_core.errors import InputError
 from mrs_core.launcher import end_with_launcher
+from mrs_core.publishing import Change, publish
+from mrs_core.text import visible
 from mrs_datasets.prepared import open_prepared
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
@@ -28,7 +30,7 @@ from mrs_training.data import LanguageData, RunData, examples_hash, load_run_dat
 from mrs_training.divergence import require_finite_weights
 from mrs_training.evaluation import Measures
 from mrs_training.memory import out_of_memory_told
-from mrs_training.options import TINY, SharedArguments, require_sound
+from mrs_training.options import TINY, SharedArguments, require_sound, with_model_revision
 from mrs_training.paper_results import paper_rows
 from mrs_training.progress import bar_ended, show_loss_bar
 from mrs_training.run import ADAPTER, RunFolder, last_checkpoint, publication, require_best_weights, run_record
@@ -117,7 +119,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
     require_sound(options, training, recipe.metrics, recipe.without_effect)
-    options = recipe.resolved(options)
+    options = with_model_revision(recipe.resolved(options))
     repo_id = _publishing(training)
     training.greater_is_better = training.metric_for_best_model not in recipe.lower_is_better
     training.dataloader_pin_memory &= torch.cuda.is_available()
@@ -194,7 +196,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
     run.finish(record, data.test, compared.suggestions, trainer.state.log_history)
     print_results(record)
     predictions = run.predictions_name(languages[0] if len(languages) == 1 else "LANG")
-    print(f"wrote {run.folder}: model, run.json, curves.png, {predictions}")
+    print(f"wrote {visible(run.folder)}: model, run.json, curves.png, {predictions}")
     if repo_id:
         _publish(run.folder, repo_id, record, training)
 
@@ -236,10 +238,10 @@ def _publishing(training: TrainingArguments) -> str | None:
 
 
 def _publish(folder: Path, repo_id: str, record: dict[str, Any], training: TrainingArguments) -> None:
-    what = publication(folder, repo_id, model_card(record, repo_id))
+    change = Change(f"Train a model ({record['trainer']})", training.hub_private_repo)
     try:
-        message = f"Train a model ({record['trainer']})"
-        commit = hub.publish(what, message, training.hub_private_repo, training.hub_token)
+        what = publication(folder, record, repo_id, model_card(record, repo_id))
+        commit = publish(what, change, training.hub_token).commit
     except InputError as error:
         raise InputError(
             f"{error} The run is whole: `mrs models publish {folder} --repo {repo_id}` publishes it."

@@ -6,10 +6,13 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError, first_line
+from mrs_core.hub import split_revision
 from mrs_models.tiny import VOCABULARY
 from mrs_training.sampling import BATCHES, WINDOW
 
@@ -44,7 +47,9 @@ ADAPTERS = ("none", "lora")
 class SharedArguments:
     """Where training pairs come from, how they are drawn, and what is evaluated."""
 
-    data: str = field(default="sample", metadata={"help": "a prepared folder, a hub id, or `sample`"})
+    data: str = field(
+        default="sample", metadata={"help": "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`"}
+    )
     data_revision: str | None = field(default=None, metadata={"help": "revision of a hub data set"})
     setting: str | None = field(
         default=None,
@@ -73,7 +78,8 @@ class SharedArguments:
         default=WINDOW, metadata={"help": "steps whose examples are sorted by length together; 0: not sorted"}
     )
     model_name_or_path: str = field(
-        default=TINY, metadata={"help": "a hub id, a local folder, or `tiny` (built and trained from scratch)"}
+        default=TINY,
+        metadata={"help": "a hub id (also ORG/NAME@REVISION), a folder, or `tiny` (built and trained from scratch)"},
     )
     model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
     vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
@@ -91,6 +97,9 @@ class SharedArguments:
         default=100_000, metadata={"help": "of each language; a seeded sample (TF-IDF takes 10 ms an example)"}
     )
     overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
+
+
+Options = TypeVar("Options", bound=SharedArguments)
 
 
 def require_sound(
@@ -170,6 +179,22 @@ def _require_integrations(names: Sequence[str]) -> None:
                 reason = first_line(error)
         if reason:
             raise InputError(f"--report_to {name}: {reason}.")
+
+
+def with_model_revision(options: Options) -> Options:
+    """The options with `--model_name_or_path ORG/NAME@REVISION` taken apart into name and `--model_revision`.
+
+    Raises:
+        InputError: the two name different revisions, or a revision was asked for of what is no repository of the hub.
+    """
+    name, revision = options.model_name_or_path, options.model_revision
+    if name == TINY or Path(name).exists():
+        require_no_revision(
+            f"--model_name_or_path {name}", revision, "is built here" if name == TINY else "is a folder"
+        )
+        return options
+    name, revision = split_revision(name, revision)
+    return replace(options, model_name_or_path=name, model_revision=revision)
 
 
 def _given(options: SharedArguments | TrainingArguments, name: str) -> bool:

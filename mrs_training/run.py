@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,13 +14,15 @@ import torch
 from mrs_core.arguments import as_plain
 from mrs_core.errors import InputError
 from mrs_core.files import umask, write_whole
-from mrs_core.hub import Publication
 from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_core.provenance import commit, hardware, versions
+from mrs_core.publication import Publication
 from mrs_models.adapters import base_of
 from mrs_models.response_index import ResponseIndexes
+from mrs_training.allowlist import ADAPTER as ADAPTER_FILES
+from mrs_training.allowlist import FAMILIES, INDEXES, STAYS
 from mrs_training.card import model_card
 from mrs_training.curves import draw_curves
 from mrs_training.data import LanguageData
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from transformers import TrainerState
 
 IDENTITY = "resume.json"  # what the checkpoints are of
-STAYS = ("checkpoint-*", IDENTITY, "predictions*.tsv", "eval")
 RECORD = "run.json"  # written last: a folder that has it holds a finished run
 TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
 # What either family's model is made of, so that no file of an old model is read as one of the new.
@@ -170,12 +171,23 @@ def read_record(folder: Path) -> dict[str, Any]:
     return dict(record)
 
 
-def publication(folder: Path, repo_id: str, card: str) -> Publication:
+def publication(folder: Path, record: dict[str, Any], repo_id: str, card: str) -> Publication:
     """What is published of a run: model, response indexes, record, curves, and the card for that repository.
 
-    Checkpoints stay at home, and predictions too: they hold the test split's texts.
+    `mrs_training.allowlist` names the files, by the family that the record tells. Checkpoints stay at home, and
+    predictions too: they hold the test split's texts.
+
+    Raises:
+        InputError: the record's family is unknown, or the folder has no weights.
     """
-    return Publication("model", repo_id, folder, STAYS, instead={"README.md": card.encode()})
+    family = str(record.get("trainer"))
+    if family not in FAMILIES:
+        raise InputError(
+            f"{folder / RECORD}: expected the trainer to be {' or '.join(FAMILIES)}, found {family!r}; train the "
+            "model again."
+        )
+    what = Publication("model", repo_id, folder, FAMILIES[family], STAYS, instead={"README.md": card.encode()})
+    return _with_weights(what)
 
 
 def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
@@ -190,11 +202,16 @@ def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
         raise InputError(
             f"{own}: the base {base} is a folder of this machine; publish it, and train with its name on the hub."
         )
-    files = [path for path in (folder / ResponseIndexes.FOLDER).rglob("*") if path.is_file()]
-    files += [path for path in (folder / "curves.png",) if path.is_file()]
-    others: dict[str, bytes | Path] = {path.relative_to(folder).as_posix(): path for path in files}
-    others[RECORD] = _json(_of_adapter(read_record(folder))).encode()
-    return Publication("model", repo_id, own, instead={**others, "README.md": card.encode()})
+    others = Publication("model", repo_id, folder, (*INDEXES, "curves.png")).files()
+    record = _json(_of_adapter(read_record(folder))).encode()
+    instead = {**others, RECORD: record, "README.md": card.encode()}
+    return _with_weights(Publication("model", repo_id, own, ADAPTER_FILES, STAYS, instead=instead))
+
+
+def _with_weights(what: Publication) -> Publication:
+    if not any(PurePath(name).match("*model*.safetensors") for name in what.files()):
+        raise InputError(f"{what.folder}: holds no weights (*.safetensors), so no model; train it again.")
+    return what
 
 
 def _of_adapter(record: dict[str, Any]) -> dict[str, Any]:

@@ -67,8 +67,14 @@ def need_token(request: Request) -> None:
         raise HubError(401, "Invalid username or password.")
 
 
-def find(hub: LoopbackHub, request: Request, kind: str, name: str, *, write: bool = False) -> Repository:
-    """Return a repository that the request may see; one that it may not see is not there."""
+def find(
+    hub: LoopbackHub, request: Request, kind: str, name: str, *, write: bool = False, proposal: bool = False
+) -> Repository:
+    """Return a repository that the request may see; one that it may not see is not there.
+
+    Args:
+        proposal: it is for a pull request, which everybody with a token may open.
+    """
     repository = hub.repositories.get((kind, name))
     if repository is None or (repository.private and not request.authorized):
         error = no_repository()
@@ -77,7 +83,8 @@ def find(hub: LoopbackHub, request: Request, kind: str, name: str, *, write: boo
         raise error
     if write:
         need_token(request)
-        may_write(hub, name)
+        if not proposal:
+            may_write(hub, name)
     return repository
 
 

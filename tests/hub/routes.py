@@ -42,7 +42,8 @@ def route(hub: LoopbackHub, request: Request) -> Reply:
     if match := PUT_OBJECT.fullmatch(path):
         return put_object(hub, request, match["oid"])
     if match := LFS.fullmatch(path):
-        repository = find(hub, request, kind_of(match["prefix"]), unquote(match["id"]), write=True)
+        kind, name = kind_of(match["prefix"]), unquote(match["id"])
+        repository = find(hub, request, kind, name, write=True, proposal=True)  # it may be for one: git does not tell
         return lfs_batch(hub, request, repository) if match["verb"] == "objects/batch" else lfs_verify(hub, request)
     if match := API.fullmatch(path):
         return api(hub, request, match["kind"], (match["rest"] or "").split("/"))
@@ -68,7 +69,8 @@ def api(hub: LoopbackHub, request: Request, kind: str, parts: list[str]) -> Repl
     size = 1 if len(parts) == 1 or parts[1] in VERBS else 2
     verb, rest = parts[size : size + 1], parts[size + 1 :]
     reads = request.method in READING or verb == ["paths-info"]
-    repository = find(hub, request, kind, "/".join(parts[:size]), write=not reads)
+    proposal = verb in (["preupload"], ["commit"]) and request.flag("create_pr")
+    repository = find(hub, request, kind, "/".join(parts[:size]), write=not reads, proposal=proposal)
     key = (request.method, verb[0] if verb else "")
     if key in (("GET", ""), ("GET", "revision")):
         return answer(info(repository, rest[0] if rest else "main", blobs=request.flag("blobs")))

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +259,26 @@ def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=120)
     assert done.stdout == "> hello\n"
     assert done.stderr == f"model: {model}\n"
+
+
+def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mrs_models.suggester import Suggester, Suggestion
+
+    class Evil:
+        def require_language(self, language: str) -> None: ...
+
+        def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+            return [[Suggestion("Sí\x1b]0;owned\x07\x9b2J\u202e", 1.0)] for _ in messages]
+
+    monkeypatch.setattr(Suggester, "load", staticmethod(lambda folder: Evil()))
+    code, out, err = run("suggest", "--lang", "es", "hola\x1b[2J")
+    assert (code, out) == (0, "> hola\\x1b[2J\n  1. Sí\\x1b]0;owned\\x07\\x9b2J\\u202e\n")
+    code, out, err = run("suggest", "--lang", "es", "--json", "hola")
+    assert "\x9b" not in out
+    assert json.loads(out)["suggestions"][0]["reply"] == "Sí\x1b]0;owned\x07\x9b2J\u202e"
+    code, _, err = run("suggest", "--lang", "es", "--model", "folder\x1b[2J", "hola")
+    assert code == 2
+    assert "folder\\x1b[2J: no such folder" in err
 
 
 def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,43 +17,12 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from mrs_core import hub as ours
 from mrs_core.errors import InputError
+from mrs_core.publication import Publication
+from mrs_core.publishing import Change, Published, publish
 from mrs_datasets.prepare import prepare_mrs
 from tests.hub.server import LoopbackHub
 
 Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-# --- what is sent
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    for name in ("b.txt", "a/x.txt", "a/checkpoint-1/y.txt", "checkpoint-1/z.txt", ".git/config", "a/.hidden", "R.md"):
-        path = tmp_path / "tree" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    return tmp_path / "tree"
-
-
-def test_the_files_of_a_publication(tree: Path) -> None:
-    what = ours.Publication("model", "org/m", tree, ("checkpoint-*",), {"R.md": b"other", "new/n.txt": b"n"})
-    files = what.files()
-    assert list(files) == ["R.md", "a/checkpoint-1/y.txt", "a/x.txt", "b.txt", "new/n.txt"]
-    assert (files["R.md"], files["b.txt"]) == (b"other", tree / "b.txt")
-    assert what.sizes() == {"R.md": 5, "a/checkpoint-1/y.txt": 20, "a/x.txt": 7, "b.txt": 5, "new/n.txt": 1}
-
-
-def test_contents_need_no_folder() -> None:
-    assert ours.Publication("space", "org/s", None, instead={"app.py": b"x"}).files() == {"app.py": b"x"}
-
-
-def test_a_description_lists_files_and_card(tree: Path) -> None:
-    text = ours.describe(
-        ours.Publication("model", "org/m", tree, ("a", "check*"), {"README.md": "# ¡Hola!\n".encode()})
-    )
-    assert text.startswith("model org/m: 3 files, 19 bytes\n")
-    assert [line.split() for line in text.splitlines()[1:4]] == [["4", "R.md"], ["10", "README.md"], ["5", "b.txt"]]
-    assert text.endswith("\n\nREADME.md:\n\n# ¡Hola!\n")
 
 
 # --- names
@@ -122,17 +92,17 @@ def test_a_commit_that_landed_late_is_recognised(foreign: bool, monkeypatch: pyt
     api = SlowApi(foreign)
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda **_: api)
     monkeypatch.setattr(ours, "SECONDS_BETWEEN_TRIES", 0)
-    what = ours.Publication("model", "org/m", None, instead={"a.txt": b"a"})
+    what = Publication("model", "org/m", None, instead={"a.txt": b"a"})
     if foreign:
         with pytest.raises(InputError, match="org/m: somebody else published there meanwhile"):
-            ours.publish(what, "Publish")
+            publish(what, Change("Publish"))
         return
-    assert ours.publish(what, "Publish") == "b" * 40
+    assert publish(what, Change("Publish")) == Published("b" * 40)
 
 
 def test_nothing_to_publish(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing to publish"):
-        ours.publish(ours.Publication("model", "org/m", tmp_path), "Publish")
+        publish(Publication("model", "org/m", tmp_path), Change("Publish"))
 
 
 # --- the commands
@@ -194,6 +164,82 @@ def test_a_private_repository_stays_private(client: Mrs, hub: LoopbackHub, data:
     assert len(repo.commits()) == 2
 
 
+def test_a_public_repository_is_not_taken_for_a_private_one(client: Mrs, hub: LoopbackHub, data: Path) -> None:
+    repo = hub.create("dataset", "org/mrs")
+    refused(client("data", "publish", data, "--repo", "org/mrs", "--private"), "org/mrs: exists and is public")
+    assert repo.files() == [".gitattributes"]
+
+
+def test_a_message_and_a_tag(client: Mrs, hub: LoopbackHub, data: Path, tmp_path: Path) -> None:
+    options = ("data", "publish", data, "--repo", "org/mrs", "--tag", "v1.0")
+    done = client(*options, "--commit-message", "Add Spanish\n\nThirty messages.")
+    repo = hub.repo("dataset", "org/mrs")
+    assert (repo.commits()[0].title, repo.tags) == ("Add Spanish", {"v1.0": repo.sha()})
+    assert "Thirty messages." in repo.commits()[0].message
+    assert f"published org/mrs at {repo.sha()[:12]} (tag v1.0)" in done.stdout
+    assert client(*options).returncode == 0, "the same again: no commit, and the tag is right"
+    folder = tmp_path / "edited"
+    shutil.copytree(data, folder)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n# Other\n", encoding="utf-8")
+    before = repo.sha()
+    done = client("data", "publish", folder, "--repo", "org/mrs", "--tag", "v1.0")
+    refused(done, "published at", f"the tag v1.0 names revision {before[:12]}; choose another one")
+    done = client("data", "publish", data, "--repo", "org/mrs", "--tag", "v1.0")
+    refused(done, f"the tag v1.0 names revision {before[:12]} already; choose another one")
+    assert repo.tags == {"v1.0": before}
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--tag", "a..b"), "--tag 'a..b': no name of a tag"),
+        (("--tag", "v 1"), "no name of a tag"),
+        (("--tag", "v1", "--create-pr"), "tag the commit when the pull request is merged"),
+        (("--commit-message", "  "), "--commit-message: is empty"),
+    ],
+)
+def test_what_is_no_message_or_tag(
+    client: Mrs, hub: LoopbackHub, data: Path, options: tuple[str, ...], named: str
+) -> None:
+    refused(client("data", "publish", data, "--repo", "org/mrs", *options), named)
+    assert hub.log == []
+
+
+def test_a_pull_request_leaves_main_as_it_is(client: Mrs, hub: LoopbackHub, data: Path) -> None:
+    """Opened without a right to write, as by somebody who is not of the organisation."""
+    publish = ("data", "publish", data, "--repo", "org/mrs", "--create-pr")
+    refused(client(*publish), "org/mrs: no such dataset on the hub")
+    repo = hub.create("dataset", "org/mrs")
+    head = repo.write("README.md", "# Theirs\n")
+    hub.forbidden.add("org")
+    done = client(*publish)
+    assert done.returncode == 0, done.stderr
+    assert (repo.sha(), repo.files()) == (head, [".gitattributes", "README.md"])
+    tip = repo.heads["refs/pr/1"]
+    assert f"opened {hub.url}/datasets/org/mrs/discussions/1 at {tip[:12]}" in done.stdout
+    files = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
+    assert set(repo.files(tip)) == {*files, ".gitattributes"}
+
+
+def test_a_pull_request_whose_answer_is_lost_is_not_opened_twice(client: Mrs, hub: LoopbackHub, data: Path) -> None:
+    repo = hub.create("dataset", "org/mrs")
+    hub.faults.add("POST", "/commit/main", drop_response=0)
+    done = client("data", "publish", data, "--repo", "org/mrs", "--create-pr")
+    assert done.returncode == 0, done.stderr
+    assert [name for name in repo.heads if name.startswith("refs/pr/")] == ["refs/pr/1"]
+    assert f"opened {hub.url}/datasets/org/mrs/discussions/1 at {repo.heads['refs/pr/1'][:12]}" in done.stdout
+
+
+def test_a_tag_that_could_not_be_made_is_made_by_the_same_command(client: Mrs, hub: LoopbackHub, data: Path) -> None:
+    hub.faults.add("POST", "/tag/", status=400)
+    options = ("data", "publish", data, "--repo", "org/mrs", "--tag", "v1")
+    done = client(*options)
+    repo = hub.repo("dataset", "org/mrs")
+    refused(done, "org/mrs", f"The files are published at {repo.sha()[:12]}")
+    assert client(*options).returncode == 0
+    assert (repo.tags, len(repo.commits())) == ({"v1": repo.sha()}, 2)
+
+
 def test_publishing_is_refused_in_one_sentence(client: Mrs, hub: LoopbackHub, data: Path, tmp_path: Path) -> None:
     publish = ("data", "publish", data, "--repo")
     refused(client(*publish, "mrs"), "'mrs': the organisation is missing; pass ORG/NAME.")
@@ -210,8 +256,8 @@ def test_publishing_is_refused_in_one_sentence(client: Mrs, hub: LoopbackHub, da
 def test_a_card_that_a_person_broke_is_refused(client: Mrs, hub: LoopbackHub, data: Path, tmp_path: Path) -> None:
     """Its YAML is the person's to mend; nothing of the old revision changes."""
     folder = tmp_path / "edited"
-    (folder / "data").mkdir(parents=True)
-    (folder / "report.json").write_text((data / "report.json").read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copytree(data, folder)
+    (folder / "README.md").unlink()
     refused(client("data", "publish", folder, "--repo", "org/mrs"), "not a prepared folder")
     (folder / "README.md").write_text("---\nlanguage: [Spanish!]\n---\n# Mine\n", encoding="utf-8")
     refused(client("data", "publish", folder, "--repo", "org/mrs"), "org/mrs", "README.md")
@@ -220,8 +266,7 @@ def test_a_card_that_a_person_broke_is_refused(client: Mrs, hub: LoopbackHub, da
 
 def test_what_a_person_wrote_into_a_card_stays(client: Mrs, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "edited"
-    (folder / "data").mkdir(parents=True)
-    (folder / "report.json").write_text("{}", encoding="utf-8")
+    shutil.copytree(data, folder)
     (folder / "README.md").write_text('Set PATH. `load_dataset("PATH", "es")`\n', encoding="utf-8")
     done = client("data", "publish", folder, "--repo", "org/mrs", "--dry-run")
     assert done.stdout.endswith('Set PATH. `load_dataset("org/mrs", "es")`\n\n')
@@ -243,6 +288,61 @@ def test_downloading_is_refused_in_one_sentence(client: Mrs, hub: LoopbackHub) -
     refused(client("models", "download", "org/none", HF_HUB_OFFLINE="1"), "HF_HUB_OFFLINE")
     done = client("models", "download", "org/none", token=False)
     refused(done, "org/none", "no such model", "token")  # without a token the hub hides what is private
+
+
+def test_revisions_of_a_model(client: Mrs, hub: LoopbackHub, tmp_path: Path) -> None:
+    repo = hub.create("model", "org/m")
+    old = repo.write("run.json", "old")
+    repo.tags["v1"] = old
+    repo.write("run.json", "new")
+    for words in (["org/m@v1"], ["org/m", "--revision", "v1"], [f"org/m@{old}"], ["org/m@v1", "--revision", "v1"]):
+        done = client("models", "download", *words)
+        assert done.returncode == 0, done.stderr
+        assert (Path(done.stdout.strip()) / "run.json").read_text() == "old"
+    refused(client("models", "download", "org/m@v9"), "org/m", "no such revision")
+    refused(client("models", "download", "org/m@v1", "--revision", "v2"), "pass one of the two")
+    refused(client("models", "download", "org/m@"), "nothing stands behind the @")
+    (tmp_path / "folder").mkdir()
+    refused(client("models", "download", "folder", "--revision", "v1"), "folder: is a folder")
+    refused(client("models", "download", "sample-retriever@v1"), "sample-retriever: is in the package")
+
+
+def test_a_model_answers_as_it_did_at_a_revision(client: Mrs, hub: LoopbackHub) -> None:
+    """The embedded baseline as v1, and a later revision that no longer loads; its card, too."""
+    from mrs_core.baselines import resolve_model
+
+    folder = resolve_model("sample-retriever")
+    repo = hub.create("model", "org/m")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            repo.write(path.relative_to(folder).as_posix(), path.read_bytes())
+    repo.tags["v1"] = repo.sha()
+    repo.write("response_index/es/replies.json", "{}")
+    ask = ("suggest", "--lang", "es", "--json", "¿Quedamos mañana?", "--model")
+    here, there = client(*ask, "sample-retriever"), client(*ask, "org/m@v1")
+    assert there.returncode == 0, there.stderr
+    answers = [json.loads(done.stdout)["suggestions"] for done in (here, there)]
+    assert answers[0] == answers[1]
+    assert client(*ask, "org/m", "--revision", "v1").stdout.replace("org/m", "org/m@v1") == there.stdout
+    refused(client(*ask, "org/m"), "no usable response index")
+    card = client("models", "card", "org/m@v1")
+    assert card.returncode == 0, card.stderr
+    assert 'Suggester.load("org/m")' in card.stdout
+
+
+def test_revisions_of_a_data_set(client: Mrs, hub: LoopbackHub, data: Path) -> None:
+    assert client("data", "publish", data, "--repo", "org/mrs", "--tag", "v1").returncode == 0
+    repo = hub.repo("dataset", "org/mrs")
+    repo.write("README.md", "# Nothing to load any more\n")
+    for words in (["org/mrs@v1"], ["org/mrs", "--revision", "v1"]):
+        stats = client("data", "stats", *words, "--json")
+        assert stats.returncode == 0, stats.stderr
+        assert sum(row["examples"] for row in json.loads(stats.stdout)["splits"]) == 30
+    check = client("data", "check", "org/mrs@v1", "--json")
+    assert check.returncode == 0, check.stderr
+    assert json.loads(check.stdout)["errors"] == 0
+    refused(client("data", "stats", "org/mrs@v9"), "org/mrs: no revision v9 on the hub")
+    refused(client("data", "stats", data, "--revision", "v1"), "is a folder")
 
 
 def test_a_model_of_the_hub_is_downloaded(client: Mrs, hub: LoopbackHub) -> None:

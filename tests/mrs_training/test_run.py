@@ -16,7 +16,14 @@ from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, encoders
 from mrs_models.tiny import train_tokenizer
 from mrs_training.curves import draw_curves
-from mrs_training.run import RunFolder, last_checkpoint, require_best_weights, run_record
+from mrs_training.run import (
+    RunFolder,
+    adapter_publication,
+    last_checkpoint,
+    publication,
+    require_best_weights,
+    run_record,
+)
 from mrs_training.settings import Plan, Source
 
 
@@ -212,3 +219,72 @@ def test_the_record_keeps_lengths_in_tokens() -> None:
     assert record["best_step"] is None
     assert record["arguments"]["message_tokens"] == 70
     assert "hub_token" not in record["arguments"]
+
+
+# --- what of a run is published
+
+RETRIEVER = (
+    "README.md", "run.json", "curves.png", "modules.json", "config_sentence_transformers.json", "router_config.json",
+    "query_0_Transformer/config.json", "query_0_Transformer/model.safetensors", "query_0_Transformer/tokenizer.json",
+    "query_1_Pooling/config.json", "response_index/es/replies.json", "response_index/es/vectors.safetensors",
+    "files.json",
+)  # fmt: skip
+GENERATOR = (
+    "README.md", "run.json", "curves.png", "config.json", "generation_config.json", "generator.json",
+    "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json",
+    "tokenizer.json", "tokenizer_config.json", "sentencepiece.bpe.model",
+)  # fmt: skip
+ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "query/adapter_config.json",
+           "query/adapter_model.safetensors")  # fmt: skip
+PRIVATE = (
+    "secrets.json", "training_args.bin", "pytorch_model.bin", "optimizer.pt", "wandb/run-1/output.log", "notes.txt",
+    "runs/events.out.tfevents.1", "predictions.es.tsv", "predictions.tsv", "checkpoint-5/model.safetensors",
+    "response_index/es/predictions.es.tsv", "response_index/secrets.json", "response_index/es/deep/replies.json",
+    "query_0_Transformer/training_args.bin", "query_0_Transformer/modeling_x.py", ".env", "resume.json",
+    "adapter/optimizer.pt", "adapter/query/README.md", "other/model.safetensors",
+)  # fmt: skip
+
+
+def make_files(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+@pytest.mark.parametrize(("trainer", "names"), [("retrieval", RETRIEVER), ("generation", GENERATOR)])
+def test_only_the_model_s_own_files_are_published(tmp_path: Path, trainer: str, names: tuple[str, ...]) -> None:
+    own = (*names, *(f"adapter/{name}" for name in ("adapter.json", *ADAPTER)))
+    make_files(tmp_path, *own, *PRIVATE)
+    what = publication(tmp_path, {"trainer": trainer}, "org/m", "# Card")
+    assert set(what.files()) == set(own)
+    stays = what.left_behind()
+    assert stays["predictions.es.tsv"] == "holds the texts of the test split"
+    assert stays["wandb/"] == "a log of the training"
+    assert "pickle" in stays["training_args.bin"]
+    assert {"secrets.json", "checkpoint-5/", "adapter/optimizer.pt"} <= stays.keys()
+
+
+def test_a_link_in_a_run_is_refused(tmp_path: Path) -> None:
+    make_files(tmp_path, *RETRIEVER)
+    (tmp_path / "response_index" / "en").symlink_to("/etc")
+    with pytest.raises(InputError, match="response_index/en: is a link, and would be published"):
+        publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
+
+
+def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
+    make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
+    with pytest.raises(InputError, match="holds no weights"):
+        publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
+    with pytest.raises(InputError, match="expected the trainer to be retrieval or generation, found 'x'"):
+        publication(tmp_path, {"trainer": "x"}, "org/m", "# Card")
+
+
+def test_only_the_adapters_own_files_are_published(tmp_path: Path) -> None:
+    make_files(tmp_path, *RETRIEVER, *PRIVATE, *(f"adapter/{name}" for name in ADAPTER))
+    record = {"family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0"}
+    shape = {"pooling": "mean", "message_tokens": 4, "reply_tokens": 4, "encoders": "two"}
+    (tmp_path / "adapter" / "adapter.json").write_text(json.dumps({**record, **shape}))
+    what = adapter_publication(tmp_path, "org/m", "# Card")
+    indexes = {name for name in RETRIEVER if name.startswith("response_index/")}
+    assert set(what.files()) == {"README.md", "adapter.json", "run.json", "curves.png", *ADAPTER, *indexes}

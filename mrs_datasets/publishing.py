@@ -1,0 +1,166 @@
+"""What of a prepared folder is published: the card, the report, and exactly the files that the report lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mrs_core.errors import InputError, first_line
+from mrs_core.files import file_sha256
+from mrs_core.publication import Publication
+from mrs_datasets.card import HERE
+from mrs_datasets.catalogue import DatasetRecord, read_record
+from mrs_datasets.prepared import PreparedData
+
+REPORT, CARD = "report.json", "README.md"
+PAGE = "report.html"  # of a build from dumps
+STAYS = MappingProxyType({"*": "not listed in report.json"})
+Each = Callable[[Iterable[Any]], Iterable[Any]]
+
+
+def prepared_publication(folder: Path, repo_id: str, each: Each = iter) -> Publication:
+    """What is published of a prepared folder, once every file is the one that `report.json` tells of.
+
+    Size and SHA-256 of each Parquet file are compared with the report, the file is opened, and its schema and rows are
+    compared with the catalogue and the report. A report without SHA-256 (other tools may write one) is held to size and
+    rows, and every row is read.
+
+    Args:
+        each: goes through the files; a progress bar, perhaps.
+
+    Raises:
+        InputError: not a prepared folder, or a file below `data/` is missing, altered, damaged, a link, or not listed;
+            the sentence names it.
+    """
+    require_prepared(folder)
+    data = PreparedData(str(folder), folder, None)
+    record, report = read_record(data.data_set()), data.report()
+    listed = _listed(folder, report, record)
+    paths = tuple(entry["path"] for _, _, entry in listed)
+    page = (PAGE,) if "pipeline" in report else ()
+    what = Publication("dataset", repo_id, folder, (CARD, REPORT, *page, *paths), STAYS)
+    _require_exactly(what, paths)
+    rows: dict[tuple[str, str], int] = {}
+    for config, split, entry in each(listed):
+        key = (config, split)
+        rows[key] = rows.get(key, 0) + _checked_rows(folder / entry["path"], entry, record, config)
+    for (config, split), found in rows.items():
+        expected = report["configs"][config][split]["rows"]
+        if found != expected:
+            raise InputError(
+                f"{folder}: {config}/{split} has {found:,} rows, report.json says {expected:,}; prepare the folder "
+                "again."
+            )
+    card = (folder / CARD).read_text(encoding="utf-8").replace(f'"{HERE}"', f'"{repo_id}"')
+    return Publication("dataset", repo_id, folder, what.allowed, STAYS, instead={CARD: card.encode()})
+
+
+def _listed(folder: Path, report: dict[str, Any], record: DatasetRecord) -> list[tuple[str, str, dict[str, Any]]]:
+    """(config, split, entry) of every file that the report lists: each where the layout has it."""
+    known = {config: kind.splits for config, _, kind in record.configs()}
+    try:
+        listed = [
+            (config, split, dict(entry))
+            for config, splits in report["configs"].items()
+            for split, facts in splits.items()
+            for entry in facts["files"]
+        ]
+        counts = [int(facts["rows"]) for splits in report["configs"].values() for facts in splits.values()]
+        sound = bool(listed) and min(counts) >= 0 and all(isinstance(entry["path"], str) for _, _, entry in listed)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        sound = False
+    if not sound:
+        raise InputError(f"{folder / REPORT}: does not list the files of the splits; prepare the folder again.")
+    for config, split, entry in listed:
+        name = re.escape(f"data/{config}/{split}")
+        if split not in known.get(config, ()) or not re.fullmatch(
+            rf"{name}-\d{{5}}-of-\d{{5}}\.parquet", entry["path"]
+        ):
+            raise InputError(
+                f"{folder / REPORT}: lists {entry['path']!r} for {config}/{split}, where {record.name} has no such "
+                "file; prepare the folder again."
+            )
+    return listed
+
+
+def _require_exactly(what: Publication, paths: tuple[str, ...]) -> None:
+    """Every listed file is there, and no other one lies below `data/`."""
+    there = what.files()
+    if missing := [path for path in paths if path not in there]:
+        raise InputError(
+            f"{what.folder}: {missing[0]} is missing, though report.json lists it; prepare the folder again."
+        )
+    extra = [name for name, why in what.left_behind().items() if name.startswith("data/") and why != "hidden"]
+    if extra:
+        raise InputError(
+            f"{what.folder}: report.json does not list {extra[0]}, which lies among the data; take it away, or prepare "
+            "the folder again."
+        )
+
+
+def _checked_rows(path: Path, entry: dict[str, Any], record: DatasetRecord, config: str) -> int:
+    """The rows of a file that is what the report and the catalogue say."""
+    size = path.stat().st_size
+    if size != entry.get("bytes", size):
+        raise InputError(
+            f"{path}: has {size:,} bytes, report.json says {entry['bytes']:,}; it was altered or cut off. Prepare the "
+            "folder again."
+        )
+    digest = entry.get("sha256")
+    if digest is not None and file_sha256(path) != digest:
+        raise InputError(
+            f"{path}: its SHA-256 is not that of report.json, so it was altered; prepare the folder again."
+        )
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+            if digest is None and rows != sum(batch.num_rows for batch in file.iter_batches()):
+                raise pa.ArrowInvalid("rows are missing")
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{path}: cannot read it as Parquet ({first_line(error)}); prepare the folder again."
+        ) from None
+    if not schema.equals(record.schema(config)):
+        raise InputError(
+            f"{path}: has the columns {', '.join(schema.names)}, where {record.name} has "
+            f"{', '.join(record.schema(config).names)} (or their types differ); prepare the folder again."
+        )
+    return int(rows)
+
+
+def require_prepared(folder: Path) -> None:
+    """Refuse what has no report or no card.
+
+    Raises:
+        InputError: one of them is missing.
+    """
+    for name in (REPORT, CARD):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder}: not a prepared folder (no {name}); make one with `mrs data prepare`.")
+
+
+def require_publishable(folder: Path, may_publish: bool) -> None:
+    """Refuse what is not for everybody: data with a restricted licence, and reports with texts that were dropped.
+
+    Args:
+        may_publish: the person says that they have the right to publish.
+
+    Raises:
+        InputError: it is such a folder, or its report is damaged.
+    """
+    data = PreparedData(str(folder), folder, None)
+    restricted = read_record(data.data_set()).restricted
+    if restricted and not may_publish:
+        raise InputError(f"{folder}: {restricted}; pass --i-have-the-right-to-publish if you may publish a copy.")
+    pipeline = data.report().get("pipeline", {})
+    if isinstance(pipeline, dict) and pipeline.get("rejects"):
+        raise InputError(
+            f"{folder / REPORT}: holds texts that were dropped (--keep-rejects), which are not for publishing; build "
+            "again without, or delete `rejects` there."
+        )
