@@ -78,7 +78,7 @@ def unpacked(archive: Path, beside: Path, max_bytes: int = MAX_UNPACKED_BYTES) -
             points outside, is neither file nor folder, or would overwrite another. Nothing is left behind.
     """
     if not hasattr(tarfile, "data_filter"):
-        raise InputError(f"{archive}: this Python cannot unpack safely; use 3.10.12, 3.11.4 or a later release.")
+        raise InputError(f"{archive}: this Python cannot unpack safely; use 3.11.4 or a later release.")
     target = beside / "unpacked"
     try:
         target.mkdir()

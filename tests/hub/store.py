@@ -8,7 +8,7 @@ import shutil
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +171,7 @@ class Repository:
     def _record(self, branch: str, parent: str | None, title: str, message: str, files: dict[str, Blob]) -> Commit:
         listing = "".join(f"{path}\0{blob.oid}\n" for path, blob in sorted(files.items()))
         name = f"{self.kind} {self.id} {parent} {len(self.history)} {title}\n{listing}"
-        date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         commit = Commit(hashlib.sha1(name.encode()).hexdigest(), parent, title, message, date, files)
         self.history[commit.sha] = commit
         self.heads[branch] = commit.sha

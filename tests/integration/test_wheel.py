@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -48,6 +52,50 @@ def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert not [name for name in names if "__pycache__" in name or name.startswith(("tests", "benchmarks", "docs"))]
     assert wheel.stat().st_size < 8_000_000
+
+
+def test_every_package_is_typed_and_has_its_licence(site: Path) -> None:
+    packages = sorted(path.name for path in site.glob("mrs_*") if (path / "__init__.py").is_file())
+    assert len(packages) == 8
+    assert [name for name in packages if not (site / name / "py.typed").is_file()] == []
+    (info,) = site.glob("*.dist-info")
+    assert list(info.rglob("LICENSE"))  # in licenses/ since setuptools 77
+
+
+def test_the_metadata(repository: Path, site: Path) -> None:
+    """Python versions are those that numpy, pandas and scipy of constraints.txt have wheels for."""
+    (info,) = site.glob("*.dist-info")
+    metadata = message_from_string((info / "METADATA").read_text(encoding="utf-8"))
+    assert (metadata["Author"], metadata["Requires-Python"]) == ("The mrs-suggest developers", ">=3.11")
+    assert "Apache-2.0" in (metadata["License-Expression"], metadata["License"])  # by the age of setuptools
+    stated = [url.partition(", ")[2] for url in metadata.get_all("Project-URL") or ()]
+    assert [
+        url for url in stated if url.removeprefix("https://doi.org/") not in (repository / "CITATION.cff").read_text()
+    ] == []
+    assert stated
+    versions = [text.rpartition(" ")[2] for text in metadata.get_all("Classifier") or () if " :: 3." in text]
+    assert versions == ["3.11", "3.12", "3.13", "3.14"]
+    settings = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    assert (settings["ruff"]["target-version"], settings["mypy"]["python_version"]) == ("py311", "3.11")
+    assert "Python 3.11 or newer" in (repository / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_source_distribution_is_whole(repository: Path, tmp_path: Path) -> None:
+    """Every file of the checkout but git's own is in it: docs, tests, benchmarks, what the gate runs."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=repository, check=True, capture_output=True, text=True, encoding="utf-8"
+    ).stdout
+    files = [name for name in listed.split("\0") if name and (repository / name).is_file()]
+    for name in files:  # a copy: building leaves an egg-info behind, and reads an old one
+        (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(repository / name, tmp_path / "copy" / name)
+    build = "import sys, setuptools.build_meta as b; b.build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=tmp_path / "copy", check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        held = {name.partition("/")[2] for name in tar.getnames()}
+    assert sorted(set(files) - held) == [".gitignore"]
+    assert archive.stat().st_size < 25_000_000
 
 
 def test_it_answers_prepares_and_imports_from_an_empty_folder(site: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -87,7 +87,7 @@ def by_dictionary(months: list[list[Row]]) -> tuple[list[Pair], dict[str, int]]:
         if message and circle:
             total[SELF if circle == 1 else CYCLE] += 1
         elif message:
-            day = datetime.fromtimestamp(created, timezone.utc)
+            day = datetime.fromtimestamp(created, UTC)
             pairs.append(
                 (message[3], reply, hashed(link), hashed(comment), hashed(message[0]), day.year * 100 + day.month)
             )
