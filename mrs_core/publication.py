@@ -112,7 +112,11 @@ def describe(publication: Publication) -> str:
 
 def _entries(folder: Path) -> Iterator[tuple[Path, str]]:
     """Every file below a folder with "", and with its kind what is no regular file; no link is followed below it."""
-    for place, folders, names in os.walk(folder):
+
+    def refuse(error: OSError) -> None:  # else a folder that cannot be read would stay without a word
+        raise error
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
         for name in sorted(folders):
             if (path := Path(place, name)).is_symlink():
                 yield path, "folder link"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from mrs_core.errors import InputError
-from mrs_training.options import SharedArguments, require_least, require_sound
+from mrs_training.options import SharedArguments, require_least, require_sound, with_model_revision
 from mrs_training.sampling import BATCHES, WINDOW
 from mrs_training.settings import make_plan
 
@@ -165,3 +166,20 @@ def test_the_least_value_is_allowed() -> None:
     require_least(SharedArguments(patience=3), "patience", 3)
     with pytest.raises(InputError, match="--patience: expected 4 or more, found 3"):
         require_least(SharedArguments(patience=3), "patience", 4)
+
+
+def test_a_model_may_be_named_with_its_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolved(name: str, revision: str | None = None) -> tuple[str, str | None]:
+        found = with_model_revision(SharedArguments(model_name_or_path=name, model_revision=revision))
+        return found.model_name_or_path, found.model_revision
+
+    assert resolved("org/m@v1") == resolved("org/m@v1", "v1") == resolved("org/m", "v1") == ("org/m", "v1")
+    assert (resolved("org/m"), resolved("tiny")) == (("org/m", None), ("tiny", None))
+    with pytest.raises(InputError, match="pass one of the two"):
+        resolved("org/m@v1", "v2")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my@model").mkdir()
+    assert resolved("my@model") == ("my@model", None)
+    for name, what in (("my@model", "is a folder"), ("tiny", "is built here")):
+        with pytest.raises(InputError, match=f"--model_name_or_path {name}: {what}"):
+            resolved(name, "v1")

@@ -227,15 +227,14 @@ RETRIEVER = (
     "README.md", "run.json", "curves.png", "modules.json", "config_sentence_transformers.json", "router_config.json",
     "query_0_Transformer/config.json", "query_0_Transformer/model.safetensors", "query_0_Transformer/tokenizer.json",
     "query_1_Pooling/config.json", "response_index/es/replies.json", "response_index/es/vectors.safetensors",
-    "files.json",
 )  # fmt: skip
 GENERATOR = (
     "README.md", "run.json", "curves.png", "config.json", "generation_config.json", "generator.json",
     "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json",
     "tokenizer.json", "tokenizer_config.json", "sentencepiece.bpe.model",
 )  # fmt: skip
-ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "query/adapter_config.json",
-           "query/adapter_model.safetensors")  # fmt: skip
+ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "document/adapter_config.json",
+           "document/adapter_model.safetensors")  # fmt: skip
 PRIVATE = (
     "secrets.json", "training_args.bin", "pytorch_model.bin", "optimizer.pt", "wandb/run-1/output.log", "notes.txt",
     "runs/events.out.tfevents.1", "predictions.es.tsv", "predictions.tsv", "checkpoint-5/model.safetensors",
