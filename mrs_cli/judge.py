@@ -125,7 +125,7 @@ def summarize(key: Key, sheets: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
             items=n_items,
             seed=key.seed,
             majority="over-half",
-            interval="bootstrap-of-items",
+            interval="studentised-bootstrap-of-items",
             test=f"permutation-{PERMUTATION_SAMPLES}",
             kappa="fleiss" if n_judges > 1 else None,
         ),

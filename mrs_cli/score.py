@@ -17,6 +17,7 @@ from mrs_core.errors import InputError
 from mrs_core.languages import KNOWN, LANGUAGES
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import visible, visible_json
+from mrs_metrics.resampling import STUDENTISED
 
 # Options of single metrics; those that a metric does not take are refused. --lang may always be said.
 OWN = tuple(dict.fromkeys(name for metric in METRICS.values() for name in metric.takes))
@@ -213,8 +214,8 @@ def _notes(systems: Sequence[ScoredSystem], metric: Metric) -> list[str]:
             missing = ", ".join(f"{task} ({' '.join(codes)})" for task, codes in record["missing"].items())
             told.append(f"averages lack {missing}, and do not compare with published ones")
         notes += [f"{system.system}: {text}" for text in told]
-    if any(system.record.get("interval") for system in systems):
-        notes.append("in brackets: 95 % bootstrap interval")
+    methods = {system.record["interval_method"] for system in systems if system.record.get("interval")}
+    notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
     for system in systems:
         notes += [value for key, value in system.record.items() if key.endswith("signature")]
     return notes
@@ -224,7 +225,8 @@ def _compare(systems: list[ScoredSystem], options: argparse.Namespace) -> int:
     metric = METRICS[options.metric]
     tests = compare_neighbours(systems, metric, options.holm)
     how = (
-        f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired bootstrap, 95 %"
+        f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired {STUDENTISED}, "
+        "95 %"
     )
     signature = systems[0].record["signature"]
     shown = [column for column in metric.columns if column.key in ("n", metric.main)]

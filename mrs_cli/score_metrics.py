@@ -39,6 +39,7 @@ class Metric:
         higher_is_better: which system comes first.
         language: whether it needs `--lang`.
         counts: key of the record -> what it counts, to be told where it is not 0.
+        percentile: its interval is one of percentiles, since the main figure is neither a mean nor a ratio of sums.
     """
 
     main: str
@@ -48,6 +49,7 @@ class Metric:
     higher_is_better: bool = True
     language: bool = True
     counts: tuple[tuple[str, str], ...] = ()
+    percentile: bool = False
 
     @property
     def gold(self) -> bool:
@@ -61,8 +63,13 @@ def score_system(name: str, path: Path, options: argparse.Namespace) -> ScoredSy
     Raises:
         InputError: the file is missing or broken, or the metric refuses it; the sentence names the file.
     """
+    from mrs_metrics.resampling import PERCENTILE, STUDENTISED
+
     with metric_errors(str(path)):
-        return ScoredSystem(str(path), *METRICS[name].score(path, options))
+        scored = ScoredSystem(str(path), *METRICS[name].score(path, options))
+    if scored.record.get("interval"):
+        scored.record["interval_method"] = PERCENTILE if METRICS[name].percentile else STUDENTISED
+    return scored
 
 
 def score_rouge(path: Path, options: argparse.Namespace) -> Scored:
@@ -335,6 +342,7 @@ METRICS: dict[str, Metric] = {
         _score_bleu,
         ("nbest", "chosen"),
         counts=EMPTY_SUGGESTIONS,
+        percentile=True,
     ),
     "self_rouge": Metric(
         "self_rouge",

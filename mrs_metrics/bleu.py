@@ -170,7 +170,7 @@ def aggregate(scores: BleuScores) -> dict[str, float]:
 def bleu_interval(
     scores: BleuScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
 ) -> tuple[float, float]:
-    """Return the bootstrap interval of the corpus BLEU, resampling examples (Koehn 2004); 0 to 100.
+    """Return the percentile bootstrap interval of the corpus BLEU, resampling examples (Koehn 2004); 0 to 100.
 
     Raises:
         ValueError: every example was skipped, or confidence or samples are out of range.

@@ -153,7 +153,7 @@ def aggregate(scores: LanguageScores) -> dict[str, float]:
 def language_interval(
     scores: LanguageScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
 ) -> tuple[float, float]:
-    """Return the bootstrap interval of `wrong`, resampling messages, since suggestions of one message go together.
+    """Return the studentised bootstrap interval of `wrong`, resampling messages, whose suggestions go together.
 
     Raises:
         ValueError: the language of no suggestion could be decided, or confidence or samples are out of range.

@@ -132,7 +132,7 @@ def aggregate(scores: PerplexityScores) -> dict[str, float]:
 def perplexity_interval(
     scores: PerplexityScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
 ) -> tuple[float, float]:
-    """Return the bootstrap interval of the perplexity, resampling the examples that have tokens.
+    """Return the studentised bootstrap interval of the perplexity, resampling the examples that have tokens.
 
     Each resample takes its own sum of losses over its own number of tokens, so examples keep their weight.
 

@@ -1,11 +1,21 @@
-"""Bootstrap of figures that are no mean over examples: corpus BLEU, perplexity, a share among all suggestions.
+"""Bootstrap intervals: studentised for means and ratios, percentiles for figures that are neither (corpus BLEU, F1).
 
-Such a figure is a function of sums over the examples (matches, tokens, losses). A resample draws n examples with
+Such figures are functions of sums over the examples (scores, matches, tokens, losses). A resample draws n examples with
 replacement and takes the same sums again.
 
-Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation" (section 3, BLEU); Efron and
-Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13 (percentile interval). For a mean over examples,
-`mrs_metrics.significance.bootstrap_interval` draws the same examples and gives the same interval.
+1. *Studentised* (bootstrap-t: Efron 1979; Hall 1988, "Theoretical Comparison of Bootstrap Confidence Intervals"), for
+   a mean or a ratio of sums, whose standard error is known for every resample: the quantiles are those of
+   t = (figure* - figure) / error*. Each end is the wider of the equal-tailed interval's, which follows skewed scores,
+   and of the symmetric one's (by |t|), which holds where many examples are alike, as in differences of two systems.
+   Two rules keep small samples sane: a resample's variance gets 1 / 4n of the sample's own, so that one without any
+   spread has a finite t, and no end leaves the range of the scores.
+2. *Percentile* (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3, BLEU; Efron
+   and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13), for everything else.
+
+Chosen by simulation: of scores as skewed as the log-normal law's, an interval of 95 % by percentiles has the mean in
+it 91 times of 100 at n = 50, by bias-corrected percentiles (BCa) no more often, by the equal-tailed bootstrap-t 93, by
+this one 94.5 (`benchmarks/bench_intervals.py`). Where all examples are alike, no resample differs and the interval is
+one point: it cannot say how rare the others are.
 """
 
 from __future__ import annotations
@@ -15,6 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 SAMPLES = 1000  # as in Koehn 2004
 SEED = 12345
+STUDENTISED, PERCENTILE = "studentised bootstrap", "percentile bootstrap"  # what a table calls its intervals
+_OWN = 0.25  # chosen by the same simulation: 1 costs .003 of the coverage of log-normal scores, 0 leaves t infinite
+ROUNDING = 2.0**-44  # differences below this share of the scores are rounding: some 250 times a double's precision
 
 
 def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED) -> NDArray[np.float64]:
@@ -48,7 +61,7 @@ def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED)
 
 
 def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the low and high end of the middle part of the resampled figures.
+    """Return the percentile bootstrap interval: the ends of the middle part of the resampled figures.
 
     Args:
         figures: (samples,) the figure of each resample.
@@ -67,14 +80,57 @@ def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> tuple[f
     return float(low), float(high)
 
 
+def studentised_interval(
+    figure: float,
+    error: float,
+    figures: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    n: int,
+    bounds: tuple[float, float],
+    confidence: float = 0.95,
+) -> tuple[float, float]:
+    """Return the studentised bootstrap interval of a figure, see the module's docstring.
+
+    Args:
+        figure, error: of the sample, and its standard error.
+        figures, errors: (samples,) the same of each resample.
+        n: examples of the sample.
+        bounds: smallest and largest value that the figure can have.
+        confidence: of the interval, above 0 and below 1.
+
+    Raises:
+        ValueError: the confidence is out of range.
+
+    >>> figures, errors = np.array([1.0, 2.0, 3.0]), np.ones(3)
+    >>> studentised_interval(2.0, 0.0, figures, errors, 5, (0.0, 9.0))  # all examples alike
+    (2.0, 2.0)
+    >>> studentised_interval(2.0, 0.5, figures, errors, 10**9, (0.0, 9.0), confidence=0.5)
+    (1.5, 2.5)
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
+    low = high = figure
+    if error > 0:
+        t = (figures - figure) / np.sqrt(errors**2 + _OWN * error**2 / n)
+        tail = (1 - confidence) / 2
+        # (samples + 1) * tail values lie outside: exact for exchangeable values, where numpy's default is too narrow
+        least, most = np.quantile(t, [tail, 1 - tail], method="weibull")
+        either = np.quantile(np.abs(t), confidence, method="weibull")
+        low, high = figure - error * max(most, either), figure - error * min(least, -either)
+    return float(max(low, min(bounds[0], figure))), float(min(high, max(bounds[1], figure)))
+
+
 def ratio_interval(
     parts: ArrayLike, wholes: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of sum(parts) / sum(wholes), resampling examples.
+    """Return the studentised bootstrap interval of sum(parts) / sum(wholes), resampling examples.
+
+    The standard error is that of the ratio estimator (Cochran 1977, "Sampling Techniques", section 2.11): the root of
+    the sum of (part - ratio * whole)**2, over the sum of the wholes.
 
     Args:
         parts, wholes: (n,) of each example; every whole is above 0.
-        confidence, samples, seed: as for `percentile_interval` and `resampled_sums`.
+        confidence, samples, seed: as for `studentised_interval` and `resampled_sums`.
 
     Raises:
         ValueError: the two differ in length, a whole is not above 0, or as for the two functions.
@@ -85,5 +141,19 @@ def ratio_interval(
     above, below = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
     if above.ndim != 1 or above.shape != below.shape or not (below > 0).all():
         raise ValueError("The parts and wholes of a ratio must be lists of the same length, the wholes above 0.")
-    sums = resampled_sums(np.stack([above, below], axis=1), samples, seed)
-    return percentile_interval(sums[:, 0] / sums[:, 1], confidence)
+    ratio = float(above.sum() / below.sum()) if len(above) else 0.0
+    rest = above - ratio * below
+    rest[np.abs(rest) <= ROUNDING * np.abs(above)] = 0
+    sums = resampled_sums(np.stack([above, below, rest**2, rest * below, below**2], axis=1), samples, seed)
+    ratios = sums[:, 0] / sums[:, 1]
+    shift = ratios - ratio  # the parts' rests in a resample are those around its own ratio
+    squares = sums[:, 2] - 2 * shift * sums[:, 3] + shift**2 * sums[:, 4]
+    return studentised_interval(
+        ratio,
+        float(np.sqrt((rest**2).sum()) / below.sum()),
+        ratios,
+        np.sqrt(np.maximum(squares, 0)) / sums[:, 1],
+        len(above),
+        (float((above / below).min()), float((above / below).max())),
+        confidence,
+    )

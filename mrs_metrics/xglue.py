@@ -134,7 +134,7 @@ def aggregate(scores: XglueScores) -> dict[str, float]:
 def score_interval(
     scores: XglueScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
 ) -> tuple[float, float]:
-    """Return the bootstrap interval of the task's score, resampling examples (Koehn 2004); 0 to 1.
+    """Return the percentile bootstrap interval of the task's score, resampling examples (Koehn 2004); 0 to 1.
 
     Raises:
         ValueError: confidence or samples are out of range.

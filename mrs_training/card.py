@@ -10,6 +10,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_core.languages import LANGUAGES
+from mrs_metrics.resampling import PERCENTILE
 from mrs_training import card_sections as sections
 from mrs_training.comparison import MODEL, POOLED, grouped_signatures
 
@@ -118,6 +119,7 @@ def model_card(record: dict[str, Any], repo_id: str | None = None, adapter: bool
         "data": _data(data),
         "examples": f"{pooled['n']:,} examples" + (f" of {len(languages)} languages pooled" if languages[1:] else ""),
         "pool": str(figures.get("pool_size")),
+        "intervals": figures.get("interval_method", PERCENTILE),
         "systems_table": _systems(figures),
         "leads_table": _leads(figures),
         "languages_table": _by_language(figures, languages),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mrs_metrics.resampling import STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
 from mrs_models.systems import System
@@ -24,8 +25,8 @@ class Comparison:
 
     Attributes:
         figures: `systems` -> name -> language or `pooled` -> figures, `differences` -> other system -> scope ->
-            intervals of the model's lead, `signatures` -> language -> metric -> signature, and `pool_size` where the
-            run ranks. Equal for equal weights.
+            intervals of the model's lead, `interval_method`, `signatures` -> language -> metric -> signature, and where
+            the run ranks `pool_size` and `pools`, language -> hash. Equal for equal weights.
         suggestions: the model's, by language, in the order of the test split.
         milliseconds: to answer a message, by system; different from run to run.
     """
@@ -43,7 +44,7 @@ def compare_on_test(
     Args:
         make_systems: give the systems of a language; the first one is the trained model, called `MODEL`.
         parts: the languages.
-        seed: of pools, baselines and intervals.
+        seed: of pools, baselines and intervals; in a run always `EVALUATION_SEED`, whatever seed it trains with.
     """
     results: dict[str, list[SystemResult]] = {}
     for part in parts:
@@ -61,9 +62,11 @@ def compare_on_test(
             for name, rows in results.items()
             if name != MODEL
         },
+        "interval_method": STUDENTISED,
         "signatures": {result.language: result.signatures for result in own},
     }
     if measures.ranking:
+        figures["pools"] = {result.language: result.ranking.pools for result in own if result.ranking}
         figures["pool_size"] = min(result.ranking.pool_size for result in own if result.ranking)
     return Comparison(
         figures,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,12 +41,14 @@ class Ranking:
         reply: (n,) number of each example's reply, equal for equal forms, for the macro-MRR.
         in_set: (n,) whether the reply is in the response set (section 3.3).
         pool_size: replies in a pool; fewer than `POOL_SIZE` only where references and response set have no more.
+        pools: hash of the pools, in letters; equal for equal replies in equal pools.
     """
 
     reciprocal: np.ndarray
     reply: np.ndarray
     in_set: np.ndarray
     pool_size: int
+    pools: str
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,8 @@ def _rank(
     found = reciprocal_ranks(ranks(scores))
     known = {normalise_reply(reply) for reply in response_set}
     in_set = np.array([normalise_reply(reference) in known for reference in references])
-    return Ranking(found, targets, in_set, pools.shape[1])
+    digest = hashlib.sha256(json.dumps(list(candidates.values())).encode() + pools.astype("<i8").tobytes())
+    return Ranking(found, targets, in_set, pools.shape[1], digest.hexdigest()[:16])
 
 
 def _bleu(suggestions: list[list[str]], references: Sequence[str], language: str) -> tuple[float | None, str]:

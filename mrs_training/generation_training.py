@@ -22,7 +22,7 @@ from mrs_models.generator import IGNORED, Generator, TextCoder
 from mrs_models.systems import Writer
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.comparison import POOLED, ValidationLog
-from mrs_training.data import LONG_WORK, LanguageData, RunData
+from mrs_training.data import EVALUATION_SEED, LONG_WORK, LanguageData, RunData
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.evaluation import diverged
 from mrs_training.sampling import SampledPairs
@@ -157,7 +157,7 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
     @property
     def _log(self) -> ValidationLog:
         if not hasattr(self, "_validation_log"):
-            self._validation_log = ValidationLog(self.validation, self.args.seed, ranking=False)
+            self._validation_log = ValidationLog(self.validation, EVALUATION_SEED, ranking=False)
         return self._validation_log
 
 

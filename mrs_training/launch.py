@@ -26,7 +26,14 @@ from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora
 from mrs_training.base_model import base_license
 from mrs_training.card import model_card
 from mrs_training.comparison import MakeSystem, compare_on_test
-from mrs_training.data import LanguageData, RunData, examples_hash, load_run_data, tell_of_small_sources
+from mrs_training.data import (
+    EVALUATION_SEED,
+    LanguageData,
+    RunData,
+    examples_hash,
+    load_run_data,
+    tell_of_small_sources,
+)
 from mrs_training.divergence import require_finite_weights
 from mrs_training.evaluation import Measures
 from mrs_training.memory import out_of_memory_told
@@ -178,7 +185,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         systems = recipe.systems(model, options, data)
         run.reopen()
         recipe.save(model, options, run.folder)  # before hours of evaluation
-        compared = compare_on_test(systems, data.test, training.seed, Measures.available(recipe.ranks))
+        compared = compare_on_test(systems, data.test, EVALUATION_SEED, Measures.available(recipe.ranks))
         recipe.more_figures(model, options, data, compared.figures)
     compared.figures["paper"] = _paper(recipe.trainer, options, languages)
     record = run_record(

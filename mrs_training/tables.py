@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
+from mrs_metrics.resampling import PERCENTILE
 from mrs_models.baselines import BASELINES
 from mrs_training.comparison import MODEL, POOLED, grouped_signatures
 
+RANKING = "response_ranking|"  # how its signatures start
 WIDTH = 130  # of the wide table, and where the output is not a terminal
 
 
@@ -33,9 +35,10 @@ def print_results(record: dict[str, Any]) -> None:
         console.print(_table(figures, speed, title, first))
         if second:
             console.print(_table(figures, speed, "", second))
-    console.print("ROUGE: weighted ROUGE of the best of three. Brackets: 95 % intervals; a lead of the model over a")
+    method = figures.get("interval_method", PERCENTILE)
+    console.print(f"ROUGE: weighted ROUGE of the best of three. Brackets: 95 % intervals ({method}); a lead of the")
     pools = f" MRR, P@1: in 1-of-{figures['pool_size']} pools." if ranks else ""
-    console.print(f"system is a paired difference.{pools} ms: to answer a message, in batches.\n")
+    console.print(f"model over a system is a paired difference.{pools} ms: to answer a message, in batches.\n")
     if len(languages) > 1:
         console.print(_languages_table(figures, languages, ranks))
     if figures["paper"]:
@@ -47,6 +50,9 @@ def print_results(record: dict[str, Any]) -> None:
 def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     """Print the models of several runs and their baselines in one table (the columns of the paper's Figure 2).
 
+    A baseline has one row if its figures are the same in all runs, else one for each group of runs. MRR stands in the
+    table where all runs that rank drew the same pools, else below it, run by run.
+
     Args:
         records: `run.json` of each run, by its folder.
 
@@ -56,6 +62,7 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     first, *others = records
     for other in others:
         _require_same_test(first, records[first], other, records[other])
+    names = _run_names(records)
     figures = records[first]["metrics"]
     languages = list(figures["signatures"])
     own = figures["systems"][MODEL][POOLED]
@@ -64,26 +71,107 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
         title=f"Test split, {where}, {own['n']:,} examples; ceiling {_short(own['ceiling'], 4)}", title_justify="left"
     )
     table.add_column("System", no_wrap=True)
-    columns = ("ROUGE", "Dist-1", "Dist-2", "MRR", "perplexity", "seconds / 1,000")
-    for column in columns:
+    for column in ("ROUGE", "Dist-1", "Dist-2", "MRR", "perplexity", "seconds / 1,000"):
         table.add_column(column, justify="right", no_wrap=True)
+    pools = _grouped([folder for folder in records if _ranks(records[folder])], lambda *two: _same_pools(records, *two))
+    show_mrr = len(pools) <= 1
     for folder, record in records.items():
-        name = escape(f"{record['trainer']} ({Path(folder).name})")
-        table.add_row(name, *_figure_2(record, MODEL), style="bold")
-    for name in figures["systems"]:
-        if name in BASELINES:
-            table.add_row(name, *_figure_2(records[first], name))
-    console = make_console(WIDTH)
+        name = f"{record['trainer']} ({Path(folder).name})"
+        table.add_row(name, *_figure_2(record, MODEL, show_mrr), style="bold")
+    for name in [name for name in figures["systems"] if name in BASELINES]:
+        groups = _grouped(list(records), lambda *two, name=name: _same_row(records, *two, name, show_mrr))
+        for group in groups:
+            ranked = next((folder for folder in group if _ranks(records[folder])), group[0])
+            label = f"{name} ({', '.join(names[folder] for folder in group)})" if groups[1:] else name
+            table.add_row(label, *_figure_2(records[ranked], name, show_mrr))
+    console = make_console(WIDTH, markup=False)
     console.print(table)
     console.print(
         "ROUGE: weighted ROUGE of the best of three, with its 95 % interval. MRR: in random pools, where a model"
     )
     console.print("ranks. seconds: to answer 1,000 messages in batches, as each run measured it on its own machine.")
+    for line in [*_unlike(records, names), *([] if show_mrr else _apart(records, names, pools))]:
+        console.print(line, soft_wrap=True)
     perplexities = {_perplexity_signature(record) for record in records.values()} - {""}
     if len(perplexities) > 1:
         console.print("perplexity: does not compare here, since the texts were cut into tokens in different ways:")
-    for signature in dict.fromkeys([*grouped_signatures(figures), *sorted(perplexities)]):
+    told = [text for record in records.values() for text in grouped_signatures(record["metrics"])]
+    hidden = () if show_mrr else RANKING
+    for signature in dict.fromkeys([*(text for text in told if not text.startswith(hidden)), *sorted(perplexities)]):
         console.print(signature, style="dim", soft_wrap=True)
+
+
+def _run_names(records: dict[str, Any]) -> dict[str, str]:
+    """The folders' last names, or the whole folders where two are alike."""
+    short = {folder: Path(folder).name for folder in records}
+    return short if len(set(short.values())) == len(short) else {folder: folder for folder in records}
+
+
+def _grouped(folders: list[str], alike: Callable[[str, str], bool]) -> list[list[str]]:
+    """Runs that are like the first of their group."""
+    groups: list[list[str]] = []
+    for folder in folders:
+        for group in groups:
+            if alike(group[0], folder):
+                group.append(folder)
+                break
+        else:
+            groups.append([folder])
+    return groups
+
+
+def _ranks(record: dict[str, Any]) -> bool:
+    return "mrr" in record["metrics"]["systems"][MODEL][POOLED]
+
+
+def _same_pools(records: dict[str, dict[str, Any]], one: str, other: str) -> bool:
+    """Whether two runs ranked in the same pools; where one kept no hash of them, whether the baselines' MRRs agree."""
+    first, second = records[one]["metrics"], records[other]["metrics"]
+    if _ranking_signatures(first) != _ranking_signatures(second):
+        return False
+    if "pools" in first and "pools" in second:
+        return bool(first["pools"] == second["pools"])
+    return all(
+        scopes[scope].get("mrr") == second["systems"][name][scope].get("mrr")
+        for name, scopes in first["systems"].items()
+        if name in BASELINES
+        for scope in scopes
+    )
+
+
+def _ranking_signatures(figures: dict[str, Any]) -> list[str]:
+    return [text for text in grouped_signatures(figures) if text.startswith(RANKING)]
+
+
+def _same_row(records: dict[str, dict[str, Any]], one: str, other: str, name: str, mrr: bool) -> bool:
+    rows = [records[folder]["metrics"]["systems"][name][POOLED] for folder in (one, other)]
+    keys = ["weighted", "dist1", "dist2", *(["mrr"] if mrr and all("mrr" in row for row in rows) else [])]
+    return all(rows[0][key] == rows[1][key] for key in keys)
+
+
+def _unlike(records: dict[str, dict[str, Any]], names: dict[str, str]) -> Iterator[str]:
+    """What else was not computed alike by all runs."""
+    rouge = [{texts["mrs_rouge"] for texts in record["metrics"]["signatures"].values()} for record in records.values()]
+    if any(signatures != rouge[0] for signatures in rouge):
+        yield "ROUGE: was not computed alike by all runs, see the signatures."
+    methods: dict[str, list[str]] = {}
+    for folder, record in records.items():
+        methods.setdefault(record["metrics"].get("interval_method", PERCENTILE), []).append(names[folder])
+    if len(methods) > 1:
+        told = "; ".join(f"{method} ({', '.join(runs)})" for method, runs in methods.items())
+        yield f"95 % intervals: {told}; those of a baseline are of the first run in its row."
+
+
+def _apart(records: dict[str, dict[str, Any]], names: dict[str, str], pools: list[list[str]]) -> Iterator[str]:
+    """MRR, group by group of runs that drew the same pools."""
+    yield "MRR: not side by side, since the runs ranked in different pools (seed, size, replies); compare in a line:"
+    for group in pools:
+        figures = records[group[0]]["metrics"]
+        shown = [(names[folder], records[folder]["metrics"]["systems"][MODEL]) for folder in group]
+        shown += [(name, scopes) for name, scopes in figures["systems"].items() if name in BASELINES]
+        told = ", ".join(f"{name} {_short(scopes[POOLED]['mrr'])}" for name, scopes in shown)
+        pools_of = " ".join(sorted(set(figures.get("pools", {}).values()))[:3])
+        yield f"  {told}; {' '.join(_ranking_signatures(figures))}{f'; pools {pools_of}' if pools_of else ''}"
 
 
 def _perplexity_signature(record: dict[str, Any]) -> str:
@@ -92,13 +180,13 @@ def _perplexity_signature(record: dict[str, Any]) -> str:
     return found[0] if found else ""
 
 
-def _figure_2(record: dict[str, Any], name: str) -> list[str]:
+def _figure_2(record: dict[str, Any], name: str, mrr: bool = True) -> list[str]:
     row = record["metrics"]["systems"][name][POOLED]
     return [
         f"{_short(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
         _short(row["dist1"]),
         _short(row["dist2"]),
-        _short(row.get("mrr")),
+        _short(row.get("mrr") if mrr else None),
         _short(row.get("perplexity"), 1),
         f"{record['milliseconds'][name]:.2f}",
     ]

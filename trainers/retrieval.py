@@ -37,7 +37,7 @@ from mrs_models.systems import Retriever
 from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.comparison import MODEL, MakeSystem
-from mrs_training.data import RunData, with_reply_ids
+from mrs_training.data import EVALUATION_SEED, RunData, with_reply_ids
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import Recipe, train
 from mrs_training.options import TINY, SharedArguments, require_least
@@ -206,7 +206,7 @@ class Retrieval(Recipe[RetrievalArguments]):
             args=training,
             train_dataset=pairs,
             loss=ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather),
-            evaluator=ReplyEvaluator(data.validation, _alpha(options.alpha) or 0.0, training.seed),
+            evaluator=ReplyEvaluator(data.validation, _alpha(options.alpha) or 0.0, EVALUATION_SEED),
         )
         sizes = [len(source) for source in data.sources.values()]
         lengths = byte_lengths(pairs) if options.length_window else None

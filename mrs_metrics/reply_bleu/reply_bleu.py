@@ -34,7 +34,7 @@ Args:
     chosen: `best` (default) by sentence BLEU, `best_rouge` by weighted ROUGE as MRS chooses, or `first`.
     tokenize: one of sacreBLEU's tokenizers, in place of the language's own.
     lowercase: compare lower-cased texts; default False.
-    interval: also return the 95 % bootstrap interval of `bleu`; default False.
+    interval: also return the 95 % interval (percentile bootstrap) of `bleu`; default False.
     per_example: also return the scores of each example; default False.
 Returns:
     n: examples scored.

@@ -28,7 +28,7 @@ Args:
         With `tokens`, for each example the sum of these losses.
     tokens: for each example the number of its tokens, where the predictions are sums.
     tokenizer: what the tokens are, for the signature.
-    interval: also return the 95 % bootstrap interval, resampling examples; default False.
+    interval: also return the 95 % interval (studentised bootstrap), resampling examples; default False.
 Returns:
     n: examples.
     empty: examples without tokens.

@@ -10,12 +10,13 @@ import evaluate
 # A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
 # the file's address); the files that the named ones import are named too.
 from mrs_metrics.ranking import aggregate, score_rankings
+from mrs_metrics.resampling import studentised_interval
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.suggestions import Lists, check_lists
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (signature,)
+_BUNDLED = (studentised_interval, signature)
 
 _DESCRIPTION = """\
 Ranking of the real reply among candidates: mean reciprocal rank, precision at k and macro-MRR, among all candidates or
@@ -34,7 +35,7 @@ Args:
         reciprocal rank 0.
     of: what the candidates are, for the signature, such as `references` or `response_set`; default `candidates`.
     language: of the texts, for the signature.
-    interval: also return the 95 % bootstrap interval of the MRR; default False.
+    interval: also return the 95 % interval (studentised bootstrap) of the MRR; default False.
     per_example: also return the rank of each example; default False.
 Returns:
     n: examples ranked.

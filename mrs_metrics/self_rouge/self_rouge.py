@@ -13,13 +13,14 @@ from mrs_metrics.likeness import aggregate, score_likeness
 from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.punkt import open_punkt
 from mrs_metrics.rouge import prepare_official
+from mrs_metrics.resampling import studentised_interval
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.suggestions import Suggestions
 from mrs_metrics.tokenize import get_tokenizer
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (ngram_sets, open_punkt, prepare_official, signature)
+_BUNDLED = (ngram_sets, open_punkt, prepare_official, studentised_interval, signature)
 
 _DESCRIPTION = """\
 Self-ROUGE, how alike the suggestions of one message are: weighted ROUGE of each pair of them, averaged over the pairs,
@@ -30,7 +31,7 @@ _INPUTS = """
 Args:
     predictions: for each example the list of its suggestions.
     language: BCP-47 code, selects the tokenizer; default `en`.
-    interval: also return the 95 % bootstrap interval of `normalised`; default False.
+    interval: also return the 95 % interval (studentised bootstrap) of `normalised`; default False.
     per_example: also return the scores of each example; default False.
     sentences: `no` (default), or `punkt`: split texts into sentences first, as MRS's official script does.
     punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, where they are installed.

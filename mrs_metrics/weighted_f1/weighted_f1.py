@@ -9,13 +9,14 @@ import evaluate
 
 # A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
 # the file's address); the files that the named ones import are named too.
+from mrs_metrics.resampling import studentised_interval
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.suggestions import Lists
 from mrs_metrics.translations_f1 import aggregate, score_translations
 
 # Imported for their files' sake only, see above.
-_BUNDLED = (signature,)
+_BUNDLED = (studentised_interval, signature)
 
 _DESCRIPTION = """\
 Weighted F1 of sets of translations: precision counts the predicted translations that are accepted, recall the weight of
@@ -28,7 +29,7 @@ Args:
     references: for each prompt the list of its accepted translations, each {"text": ..., "weight": ...}; empty where
         the prompt is none of the data: its predictions are not scored then.
     rules: `paper` (default) or `official`, which gives what the task's official scorer prints.
-    interval: also return the 95 % bootstrap interval of `weighted_macro_f1`; default False.
+    interval: also return the 95 % interval (studentised bootstrap) of `weighted_macro_f1`; default False.
     per_prompt: also return the scores of each prompt; default False.
 Returns:
     n: prompts scored.

@@ -39,7 +39,7 @@ Args:
     identifier: name of that function, for the signature.
     threshold: probability above which a verdict counts; default .7.
     min_letters: letters that a text needs to be asked about; default 6.
-    interval: also return the 95 % bootstrap interval of `wrong`, resampling messages; default False.
+    interval: also return the 95 % interval (studentised bootstrap) of `wrong`, resampling messages; default False.
     per_suggestion: also return the verdict on each suggestion; default False.
 Returns:
     n: suggestions.

@@ -36,7 +36,7 @@ Args:
     language: code; selects the rules of MLQA; default `en`.
     queries: the query of each page, for WPR only; pages of one query follow each other.
     rules: `paper` (default), or `official`: the score of POS is the published precision of chunks.
-    interval: also return the 95 % bootstrap interval of `score`; default False.
+    interval: also return the 95 % interval (percentile bootstrap) of `score`; default False.
     per_example: also return the statistics of each example; default False.
 Returns:
     n: sentences, labels, questions, queries or texts scored.

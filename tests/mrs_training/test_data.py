@@ -62,7 +62,15 @@ def test_the_hash_of_the_test_examples_is_theirs_alone(prepared: PreparedData) -
     assert hash_of(1, "en", train=20) == hash_of(2, "en", train=10, validation=3)
     assert hash_of(1, "en", test=3) == hash_of(1, "en", test=3)
     others = [hash_of(1, "en"), hash_of(1, "ja"), hash_of(1, "en", "ja"), hash_of(1, "en", test=3)]
-    assert len({*others, hash_of(2, "en", test=3)}) == 5
+    assert len({*others, hash_of(1, "en", test=4)}) == 5
+
+
+def test_the_seed_of_the_training_draws_no_other_test(prepared: PreparedData) -> None:
+    """Else runs of several seeds would be tested on different samples, and would not compare."""
+    one, other = (load_language(prepared, "en", {"train": 20, "validation": 3, "test": 3}, seed) for seed in (1, 2))
+    assert list(one.train) != list(other.train)
+    assert list(one.validation) == list(other.validation)
+    assert list(one.test) == list(other.test)
 
 
 def test_a_run_without_a_setting_has_its_languages_three_times(prepared: PreparedData) -> None:

@@ -142,6 +142,84 @@ def test_runs_are_compared_by_the_examples_that_they_answered(capsys: pytest.Cap
         print_comparison({"a": one, "b": other})
 
 
+def ranked(seed: int, mrr: float, pools: str | None = None, baseline: float = 0.057) -> dict[str, Any]:
+    run = run_of(["es"])
+    figures = run["metrics"]
+    figures["signatures"]["es"]["response_ranking"] = f"response_ranking|pool:77|seed:{seed}|lang:es"
+    figures["systems"]["Model"]["pooled"]["mrr"] = mrr
+    for name in NAMES[1:]:
+        for row in figures["systems"][name].values():
+            row["mrr"] = baseline
+    if pools:
+        figures["pools"] = {"es": pools}
+    return run
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ranked(7, 0.318, baseline=0.061),  # a run of another seed, from before pools had their own
+        ranked(42, 0.318, "beef"),  # the same seed over other response sets
+        ranked(42, 0.318, baseline=0.061),  # no hash: the baselines tell
+    ],
+)
+def test_mrr_of_different_pools_does_not_stand_side_by_side(
+    other: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_comparison({"a": ranked(42, 0.333, "cafe"), "b": other, "c": run_of(["es"], ranks=False)})
+    printed = capsys.readouterr().out
+    for name in ("retrieval (a)", "retrieval (b)", *NAMES[1:]):
+        (row,) = rows_of(printed, name)
+        assert ".1234" in row
+        assert ".333" not in row
+        assert ".318" not in row
+        assert ".057" not in row
+    assert "different pools" in printed
+    (line,) = [line for line in printed.splitlines() if "a .333" in line]
+    assert "Random .057" in line
+    assert "seed:42" in line
+    assert ".318" not in line
+    (line,) = [line for line in printed.splitlines() if "b .318" in line]
+    own = other["metrics"]["signatures"]["es"]["response_ranking"].split("|lang")[0]
+    assert own in line
+
+
+def test_runs_of_the_same_pools_share_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    old = ranked(42, 0.318)
+    print_comparison({"c": run_of(["es"], ranks=False), "a": ranked(42, 0.333, "cafe"), "b": old})
+    printed = capsys.readouterr().out
+    assert "different pools" not in printed
+    assert ".333" in rows_of(printed, "retrieval (a)")[0]
+    assert ".318" in rows_of(printed, "retrieval (b)")[0]
+    (random,) = rows_of(printed, "Random")
+    assert ".057" in random, "the first run does not rank, the others do"
+    assert printed.count("response_ranking|") == 1
+
+
+def test_baselines_that_know_other_training_pairs_have_their_own_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    other = ranked(42, 0.318, "cafe")
+    other["metrics"]["systems"]["TF-IDF"]["pooled"]["weighted"] = 0.2222
+    print_comparison({"x/run": ranked(42, 0.333, "cafe"), "y/run": other})
+    printed = capsys.readouterr().out
+    assert ".1234" in rows_of(printed, "TF-IDF (x/run)")[0]
+    assert ".2222" in rows_of(printed, "TF-IDF (y/run)")[0]
+    assert len(rows_of(printed, "Random")) == 1
+
+
+def test_other_ways_to_score_and_other_intervals_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    new = run_of(["es"])
+    new["metrics"]["interval_method"] = "studentised bootstrap"
+    print_comparison({"a": new, "b": copy.deepcopy(new)})
+    assert "95 % intervals:" not in capsys.readouterr().out
+    old = run_of(["es"])
+    old["metrics"]["signatures"]["es"]["mrs_rouge"] = "mrs_rouge|rules:other|lang:es"
+    print_comparison({"a": new, "b": old})
+    printed = capsys.readouterr().out
+    assert "studentised bootstrap (a); percentile bootstrap (b)" in printed
+    assert "ROUGE: was not computed alike" in printed
+    assert "mrs_rouge|rules:other|lang:es" in printed
+
+
 def test_perplexities_of_other_vocabularies_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     one = run_of(["es"], ranks=False)
     one["metrics"]["signatures"]["es"]["reply_perplexity"] = "reply_perplexity|tok:a"
