@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,10 +196,11 @@ def _score_translations(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.staple_files import score_files
     from mrs_metrics.translations_f1 import aggregate
 
-    scores = score_files(options.gold, path, options.rules or "paper")
+    scores = score_files(options.gold, path, options.rules or "paper", warn=lambda text: print(text, file=sys.stderr))
+    finite = bool(np.isfinite(scores.weighted_f1).all())  # official rules take a weight of nan
     record = {
         **aggregate(scores),
-        "interval": list(bootstrap_interval(scores.weighted_f1)),
+        "interval": list(bootstrap_interval(scores.weighted_f1)) if finite else [],
         "signature": scores.signature,
     }
     return record, scores.weighted_f1.tolist(), scores.ids

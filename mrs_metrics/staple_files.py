@@ -6,7 +6,8 @@ A file of the task (Mayhew et al. 2020) holds blocks separated by an empty line:
 A file is read and compared as a whole: one decoding, one lower-casing, one pass for each punctuation mark that occurs.
 Where anything in it is unusual, it is read again line by line, which finds what is wrong and where. The reader of the
 data set, `mrs_datasets.readers.staple`, accepts the same files and refuses the others with the same sentences (a test
-compares them); metrics import nothing of the data sets.
+compares them); metrics import nothing of the data sets. Under the official rules, `mrs_metrics.staple_official` reads
+what is unusual, as the official scorer does.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import gzip
 import io
 import lzma
 import math
+import warnings
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
+from mrs_metrics.staple_official import read_official_file
 from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, merge_equal, read_texts, weighted_f1_signature
 
 ID_PREFIX = "prompt_"
@@ -41,24 +45,31 @@ class TaskFile(NamedTuple):
     weights: list[float]
 
 
-def score_files(gold: str | Path, predictions: str | Path, rules: str = "paper") -> WeightedF1Scores:
+def score_files(
+    gold: str | Path, predictions: str | Path, rules: str = "paper", warn: Callable[[str], None] | None = None
+) -> WeightedF1Scores:
     """Score a prediction file of the task against its gold file.
 
     Args:
         gold: the file of the accepted translations and their weights.
         predictions: the file of the predicted translations; a prompt may be missing or have none.
-        rules: `paper` or `official`, see `mrs_metrics.translations_f1`.
+        rules: `paper` or `official`, see `mrs_metrics.translations_f1`. The paper's refuse a file that is not in the
+            task's format; the official ones read it as the official scorer does, see `mrs_metrics.staple_official`.
+        warn: gets a sentence, with file and line, for each kind of oddity that the official rules let through;
+            `warnings.warn` if None.
 
     Returns:
         what `score_translations` gives for the same content, to the last bit.
 
     Raises:
         ValueError: the rules are unknown, a file cannot be read, holds no prompt or is not in the task's format (file,
-            line and what was expected), or (official) the first prompt has no prediction.
+            line and what was expected), or (official) the scorer would end with an error, as where the first prompt
+            has no prediction.
     """
     weighted_f1_signature(rules)  # unknown rules are refused before anything is read
-    accepted = read_task_file(gold, weighted=True)
-    predicted = read_task_file(predictions)
+    read = partial(_read_official, warn=warn or warnings.warn) if rules == "official" else read_task_file
+    accepted = read(gold, weighted=True)
+    predicted = read(predictions, weighted=False)
     accepted_texts = read_texts(accepted.texts, rules, accepted=True)
     predicted_texts = read_texts(predicted.texts, rules)
     where = dict(zip(predicted.ids, pairwise(predicted.bounds), strict=True))
@@ -83,6 +94,21 @@ def read_task_file(path: str | Path, weighted: bool = False) -> TaskFile:
     data = _whole(path)
     found = _at_once(data, weighted) if data is not None else None
     return _line_by_line(path, data, weighted) if found is None else found
+
+
+def _read_official(path: str | Path, weighted: bool, warn: Callable[[str], None]) -> TaskFile:
+    """A file as the official scorer reads it; an ordinary one at once."""
+    path = Path(path)
+    data = _whole(path)
+    if data is None:
+        return _line_by_line(path, data, weighted)
+    found = _at_once(data, weighted) if data.count(b"\r") == data.count(b"\r\n") else None
+    if found is not None and all(map(str.islower, found.ids)):
+        return found
+    prompts = read_official_file(path, data, weighted, warn)
+    bounds = [0, *accumulate(map(len, prompts.values()))]
+    texts, weights = zip(*(pair for pairs in prompts.values() for pair in pairs), strict=True)
+    return TaskFile(list(prompts), bounds, list(texts), list(weights) if weighted else [])
 
 
 def _whole(path: Path) -> bytes | None:

@@ -125,7 +125,7 @@ def aggregate(scores: WeightedF1Scores) -> dict[str, float]:
     1.0
     """
     both, predicted, accepted = scores.counts[scores.in_micro].sum(axis=0).tolist()
-    found, missed = (math.fsum(column) for column in scores.weights[scores.in_micro].T)
+    found, missed = (_sum(column.tolist()) for column in scores.weights[scores.in_micro].T)
     precision, recall = _share(both, predicted), _share(both, accepted)
     weighted_recall = _share(found, missed)
     return {
@@ -136,9 +136,9 @@ def aggregate(scores: WeightedF1Scores) -> dict[str, float]:
         "recall": recall,
         "weighted_recall": weighted_recall,
         "micro_f1": _harmonic(precision, recall),
-        "macro_f1": math.fsum(scores.f1) / len(scores.ids),
+        "macro_f1": _sum(scores.f1) / len(scores.ids),
         "weighted_micro_f1": _harmonic(precision, weighted_recall),
-        "weighted_macro_f1": math.fsum(scores.weighted_f1) / len(scores.ids),
+        "weighted_macro_f1": _sum(scores.weighted_f1) / len(scores.ids),
     }
 
 
@@ -319,7 +319,7 @@ class Tally:
             return
         found, missed = accepted.keys() & predicted, accepted.keys() - predicted
         self.counts.append((len(found), len(predicted) - len(found), len(missed)))
-        self.weights.append((math.fsum(map(accepted.__getitem__, found)), math.fsum(map(accepted.__getitem__, missed))))
+        self.weights.append((_sum(accepted[text] for text in found), _sum(accepted[text] for text in missed)))
 
     def scores(self, predicted_ids: Iterable[str]) -> WeightedF1Scores:
         """The scores of the prompts so far; `predicted_ids`, all that have predictions, tell which are extra."""
@@ -401,6 +401,15 @@ def _without_punctuation(text: str) -> str:
 
 def _unless_punctuation(mark: re.Match[str]) -> str:
     return "" if unicodedata.category(mark[0]).startswith("P") else mark[0]
+
+
+def _sum(numbers: Iterable[float]) -> float:
+    """The exact sum; of numbers that have none (inf - inf, too large), what adding them gives."""
+    kept = list(numbers)
+    try:
+        return math.fsum(kept)
+    except (ValueError, OverflowError):
+        return float(sum(kept))
 
 
 def _share(part: float, rest: float) -> float:

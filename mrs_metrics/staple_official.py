@@ -1,0 +1,147 @@
+"""How the official STAPLE scorer reads a file: it takes much that the task's format does not have.
+
+Source: the task's own scripts (Mayhew et al. 2020, section 2.3: `staple_2020_scorer.py` and its reader), by their
+behaviour. What they score is scored here too, and told in a warning, since such a file was not published like that:
+
+1. Any line end counts, also several kinds in one file and a carriage return inside a line.
+2. Lines are trimmed and lower-cased, so that case and space around an id do not matter; an id is whatever stands before
+   the bar, with or without `prompt_`, and the prompt may be empty.
+3. A byte-order mark belongs to the first id, which therefore matches no other.
+4. Of blocks with the same id the last counts, at the place of the first; one without translations does not count; the
+   translations of one with an empty id join the next block.
+5. A weight is what Python's `float` takes: nan, inf, below 0, 1_0, digits of other scripts. A text may be empty.
+
+Where the scorer ends with an error, `read_official_file` refuses. One thing it takes though the scorer does not, since
+the paper's rules take it: several bars in a line, of which the last one of a translation counts, the first of a prompt.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+Block = dict[str, list[tuple[str, float]]]
+
+
+class _Warnings:
+    """One sentence for each kind of oddity: where it comes first, and how often."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: dict[str, tuple[int, str, int]] = {}
+
+    def add(self, number: int, kind: str, what: str = "") -> None:
+        first, told, count = self._found.get(kind, (number, what, 0))
+        self._found[kind] = first, told, count + 1
+
+    def tell(self, warn: Callable[[str], None]) -> None:
+        for kind, (number, what, count) in self._found.items():
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            shown = f" {what!r:.60}" if what else ""
+            warn(f"{self._path}, line {number}{more}: {kind}{shown}; the task's format has no such thing.")
+
+
+def read_official_file(path: Path, data: bytes, weighted: bool, warn: Callable[[str], None]) -> Block:
+    """The translations of each prompt with their weights (1 in prediction files), as the official scorer reads them.
+
+    Args:
+        data: of the file.
+        weighted: a gold file.
+        warn: gets a sentence for each kind of oddity, with file and line.
+
+    Raises:
+        ValueError: the scorer would end with an error, or the file holds no translation; file, line and what was
+            expected.
+    """
+    oddities = _Warnings(path)
+    data, prompts = _told_line_ends(data, oddities), Block()
+    key, lines, first = "", list[tuple[str, float]](), True
+    at = 0
+
+    def close() -> None:
+        nonlocal lines
+        if key in prompts:
+            oddities.add(at, "the last of several blocks of a prompt counts:", key)
+        prompts[key] = lines
+        lines = []
+
+    for number, raw in enumerate(data.split(b"\n"), start=1):
+        line = _decoded(path, number, raw).strip()
+        if not line:
+            if key and lines:
+                close()
+            elif key and not first:
+                oddities.add(at, "a prompt without translations does not count:", key)
+            first = True
+        elif first:
+            key, first, at = _key(path, number, line, raw, oddities), False, number
+        else:
+            lines.append(_translation(path, number, line, oddities) if weighted else (line, 1.0))
+    if lines:
+        close()
+    elif key and not first:
+        oddities.add(at, "a prompt without translations does not count:", key)
+    if not prompts:
+        raise ValueError(
+            f"{path}: the file holds no prompt with a translation; expected blocks of id|prompt and texts."
+        )
+    oddities.tell(warn)
+    return prompts
+
+
+def _told_line_ends(data: bytes, oddities: _Warnings) -> bytes:
+    """The data with line feeds alone; they are as many as the scorer's."""
+    kinds: set[bytes] = set()
+    for number, end in enumerate(re.finditer(rb"\r\n|\r|\n", data) if b"\r" in data else (), start=1):
+        kinds.add(end[0])
+        if len(kinds) > 1:
+            oddities.add(number, "line ends of several kinds, each of which ends a line")
+            break
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _key(path: Path, number: int, line: str, raw: bytes, oddities: _Warnings) -> str:
+    name, bar, prompt = line.partition("|")
+    if not bar:
+        raise ValueError(f"{path}, line {number}: expected id|prompt, found {line[:60]!r}.")
+    key = name.lower()
+    if number == 1 and key.startswith("\ufeff"):
+        oddities.add(number, "the byte-order mark is part of the id, which matches no other:", name)
+    elif not key.startswith("prompt_"):
+        oddities.add(number, "an id without prompt_ is taken:", name)
+    if key != name:
+        oddities.add(number, "an id is read in lower case:", name)
+    if raw[:1].isspace():
+        oddities.add(number, "the space before an id is trimmed:", name)
+    if not prompt:
+        oddities.add(number, "an id without a prompt behind it is taken:", name)
+    return key
+
+
+def _translation(path: Path, number: int, line: str, oddities: _Warnings) -> tuple[str, float]:
+    text, bar, number_text = line.rpartition("|")
+    if not bar:
+        raise ValueError(f"{path}, line {number}: expected text|weight, found {line[-60:]!r}.")
+    try:
+        weight = float(number_text)
+    except ValueError:
+        raise ValueError(f"{path}, line {number}: expected a number after the last |, found {line[-60:]!r}.") from None
+    if not 0 <= weight < math.inf:
+        oddities.add(number, "a weight that is not finite or below 0 is taken:", number_text)
+    elif "_" in number_text or not number_text.isascii():
+        oddities.add(number, "a weight in an unusual form is taken:", number_text)
+    if not text.strip():
+        oddities.add(number, "a translation without text is taken:", line)
+    return text, weight
+
+
+def _decoded(path: Path, number: int, line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at position {error.start}); "
+            "convert the file to UTF-8."
+        ) from None
