@@ -203,17 +203,22 @@ def run_diversity(options: argparse.Namespace) -> int:
             "family": family_index(languages),
             "geography": geography_index(languages),
         }
-        rows.append({"sample": name or None, "languages": list(codes), **indices})
+        published = {"typology_of_table_2": BENCHMARKS[name].typology} if name else {}
+        rows.append({"sample": name or None, "languages": list(codes), **indices, **published})
     if options.json:
         print(json.dumps(rows, indent=2))
         return 0
-    table = _table("Sample", "Languages", ">Typology", ">Family", ">Geography")
+    columns = {"Typology": "typology", "(Table 2)": "typology_of_table_2", "Family": "family", "Geography": "geography"}
+    if options.languages:
+        del columns["(Table 2)"]
+    table = _table("Sample", "Languages", *(f">{title}" for title in columns))
     for row in rows:
-        figures = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("typology", "family", "geography")]
+        figures = ["" if row[name] is None else f"{row[name]:.2f}" for name in columns.values()]
         table.add_row(row["sample"] or "", " ".join(row["languages"]), *figures)
     table.caption = (
         "Indices of Ponti et al. 2020, section 2, Table 2: mean entropy of typological features (--uriel), families "
-        "per language, entropy of macro-areas; in bits."
+        "per language, entropy of macro-areas; in bits. Family and geography are those of Table 2; its typology is not "
+        "reproduced, since the paper does not say which features, which logarithm and what becomes of missing values."
     )
     make_console(110).print(table)
     return 0

@@ -54,6 +54,11 @@ def test_the_indices_of_table_2_and_of_any_sample(tmp_path: Path, capsys: pytest
     assert main(["data", "diversity", "--json"]) == 0
     found = {row["sample"]: (row["family"], round(row["geography"], 2)) for row in json.loads(capsys.readouterr().out)}
     assert found["XCOPA"] == (1, 1.67)
+    assert main(["data", "diversity"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "(Table 2)" in printed
+    assert "typology is not reproduced" in printed
+    assert "0.41" in next(line for line in printed.split("│ ") if "0.41" in line)
     (tmp_path / "uriel.csv").write_text("code,S_SVO,S_SOV\neng,1,0\njpn,0,1\n")
     assert main(["data", "diversity", "en", "ja", "--uriel", str(tmp_path / "uriel.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
