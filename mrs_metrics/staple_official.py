@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-Block = dict[str, list[tuple[str, float]]]
+Prompts = dict[str, list[tuple[str, float]]]  # id -> texts with their weights
 
 
 class _Warnings:
@@ -43,7 +43,7 @@ class _Warnings:
             warn(f"{self._path}, line {number}{more}: {kind}{shown}; the task's format has no such thing.")
 
 
-def read_official_file(path: Path, data: bytes, weighted: bool, warn: Callable[[str], None]) -> Block:
+def read_official_file(path: Path, data: bytes, weighted: bool, warn: Callable[[str], None]) -> Prompts:
     """The translations of each prompt with their weights (1 in prediction files), as the official scorer reads them.
 
     Args:
@@ -56,7 +56,7 @@ def read_official_file(path: Path, data: bytes, weighted: bool, warn: Callable[[
             expected.
     """
     oddities = _Warnings(path)
-    data, prompts = _told_line_ends(data, oddities), Block()
+    data, prompts = _told_line_ends(data, oddities), Prompts()
     key, lines, first = "", list[tuple[str, float]](), True
     at = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,13 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     table.add_column("System", no_wrap=True)
     for column in ("ROUGE", "Dist-1", "Dist-2", "MRR", "perplexity", "seconds / 1,000"):
         table.add_column(column, justify="right", no_wrap=True)
-    pools = _grouped([folder for folder in records if _ranks(records[folder])], lambda *two: _same_pools(records, *two))
+    pools = _grouped([folder for folder in records if _ranks(records[folder])], partial(_same_pools, records))
     show_mrr = len(pools) <= 1
     for folder, record in records.items():
         name = f"{record['trainer']} ({Path(folder).name})"
         table.add_row(name, *_figure_2(record, MODEL, show_mrr), style="bold")
     for name in [name for name in figures["systems"] if name in BASELINES]:
-        groups = _grouped(list(records), lambda *two, name=name: _same_row(records, *two, name, show_mrr))
+        groups = _grouped(list(records), partial(_same_row, records, name, show_mrr))
         for group in groups:
             ranked = next((folder for folder in group if _ranks(records[folder])), group[0])
             label = f"{name} ({', '.join(names[folder] for folder in group)})" if groups[1:] else name
@@ -143,7 +144,7 @@ def _ranking_signatures(figures: dict[str, Any]) -> list[str]:
     return [text for text in grouped_signatures(figures) if text.startswith(RANKING)]
 
 
-def _same_row(records: dict[str, dict[str, Any]], one: str, other: str, name: str, mrr: bool) -> bool:
+def _same_row(records: dict[str, dict[str, Any]], name: str, mrr: bool, one: str, other: str) -> bool:
     rows = [records[folder]["metrics"]["systems"][name][POOLED] for folder in (one, other)]
     keys = ["weighted", "dist1", "dist2", *(["mrr"] if mrr and all("mrr" in row for row in rows) else [])]
     return all(rows[0][key] == rows[1][key] for key in keys)

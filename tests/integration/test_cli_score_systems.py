@@ -316,3 +316,22 @@ def test_xglue_says_what_averages_lack(tmp_path: Path, capsys: pytest.CaptureFix
     assert "QADSM de: 1 unknown" in printed
     assert "pred: averages lack NER (de en es nl)" in printed
     assert "lang:de+en+fr" in printed
+
+
+def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, pred = tmp_path / "gold.txt", tmp_path / "pred.txt"
+    gold.write_text("prompt_a|one\num|0.5\ndois|nan\n\nprompt_b|yes\nsim|1.0\n", encoding="utf-8")
+    pred.write_text("PROMPT_A|one\num\n\nprompt_b|yes\nsim\n", encoding="utf-8")
+    arguments = ["score", str(pred), "--metric", "weighted_f1", "--gold", str(gold)]
+    assert main([*arguments, "--rules", "official", "--json"]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(out)
+    assert record["macro_f1"] == pytest.approx((2 / 3 + 1) / 2)
+    assert record["weighted_macro_f1"] is None
+    assert record["interval"] == []
+    first, second = err.splitlines()
+    assert first.startswith(f"{gold}, line 3: ")
+    assert second.startswith(f"{pred}, line 1: ")
+    assert main(arguments) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "line 3: expected a finite weight" in sentence

@@ -154,6 +154,12 @@ def test_sides_and_order_do_not_matter(pairs, random):
     assert permutation_test([*a, 0.5], [*b, 0.5]) == p  # an example without a difference says nothing
 
 
+def test_a_tie_with_what_was_seen_counts():
+    assert permutation_test([1, 0, 0], [0, 0, 0]) == 1  # both swaps of the one win reach |d|
+    assert permutation_test([1, 1, 0], [0, 0, 0]) == 0.5
+    assert permutation_test([1, 1, 0], [0, 0, 1]) == 1  # 1 + 1 - 1: every swap reaches 1
+
+
 def test_rounding_decides_no_tie():
     # Ten differences of .1 that are not the same double, and ten of -.1: |d| is 0 but for rounding, so p is 1.
     a, b = [0.3, 0.7] * 5 + [0.2, 0.1] * 5, [0.2, 0.6] * 5 + [0.3, 0.2] * 5
