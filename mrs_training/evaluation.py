@@ -41,7 +41,7 @@ class Ranking:
         reply: (n,) number of each example's reply, equal for equal forms, for the macro-MRR.
         in_set: (n,) whether the reply is in the response set (section 3.3).
         pool_size: replies in a pool; fewer than `POOL_SIZE` only where references and response set have no more.
-        pools: hash of the pools, in letters; equal for equal replies in equal pools.
+        pools: hexadecimal hash of the replies and the pools drawn from them; equal for equal pools.
     """
 
     reciprocal: np.ndarray

@@ -77,7 +77,7 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     pools = _grouped([folder for folder in records if _ranks(records[folder])], partial(_same_pools, records))
     show_mrr = len(pools) <= 1
     for folder, record in records.items():
-        name = f"{record['trainer']} ({Path(folder).name})"
+        name = f"{record['trainer']} ({names[folder]})"
         table.add_row(name, *_figure_2(record, MODEL, show_mrr), style="bold")
     for name in [name for name in figures["systems"] if name in BASELINES]:
         groups = _grouped(list(records), partial(_same_row, records, name, show_mrr))
@@ -109,11 +109,11 @@ def _run_names(records: dict[str, Any]) -> dict[str, str]:
 
 
 def _grouped(folders: list[str], alike: Callable[[str, str], bool]) -> list[list[str]]:
-    """Runs that are like the first of their group."""
+    """Runs that are like all of their group."""
     groups: list[list[str]] = []
     for folder in folders:
         for group in groups:
-            if alike(group[0], folder):
+            if all(alike(member, folder) for member in group):
                 group.append(folder)
                 break
         else:
