@@ -12,9 +12,9 @@ replacement and takes the same sums again.
 2. *Percentile* (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3, BLEU; Efron
    and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13), for everything else.
 
-Chosen by simulation: of scores as skewed as the log-normal law's, an interval of 95 % by percentiles has the mean in
-it 91 times of 100 at n = 50, by bias-corrected percentiles (BCa) no more often, by the equal-tailed bootstrap-t 93, by
-this one 94.5 (`benchmarks/bench_intervals.py`). Where all examples are alike, no resample differs and the interval is
+Chosen by simulation: of 50 log-normal scores, an interval of 95 % by percentiles has the mean in it 89 times of 100,
+this one 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
+and, for differences that are mostly 0, 91). Where all examples are alike, no resample differs and the interval is
 one point: it cannot say how rare the others are.
 """
 

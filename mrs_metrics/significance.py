@@ -39,7 +39,7 @@ def bootstrap_interval(
     Args:
         values: (n,) per-example scores.
         confidence: how often such an interval has the true mean in it, above 0 and below 1. For .95 and 50 examples or
-            more, it has it .944 to .99 times in the simulation of `benchmarks/bench_intervals.py`.
+            more, it has it .94 to .99 times in the simulation of `benchmarks/bench_intervals.py`.
         samples: resamples of n examples drawn with replacement; 1000 as in Koehn 2004.
         seed: of the draws; equal seeds give equal intervals.
 
