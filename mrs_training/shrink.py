@@ -1,7 +1,7 @@
 """Makes a small copy of a trained retriever: `python -m mrs_training.shrink RUN OUT` (`make baseline`).
 
-Weights and response vectors are stored as fp16, half their size; checkpoints, predictions and curves stay behind. Both
-ways of loading compute in fp32. The command says in how many test messages the suggestions stay the same.
+Weights and response vectors are stored as fp16, half their size; what is not published stays behind, and the curves.
+Both ways of loading compute in fp32. The command says in how many test messages the suggestions stay the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mrs_core.errors import run_with_sentence
 from mrs_core.files import whole_folder
 from mrs_core.predictions import read_predictions
 from mrs_models.suggester import Suggester
-from mrs_training.run import STAYS, RunFolder, read_record, write_record
+from mrs_training.run import RunFolder, publication, read_record, write_record
 
 
 def shrink(run: Path, out: Path) -> None:
@@ -29,7 +29,10 @@ def shrink(run: Path, out: Path) -> None:
     """
     record = read_record(run)
     with whole_folder(out, overwrite=True, marker="run.json") as partial:
-        shutil.copytree(run, partial, ignore=shutil.ignore_patterns(*STAYS, "curves.png"), dirs_exist_ok=True)
+        for name, file in publication(run, record, run.name, "").files().items():
+            if isinstance(file, Path) and name != "curves.png":
+                (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, partial / name)
         for path in partial.rglob("*.safetensors"):
             tensors = {name: _half(tensor) for name, tensor in load_file(path).items()}
             save_file(tensors, path, metadata={"format": "pt"})
