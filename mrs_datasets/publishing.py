@@ -40,7 +40,7 @@ def prepared_publication(folder: Path, repo_id: str, each: Each = iter) -> Publi
     """
     require_prepared(folder)
     data = PreparedData(str(folder), folder, None)
-    record, report = read_record(data.data_set()), data.report()
+    record, report = data.record(), data.report()
     listed = _listed(folder, report, record)
     paths = tuple(entry["path"] for _, _, entry in listed)
     page = (PAGE,) if "pipeline" in report else ()

@@ -33,7 +33,7 @@ def make_page(
     description: str,
     reply_label: str | None,
     examples: list[Any],
-    punkt: bool | None = None,
+    punkt: bool = False,
 ) -> Any:
     """Return a `gradio.Interface` over an `evaluate` module.
 
@@ -46,7 +46,7 @@ def make_page(
         reply_label: label of the box for the real reply; None hides the box.
         examples: rows of suggestions (one a line), reply and language code, to be filled in by a click.
         punkt: whether Punkt's parameters are there: then the page offers to split texts into sentences first, and the
-            score gets a fifth argument, `no` or `punkt`. False hides the choice, None is for a metric without it.
+            score gets a fifth argument, `no` or `punkt`.
     """
 
     def boxes(gradio: Any) -> list[Any]:
@@ -55,13 +55,12 @@ def make_page(
             value="no",
             label="Split into sentences first (punkt, as MRS's official script)",
             elem_id="sentences",
-            visible=bool(punkt),
         )
         return [
             gradio.Textbox(label="Suggestions, one a line", lines=3, elem_id="suggestions"),
             gradio.Textbox(label=reply_label, lines=2, elem_id="reply", visible=reply_label is not None),
             gradio.Dropdown(list(LANGUAGES), value="en", label="Language", elem_id="language"),
-            *([] if punkt is None else [choice]),
+            *([choice] if punkt else []),
         ]
 
     def answer(metric: Any, suggestions: str, reply: str, language: str) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def make_page(
     def answer_with_choice(metric: Any, suggestions: str, reply: str, language: str, sentences: str) -> dict[str, Any]:
         return score(metric, _lines(suggestions), reply.strip(), language, sentences)
 
-    if punkt is None:
+    if not punkt:
         return make_form(module, answer, boxes, title, description, examples)
     return make_form(module, answer_with_choice, boxes, title, description, [[*row, "no"] for row in examples])
 

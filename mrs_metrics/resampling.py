@@ -117,7 +117,8 @@ def studentised_interval(
         least, most = np.quantile(t, [tail, 1 - tail], method="weibull")
         either = np.quantile(np.abs(t), confidence, method="weibull")
         low, high = figure - error * max(most, either), figure - error * min(least, -either)
-    return float(max(low, min(bounds[0], figure))), float(min(high, max(bounds[1], figure)))
+    # The figure itself may lie beyond the ends by rounding, as the mean of scores that are all but alike does.
+    return float(min(max(low, bounds[0]), figure)), float(max(min(high, bounds[1]), figure))
 
 
 def ratio_interval(

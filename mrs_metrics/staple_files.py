@@ -19,7 +19,7 @@ import lzma
 import math
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -31,6 +31,7 @@ from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, merge_equal, re
 ID_PREFIX = "prompt_"
 BLOCK = 1 << 22
 MAX_LINE = 64 << 20  # as for data sets: a file of zero bytes packed 1000:1 would fill the memory
+CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
 MAX_AT_ONCE = 1 << 30  # chosen: the largest published file has 60 MB; larger ones are read line by line
 _NO_ENDS = bytes(set(range(256)) - set(b"|\n"))
 EDITED = "somebody edited the file, so fetch it again."
@@ -161,7 +162,24 @@ def _at_once(data: bytes, weighted: bool) -> TaskFile | None:
         return None
     if not _are_weighted(texts, values.values()):
         return None
-    return TaskFile(ids, bounds, texts, list(map(values.__getitem__, numbers)))
+    weights = list(map(values.__getitem__, numbers))
+    if not data.endswith(b"\n") and _is_part(weights[bounds[-2] :]):
+        return None
+    return TaskFile(ids, bounds, texts, weights)
+
+
+def _is_part(weights: Sequence[float]) -> bool:
+    """Whether the weights of a prompt may lack some: they do not sum to 1."""
+    return abs(math.fsum(weights) - 1) > CUT_TOLERANCE
+
+
+def _ends_inside_a_line(path: Path, data: bytes | None) -> bool:
+    last = data or b"\n"
+    if data is None:
+        with _open(path) as file:
+            while block := file.read(BLOCK):
+                last = block
+    return not last.endswith(b"\n")
 
 
 def _one_bar_a_line(text: str) -> bool:
@@ -181,6 +199,13 @@ def _line_by_line(path: Path, data: bytes | None, weighted: bool) -> TaskFile:
         found.ids.append(prompt_id)
         found.texts.extend(texts)
         found.bounds.append(len(found.texts))
+        last = number + len(lines)
+    total = found.weights[found.bounds[-2] :] if weighted else [1.0]
+    if _is_part(total) and _ends_inside_a_line(path, data):
+        raise ValueError(
+            f"{path}, line {last}: the file ends without a line end, and the weights of its last prompt sum to "
+            f"{math.fsum(total):.6g}, not 1; it was cut off, so fetch it again."
+        )
     return found
 
 

@@ -196,7 +196,7 @@ def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -
         [sys.executable, "-c", source], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=60
     )
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 3 + 1, "three suggestions, and what `print(scores)` prints"
 
 
 def test_its_card_shows_nothing_that_is_not_there(folder: Path) -> None:

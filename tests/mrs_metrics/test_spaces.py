@@ -212,7 +212,7 @@ def test_names_may_stand_before_and_behind_options(capsys: pytest.CaptureFixture
 def test_wrong_arguments_are_refused_before_anything_is_sent(
     arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mrs_core.hub.publish", lambda *_, **__: pytest.fail("it was sent"))
+    monkeypatch.setattr("mrs_core.publishing.publish", lambda *_, **__: pytest.fail("it was sent"))
     with pytest.raises(InputError, match=re.escape(sentence)):
         metrics.main(["publish", *arguments])
 

@@ -78,7 +78,7 @@ def test_nor_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("family", ["retrieval", "generation"])
-@pytest.mark.parametrize("what", ["adapter", "adapter/query", "checkpoint"])
+@pytest.mark.parametrize("what", ["adapter", "adapter/document", "checkpoint"])
 def test_nor_from_adapters_without_their_base(checkpoint: Path, tmp_path: Path, family: str, what: str) -> None:
     pytest.importorskip("peft")
     model = build_dual_encoder(str(checkpoint), "mean")

@@ -442,9 +442,14 @@ def test_a_record_of_an_older_release_is_named(run: Path) -> None:
 def test_a_dry_run_prints_files_and_card(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "checkpoint-2").mkdir()
     (run / "checkpoint-2" / "x.bin").touch()
+    (run / "model.safetensors").touch()
     assert models.main(["publish", str(run), "--repo", "org/m", "--dry-run"]) == 0
     listed, _, card = capsys.readouterr().out.partition("\nREADME.md:\n\n")
-    assert [line.split()[-1] for line in listed.strip().splitlines()[1:]] == ["README.md", "run.json"]
+    assert [line.split()[-1] for line in listed.partition("\n\nstays")[0].strip().splitlines()[1:]] == [
+        "README.md",
+        "model.safetensors",
+        "run.json",
+    ]
     assert 'Suggester.load("org/m")' in card
 
 
@@ -452,6 +457,7 @@ def test_messages_and_checkpoints_stay_at_home(run: Path) -> None:
     (run / "predictions.es.tsv").touch()
     (run / "response_index" / "es").mkdir(parents=True)
     (run / "response_index" / "es" / "replies.json").touch()
-    files = publication(run, "org/m", "# card").files()
-    assert list(files) == ["README.md", "response_index/es/replies.json", "run.json"]
+    (run / "model.safetensors").touch()
+    files = publication(run, {"trainer": "retrieval"}, "org/m", "# card").files()
+    assert list(files) == ["README.md", "model.safetensors", "response_index/es/replies.json", "run.json"]
     assert files["README.md"] == b"# card"

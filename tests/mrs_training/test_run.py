@@ -281,9 +281,11 @@ def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
 
 def test_only_the_adapters_own_files_are_published(tmp_path: Path) -> None:
     make_files(tmp_path, *RETRIEVER, *PRIVATE, *(f"adapter/{name}" for name in ADAPTER))
-    record = {"family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0"}
+    record = {"version": 2, "family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0"}
     shape = {"pooling": "mean", "message_tokens": 4, "reply_tokens": 4, "encoders": "two"}
     (tmp_path / "adapter" / "adapter.json").write_text(json.dumps({**record, **shape}))
+    metrics = {"systems": {"Model": {"pooled": {}}}, "signatures": {}}
+    (tmp_path / "run.json").write_text(json.dumps({"trainer": "retrieval", "metrics": metrics}))
     what = adapter_publication(tmp_path, "org/m", "# Card")
     indexes = {name for name in RETRIEVER if name.startswith("response_index/")}
     assert set(what.files()) == {"README.md", "adapter.json", "run.json", "curves.png", *ADAPTER, *indexes}
