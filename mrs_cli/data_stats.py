@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrs_cli.metric_errors import metric_errors
 from mrs_core.console import make_console
 from mrs_core.errors import first_line
 from mrs_core.languages import require_any_language, require_known
+from mrs_core.metric_errors import metric_errors
 from mrs_core.text import visible
 
 if TYPE_CHECKING:

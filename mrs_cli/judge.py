@@ -5,24 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mrs_core.console import make_console
-from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.errors import InputError
 from mrs_core.text import visible, visible_json
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mrs_cli.judge_sheets import Key
-
-CONFIDENCE = 0.95
-OUTCOMES = {"win": 1, "tie": 0, "loss": -1}  # of system A
 
 
 def make_parser() -> argparse.ArgumentParser:
-    from mrs_cli.judge_sheets import EXAMPLES, JUDGES, SEED
+    from mrs_evaluation.annotation_sheets import EXAMPLES, JUDGES, SEED
 
     parser = argparse.ArgumentParser(prog="mrs judge", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -52,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _make(options: argparse.Namespace) -> None:
-    from mrs_cli.judge_sheets import KEY, SHEETS, make_sheets
+    from mrs_evaluation.annotation_sheets import KEY, SHEETS, make_sheets
 
     for name, least in (("judges", 1), ("examples", 1), ("seed", 0)):
         value = getattr(options, name)
@@ -70,7 +61,8 @@ def _make(options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> None:
-    from mrs_cli.judge_sheets import read_key, read_sheets
+    from mrs_evaluation.annotation import summarize
+    from mrs_evaluation.annotation_sheets import read_key, read_sheets
 
     key = read_key(options.folder)
     figures = summarize(key, read_sheets(options.folder, key, options.partial))
@@ -78,91 +70,6 @@ def _read(options: argparse.Namespace) -> None:
         print(visible_json(figures, indent=2))
     else:
         _print_table(figures)
-
-
-def summarize(key: Key, sheets: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
-    """The figures of an evaluation.
-
-    Shares are of system A: win, tie, loss. `judgements` takes every judgement alone, as Figure 2 of the paper does;
-    `majority` what more than half of the judges say of an item, and a tie where no answer has so many. Intervals
-    resample items, since judgements of one item depend on each other. `p` is of the permutation test of the items' net
-    preference for A: without a difference, A and B of an item could as well be swapped.
-
-    Args:
-        sheets: sheet -> (items,) 1 for A, 0 for a tie, -1 for B.
-
-    Raises:
-        MissingExtraError: statsmodels, which has Fleiss' kappa, is not installed.
-    """
-    import numpy as np
-
-    from mrs_metrics.signature import signature
-    from mrs_metrics.significance import PERMUTATION_SAMPLES, permutation_test
-
-    choices = np.stack(list(sheets.values()), axis=1)  # (items, judges)
-    n_items, n_judges = choices.shape
-    counts = np.stack([(choices == sign).sum(axis=1) for sign in OUTCOMES.values()], axis=1)  # (items, outcomes)
-    clear = 2 * counts > n_judges
-    majority = clear.copy()
-    majority[~clear.any(axis=1), list(OUTCOMES).index("tie")] = True
-    return {
-        "system_a": key.systems[0],
-        "system_b": key.systems[1],
-        "items": n_items,
-        "judges": n_judges,
-        "judges_missing": len(key.sheets) - n_judges,
-        "same_suggestions": key.same_suggestions,
-        "judgements": _shares(counts / n_judges),
-        "majority": _shares(majority.astype(float)),
-        "no_majority": int((~clear.any(axis=1)).sum()),
-        "p": permutation_test(choices.mean(axis=1), np.zeros(n_items)),
-        "kappa": _fleiss_kappa(counts) if n_judges > 1 else None,
-        "by_judge": [_by_judge(name, column, key) for name, column in sheets.items()],
-        "inputs_sha256": list(key.inputs),
-        "signature": signature(
-            "judge",
-            judges=n_judges,
-            items=n_items,
-            seed=key.seed,
-            majority="over-half",
-            interval="studentised-bootstrap-of-items",
-            test=f"permutation-{PERMUTATION_SAMPLES}",
-            kappa="fleiss" if n_judges > 1 else None,
-        ),
-    }
-
-
-def _shares(columns: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
-    """Mean and interval of each outcome's column (items, outcomes)."""
-    from mrs_metrics.significance import bootstrap_interval
-
-    return {
-        outcome: {"share": float(column.mean()), "interval": list(bootstrap_interval(column, CONFIDENCE))}
-        for outcome, column in zip(OUTCOMES, columns.T, strict=True)
-    }
-
-
-def _fleiss_kappa(counts: NDArray[np.int64]) -> float | None:
-    """Agreement beyond chance on win, tie and loss; None where all judgements are one, so that it is undefined."""
-    try:
-        from statsmodels.stats.inter_rater import fleiss_kappa
-    except ImportError:
-        raise MissingExtraError("statsmodels", "analysis", "Fleiss' kappa") from None
-    return float(fleiss_kappa(counts)) if (counts.sum(axis=0) > 0).sum() > 1 else None
-
-
-def _by_judge(name: str, choices: NDArray[np.int64], key: Key) -> dict[str, Any]:
-    """One judge's shares, and how often they choose the left side where they choose: about .5 unless by habit."""
-    import numpy as np
-
-    sides = np.array([1 if item.a_side == "left" else -1 for item in key.items])
-    decided = choices != 0
-    left = float((choices[decided] == sides[decided]).mean()) if decided.any() else None
-    return {
-        "sheet": name,
-        **{outcome: float((choices == sign).mean()) for outcome, sign in OUTCOMES.items()},
-        "left_of_decided": left,
-    }
 
 
 def _print_table(figures: dict[str, Any]) -> None:
@@ -201,6 +108,6 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
     for judge in figures["by_judge"]:
         left = judge["left_of_decided"]
         side = "never chose a side" if left is None else f"left in {100 * left:.0f} % of the choices"
-        shares = ", ".join(f"{outcome} {judge[outcome]:.3f}" for outcome in OUTCOMES)
+        shares = ", ".join(f"{outcome} {judge[outcome]:.3f}" for outcome in ("win", "tie", "loss"))
         lines.append(f"{judge['sheet']}: {shares}; {side}")
     return lines

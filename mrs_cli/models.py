@@ -91,8 +91,8 @@ def _print_card(name: str, revision: str | None) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
+    from mrs_evaluation.tables import print_comparison
     from mrs_training.run import read_record
-    from mrs_training.tables import print_comparison
 
     folders = list(dict.fromkeys(options.folders))
     try:

@@ -8,15 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mrs_cli.metric_errors import metric_errors
-from mrs_cli.score_compare import SAMPLES, compare_neighbours, name_systems, rank_systems, read_values, save_values
 from mrs_cli.score_input import standard_input
-from mrs_cli.score_metrics import METRICS, Metric, score_rouge, score_system
-from mrs_cli.score_tables import Column, ScoredSystem, as_latex, as_markdown, print_terminal
 from mrs_core.errors import InputError
 from mrs_core.languages import KNOWN, LANGUAGES
+from mrs_core.metric_errors import metric_errors
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import visible, visible_json
+from mrs_evaluation.score_systems import (
+    SAMPLES,
+    compare_neighbours,
+    name_systems,
+    rank_systems,
+    read_values,
+    save_values,
+)
+from mrs_evaluation.score_tables import Column, ScoredSystem, as_latex, as_markdown, print_terminal
+from mrs_evaluation.scoring import METRICS, Metric, score_rouge, score_system
 from mrs_metrics.resampling import STUDENTISED
 
 # Options of single metrics; those that a metric does not take are refused. --lang may always be said.

@@ -10,9 +10,9 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_core.languages import LANGUAGES
+from mrs_evaluation.comparison import MODEL, POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
 from mrs_training import card_sections as sections
-from mrs_training.comparison import MODEL, POOLED, grouped_signatures
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),

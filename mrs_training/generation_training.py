@@ -17,14 +17,15 @@ from tqdm import tqdm
 from transformers import Seq2SeqTrainer
 
 from mrs_datasets.prepared import bars_for_long_work
+from mrs_evaluation.comparison import POOLED, ValidationLog
+from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData
+from mrs_evaluation.results import diverged
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models.generator import IGNORED, Generator, TextCoder
 from mrs_models.systems import Writer
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
-from mrs_training.comparison import POOLED, ValidationLog
-from mrs_training.data import EVALUATION_SEED, LONG_WORK, LanguageData, RunData
+from mrs_training.data import LONG_WORK, RunData
 from mrs_training.divergence import StopsWhenDiverged
-from mrs_training.evaluation import diverged
 from mrs_training.sampling import SampledPairs
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")

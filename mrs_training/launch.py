@@ -21,27 +21,21 @@ from mrs_core.launcher import end_with_launcher
 from mrs_core.publishing import Change, publish
 from mrs_core.text import visible
 from mrs_datasets.prepared import open_prepared
+from mrs_evaluation.comparison import MakeSystem, compare_on_test
+from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData, examples_hash
+from mrs_evaluation.paper_results import paper_rows
+from mrs_evaluation.results import Measures
+from mrs_evaluation.tables import print_results
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
 from mrs_training.base_model import base_license
 from mrs_training.card import model_card
-from mrs_training.comparison import MakeSystem, compare_on_test
-from mrs_training.data import (
-    EVALUATION_SEED,
-    LanguageData,
-    RunData,
-    examples_hash,
-    load_run_data,
-    tell_of_small_sources,
-)
+from mrs_training.data import RunData, load_run_data, tell_of_small_sources
 from mrs_training.divergence import require_finite_weights
-from mrs_training.evaluation import Measures
 from mrs_training.memory import out_of_memory_told
 from mrs_training.options import TINY, SharedArguments, require_sound, with_model_revision
-from mrs_training.paper_results import paper_rows
 from mrs_training.progress import bar_ended, show_loss_bar
 from mrs_training.run import ADAPTER, RunFolder, last_checkpoint, publication, require_best_weights, run_record
-from mrs_training.tables import print_results
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mrs_core.errors import InputError, run_with_sentence
 from mrs_core.files import write_whole
-from mrs_training.paper_results import PaperRow, paper_rows
+from mrs_evaluation.paper_results import PaperRow, paper_rows
 from mrs_training.settings import ALL_LANGUAGES, ENGLISH
 
 CONFIGS = Path(__file__).resolve().parents[1] / "trainers" / "configs"

@@ -12,12 +12,12 @@ import torch
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 from tqdm import tqdm
 
+from mrs_evaluation.comparison import ValidationLog, evaluate_part
+from mrs_evaluation.language_data import LanguageData
+from mrs_evaluation.results import Measures, summary
 from mrs_models.response_index import ResponseIndex
 from mrs_models.suggester import encode_messages, encode_replies
 from mrs_models.systems import Retriever
-from mrs_training.comparison import ValidationLog, evaluate_part
-from mrs_training.data import LanguageData
-from mrs_training.evaluation import Measures, summary
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

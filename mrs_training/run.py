@@ -19,13 +19,13 @@ from mrs_core.manifest import list_files
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_core.provenance import commit, hardware, versions
 from mrs_core.publication import Publication
+from mrs_evaluation.language_data import LanguageData
 from mrs_models.adapters import base_of
 from mrs_models.response_index import ResponseIndexes
 from mrs_training.allowlist import ADAPTER as ADAPTER_FILES
 from mrs_training.allowlist import FAMILIES, INDEXES, STAYS
 from mrs_training.card import model_card
 from mrs_training.curves import draw_curves
-from mrs_training.data import LanguageData
 from mrs_training.settings import Plan
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 CACHES = Path(tempfile.mkdtemp(prefix="mrs-tests-"))
 os.environ.update(
@@ -27,6 +28,9 @@ os.environ.update(
 import pytest  # noqa: E402  (the caches come first)
 from hypothesis import settings  # noqa: E402
 from hypothesis.internal.conjecture import providers  # noqa: E402
+
+if TYPE_CHECKING:
+    from mrs_datasets.prepared import PreparedData
 
 pytest_plugins = ["tests.hub.fixtures"]
 
@@ -85,3 +89,21 @@ def mrs() -> Mrs:
         return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=120)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    """Return a small prepared folder in two languages, with translated pairs of one, made by the real reader."""
+    from mrs_datasets.prepare import prepare_mrs
+    from mrs_datasets.prepared import open_prepared
+
+    folder = tmp_path_factory.mktemp("training")
+    source = folder / "source"
+    source.mkdir()
+    for language in ("en", "ja"):
+        lines = [f"{language} message {n}\t{language} reply {n % 7}\n" for n in range(80)]
+        (source / f"{language}.tsv").write_text("".join(lines), encoding="utf-8")
+    lines = [f"translated message {n}\ttranslated reply {n % 5}\n" for n in range(30)]
+    (source / "mt-ja.tsv").write_text("".join(lines), encoding="utf-8")
+    prepare_mrs(str(source), folder / "data")
+    return open_prepared(str(folder / "data"))

@@ -20,12 +20,12 @@ from transformers import Seq2SeqTrainingArguments
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import InputError, run_with_sentence
 from mrs_core.predictions import SUGGESTIONS
+from mrs_evaluation.comparison import MODEL, MakeSystem
 from mrs_metrics.perplexity import perplexity_signature
 from mrs_models.decoding import Decoding
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.systems import Writer
 from mrs_models.tiny_generator import build_tiny_generator
-from mrs_training.comparison import MODEL, MakeSystem
 from mrs_training.data import RunData
 from mrs_training.generation_training import (
     BEST_METRIC,

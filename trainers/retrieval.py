@@ -23,6 +23,8 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import InputError, run_with_sentence
+from mrs_evaluation.comparison import MODEL, MakeSystem
+from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.dual_encoder import (
     MESSAGE_TOKENS,
     REPLY_TOKENS,
@@ -36,8 +38,7 @@ from mrs_models.response_index import ResponseIndex, ResponseIndexes
 from mrs_models.systems import Retriever
 from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
-from mrs_training.comparison import MODEL, MakeSystem
-from mrs_training.data import EVALUATION_SEED, RunData, with_reply_ids
+from mrs_training.data import RunData, with_reply_ids
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import Recipe, train
 from mrs_training.options import TINY, SharedArguments, require_least

@@ -39,8 +39,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
 # As where this package is not installed.
 WITHOUT_US = """
 import sys
-for name in ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_training", "mrs_cli", "mrs_trainers"):
-    sys.modules[name] = None
+for name in "core metrics datasets models evaluation training cli trainers".split():
+    sys.modules[f"mrs_{name}"] = None
 """
 BASE_CARD = "---\nlicense: mit\n---\n# A base\n"
 CLIENTS = {"retrieval": "sentence-transformers", "generation": "transformers"}

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_cli.judge_sheets import COLUMNS, escaped, restored
 from mrs_cli.main import main
+from mrs_evaluation.annotation_sheets import COLUMNS, escaped, restored
 
 pytestmark = pytest.mark.integration
 

@@ -341,7 +341,7 @@ def test_saved_and_loaded_it_answers_the_same(families: dict[str, Generator], fa
 
 STANDALONE = """
 import json, sys
-for name in ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_training", "mrs_cli"):
+for name in ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_evaluation", "mrs_training", "mrs_cli"):
     sys.modules[name] = None  # as where mrs-suggest is not installed
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 tokenizer, model = AutoTokenizer.from_pretrained(sys.argv[1]), AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1])

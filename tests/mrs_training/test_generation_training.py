@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mrs_datasets.prepared import PreparedData
+from mrs_evaluation.comparison import ValidationLog
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models.decoding import Decoding
 from mrs_models.generator import IGNORED, Generator, PairCollator
 from mrs_models.systems import Writer
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training import generation_training
-from mrs_training.comparison import ValidationLog
 from mrs_training.data import RunData, load_run_data
 from mrs_training.generation_training import (
     METRICS,

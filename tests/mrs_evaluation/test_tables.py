@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mrs_core.errors import InputError
-from mrs_training.tables import print_comparison, print_results
+from mrs_evaluation.tables import print_comparison, print_results
 
 NAMES = ["Model", "Random", "Most frequent", "TF-IDF"]
 PAPER = {"table": 3, "family": "retrieval", "model": "mbert", "setting": "mt", "language": "es", "rouge": 0.0187}

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_cli.metric_errors import metric_errors
-from mrs_cli.score_tables import Column, ScoredSystem
 from mrs_core.errors import InputError
+from mrs_core.metric_errors import metric_errors
 from mrs_core.predictions import read_predictions
+from mrs_evaluation.score_tables import Column, ScoredSystem
 
 if TYPE_CHECKING:
     from mrs_metrics.tokenize import Tokenizer

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from mrs_core.errors import InputError, MissingExtraError
-from mrs_training import evaluation
-from mrs_training.evaluation import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
+from mrs_evaluation import results
+from mrs_evaluation.results import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
 
 # What each candidate scores in every pool; the higher the better.
 SCORES = {"yes": 3.0, "no way": 2.0, "so what": 2.0, "never": 1.0, "later": 0.0}
@@ -216,7 +216,7 @@ def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.Monk
 
 def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     identifier = Identifier()
-    monkeypatch.setattr(evaluation.LanguageIdentifier, "open", lambda: identifier)
+    monkeypatch.setattr(results.LanguageIdentifier, "open", lambda: identifier)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     assert Measures.available(True) == Measures(True, identifier, True)  # type: ignore[arg-type]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -225,7 +225,7 @@ def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(error: Exception = error) -> None:
             raise error
 
-        monkeypatch.setattr(evaluation.LanguageIdentifier, "open", refuse)
+        monkeypatch.setattr(results.LanguageIdentifier, "open", refuse)
         assert Measures.available(False) == Measures(False, None, False)
 
 

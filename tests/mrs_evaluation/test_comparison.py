@@ -12,10 +12,8 @@ import pytest
 from datasets import Dataset
 
 from mrs_datasets.prepared import PreparedData
-from mrs_models.suggester import SUGGESTIONS
-from mrs_models.systems import System
-from mrs_training import comparison
-from mrs_training.comparison import (
+from mrs_evaluation import comparison
+from mrs_evaluation.comparison import (
     MODEL,
     POOLED,
     Comparison,
@@ -24,8 +22,10 @@ from mrs_training.comparison import (
     compare_on_test,
     grouped_signatures,
 )
-from mrs_training.data import LanguageData, ResponseSet, load_language
-from mrs_training.evaluation import POOL_SIZE, Measures
+from mrs_evaluation.language_data import LanguageData, ResponseSet, load_language
+from mrs_evaluation.results import POOL_SIZE, Measures
+from mrs_models.suggester import SUGGESTIONS
+from mrs_models.systems import System
 from mrs_training.launch import _paper
 from mrs_training.options import SharedArguments
 

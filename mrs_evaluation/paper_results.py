@@ -63,7 +63,7 @@ def paper_row(family: str, model: str, setting: str, language: str) -> PaperRow 
 
 @cache
 def _read() -> tuple[PaperRow, ...]:
-    text = resources.files(__package__ or "mrs_training").joinpath(RESULTS).read_text(encoding="utf-8")
+    text = resources.files(__package__ or "mrs_evaluation").joinpath(RESULTS).read_text(encoding="utf-8")
     return tuple(
         PaperRow(entry["table"], entry["family"], entry["model"], setting, language, *figures)
         for entry in yaml.safe_load(text)

@@ -7,8 +7,8 @@ import doctest
 import pytest
 
 from mrs_core.languages import LANGUAGES
-from mrs_training import paper_results
-from mrs_training.paper_results import PaperRow, paper_row, paper_rows
+from mrs_evaluation import paper_results
+from mrs_evaluation.paper_results import PaperRow, paper_row, paper_rows
 from mrs_training.settings import SETTINGS
 
 TABLES = {("retrieval", "mbert"): 3, ("generation", "xdae"): 4, ("retrieval", "xlmr"): 5}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mrs_evaluation.language_data import LanguageData, sample_rows
+from mrs_evaluation.results import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
 from mrs_metrics.resampling import STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
 from mrs_models.systems import System
-from mrs_training.data import LanguageData, sample_rows
-from mrs_training.evaluation import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
 
 MODEL = "Model"  # the name of the trained model's row
 POOLED = "pooled"

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mrs_cli.metric_errors import metric_errors
-from mrs_cli.score_metrics import Metric
-from mrs_cli.score_tables import ScoredSystem
 from mrs_core.errors import InputError
+from mrs_core.metric_errors import metric_errors
+from mrs_evaluation.score_tables import ScoredSystem
+from mrs_evaluation.scoring import Metric
 
 ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
 SAMPLES = 100_000  # of the permutation test, as there

@@ -1,0 +1,1 @@
+"""Systems beside each other: their scores on the same examples, tables, prediction files, human evaluation."""
