@@ -1,4 +1,4 @@
-"""The house rules: which floor may import which, what is packaged, which names and paths must not appear."""
+"""The architecture: which package may import which, what is packaged, which names and paths must not appear."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-# floor -> the other floors that it may import; a floor may always import itself, but for trainers/
-FLOORS: dict[str, set[str]] = {
+# package -> the other packages that it may import; a package may always import itself, but for trainers/
+LAYERS: dict[str, set[str]] = {
     "mrs_metrics": set(),
     "mrs_core": set(),
     "mrs_datasets": {"mrs_core"},
@@ -29,7 +29,7 @@ FLOORS: dict[str, set[str]] = {
     "model_cards": set(),
 }  # fmt: skip
 INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards"}
-OURS = {*FLOORS, *INSTALLED_AS.values()}
+OURS = {*LAYERS, *INSTALLED_AS.values()}
 
 
 def imported_modules(path: Path, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
@@ -55,22 +55,22 @@ def upward_imports(root: Path) -> list[str]:
     """The forbidden imports below `root`, as `file:line imports module`."""
     found = {}
     siblings = {path.stem for path in (root / "trainers").glob("*.py")} - {"__init__"}
-    for floor, below in FLOORS.items():
-        for path in sorted((root / floor).rglob("*.py")):
+    for package, below in LAYERS.items():
+        for path in sorted((root / package).rglob("*.py")):
             relative = path.relative_to(root)
             for line, module in imported_modules(path, relative.parts[:-1]):
                 top = module.split(".")[0]
-                wrong = top in OURS and top not in below | {floor}
-                if floor == "trainers":  # launched by path: its own folder is on sys.path, its name is not its own
+                wrong = top in OURS and top not in below | {package}
+                if package == "trainers":  # launched by path: its own folder is on sys.path, its name is not its own
                     wrong = wrong or top in siblings | {"trainers"}
                 if wrong:
                     found.setdefault((relative.as_posix(), line), f"{relative.as_posix()}:{line} imports {module}")
     return list(found.values())
 
 
-def test_no_floor_imports_upward(repository: Path) -> None:
-    missing = [floor for floor in FLOORS if not list((repository / floor).glob("*.py"))]
-    assert not missing, "a floor moved: the test would look at nothing"
+def test_no_package_imports_upward(repository: Path) -> None:
+    missing = [package for package in LAYERS if not list((repository / package).glob("*.py"))]
+    assert not missing, "a package moved: the test would look at nothing"
     assert upward_imports(repository) == []
 
 
@@ -118,7 +118,9 @@ def listed_packages(repository: Path) -> set[str]:
 
 
 def test_every_folder_with_code_is_a_listed_package(repository: Path) -> None:
-    folders = {path.parent.relative_to(repository) for floor in FLOORS for path in (repository / floor).rglob("*.py")}
+    folders = {
+        path.parent.relative_to(repository) for package in LAYERS for path in (repository / package).rglob("*.py")
+    }
     names = {".".join((INSTALLED_AS.get(f.parts[0], f.parts[0]), *f.parts[1:])) for f in folders}
     assert names == listed_packages(repository), "setup.cfg, [options] packages: what is not listed is not installed"
 
