@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from mrs_core.errors import run_with_sentence
-from mrs_datasets.prepare import SAMPLE_SOURCE, prepare_mrs
-from mrs_datasets.readers.sample import SAMPLE
+from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.own_pairs import is_pair_file, read_pair_files
 from mrs_datasets.readers.pair_checks import PairOptions
 from mrs_datasets.readers.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
-from mrs_datasets.readers.sample import BOOKS, read_phrase_books
+from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
 from mrs_datasets.readers.xcopa import read_xcopa
@@ -26,7 +26,6 @@ from mrs_datasets.schema import MRS
 from mrs_datasets.writer import write_prepared
 from mrs_datasets.xcopa_views import with_views
 
-SAMPLE_SOURCE = "sample"
 MARKER = "report.json"  # every prepared folder has one
 Progress = Callable[[Chunks], Chunks]
 READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {

@@ -13,8 +13,7 @@ from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
-from mrs_datasets.prepare import SAMPLE_SOURCE
-from mrs_datasets.readers.sample import SAMPLE
+from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 from mrs_datasets.schema import responses_config
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from mrs_core.errors import InputError, first_line
 from mrs_core.languages import find_language, require_any_language
+from mrs_datasets.prepared import bars_for_long_work
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.pair_checks import PairOptions, checked_pairs
 from mrs_datasets.readers.pair_files import Broken, Row, format_of, stem_of, texts_of_row
@@ -150,8 +151,6 @@ def _required(source: str, options: PairOptions, configs: Iterable[str]) -> str:
 
 def _asked(source: str, call: Callable[[], Result]) -> Result:
     from datasets.exceptions import DatasetGenerationError
-
-    from mrs_datasets.prepared import bars_for_long_work  # which imports what imports this file
 
     try:
         with bars_for_long_work(long=not Path(source).exists()):

@@ -15,6 +15,7 @@ from mrs_datasets.responses import MAX_RESPONSES
 
 PACKAGE = Path(__file__).resolve().parent.parent
 BOOKS = PACKAGE / "phrase_books"
+SAMPLE_SOURCE = "sample"  # what users call it
 SAMPLE = PACKAGE / "sample"  # the prepared folder that ships with the package
 
 
