@@ -10,8 +10,8 @@ from mrs_evaluation.language_data import LanguageData, sample_rows
 from mrs_evaluation.results import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
 from mrs_metrics.resampling import STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
+from mrs_models.answering import System
 from mrs_models.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
-from mrs_models.systems import System
 
 MODEL = "Model"  # the name of the trained model's row
 POOLED = "pooled"
@@ -65,7 +65,7 @@ def compare_on_test(
         "interval_method": STUDENTISED,
         "signatures": {result.language: result.signatures for result in own},
     }
-    if measures.ranking:
+    if any(result.ranking for result in own):
         figures["pools"] = {result.language: result.ranking.pools for result in own if result.ranking}
         figures["pool_size"] = min(result.ranking.pool_size for result in own if result.ranking)
     return Comparison(

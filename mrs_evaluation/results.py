@@ -14,14 +14,14 @@ import numpy as np
 
 from mrs_core.errors import InputError, MissingExtraError
 from mrs_core.language_id import LanguageIdentifier
+from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import normalise_reply
 from mrs_metrics.distinct import distinct_n
 from mrs_metrics.language_match import score_languages
 from mrs_metrics.ranking import random_pools, ranking_signature, ranks, reciprocal_ranks
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
-from mrs_models.suggester import SUGGESTIONS
-from mrs_models.systems import System
+from mrs_models.answering import Ranker, System, reply_texts
 
 POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
 
@@ -116,7 +116,7 @@ def evaluate_system(
     seed: int,
     measures: Measures = Measures(),
 ) -> SystemResult:
-    """Score the three suggestions of a system, and its ranking of the reference in a random pool.
+    """Score the three suggestions of a system, and if it ranks, its ranking of the reference in a random pool.
 
     Args:
         messages, references: n examples; a message may come several times, and is then answered once.
@@ -127,13 +127,14 @@ def evaluate_system(
     """
     numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
     started = time.perf_counter()
-    answers = system.suggest(list(numbers), SUGGESTIONS)
+    found = system.suggest(list(numbers), language, SUGGESTIONS)
     seconds = time.perf_counter() - started
+    answers = reply_texts(found)
     suggestions = [answers[numbers[message]] for message in messages]
     scores = score_examples(suggestions, references, language=language)
     signatures = {"mrs_rouge": scores.signature}
     ranking = None
-    if measures.ranking:
+    if measures.ranking and isinstance(system, Ranker):
         ranking = _rank(system, messages, references, response_set, seed)
         signatures["response_ranking"] = ranking_signature(ranking.pool_size, "references", seed, language=language)
     languages = bleu = None
@@ -165,7 +166,7 @@ def evaluate_system(
 
 
 def _rank(
-    system: System, messages: Sequence[str], references: Sequence[str], response_set: Sequence[str], seed: int
+    system: Ranker, messages: Sequence[str], references: Sequence[str], response_set: Sequence[str], seed: int
 ) -> Ranking:
     candidates: dict[str, str] = {}
     for reply in references:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from mrs_core.text import normalise_reply
+from mrs_models.answering import Suggestion
 
 TIE_NOISE = 1e-9  # smaller than any difference between counts, and than those between cosines that matter
 CHUNK = 64  # messages compared with all training messages at a time: at most 100 MB of similarities
@@ -21,7 +22,7 @@ Tokenize = Callable[[str], list[str]]
 
 
 class RandomReplies:
-    """Replies drawn at random from the response set, without repetition."""
+    """Replies drawn at random from the response set, without repetition; the score is always 0."""
 
     name = "Random"
 
@@ -29,26 +30,31 @@ class RandomReplies:
         self._replies = replies
         self._seed = seed
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
         rng = np.random.default_rng(self._seed)
         k = min(k, len(self._replies))
-        return [[self._replies[i] for i in rng.choice(len(self._replies), k, replace=False)] for _ in messages]
+        drawn = (rng.choice(len(self._replies), k, replace=False) for _ in messages)
+        return [[Suggestion(self._replies[i], 0.0) for i in numbers] for numbers in drawn]
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         return np.random.default_rng(self._seed).random(pools.shape)
 
 
 class MostFrequentReplies:
-    """The same replies for every message: those of the response set that were given most often in training."""
+    """The same replies for every message: those of the response set that were given most often in training.
+
+    A score is how often the reply was given.
+    """
 
     name = "Most frequent"
 
     def __init__(self, training_replies: Iterable[str], replies: Sequence[str], seed: int) -> None:
         self._counts = Counter(normalise_reply(reply) for reply in training_replies)
-        self._ranked = sorted(replies, key=lambda reply: -self._counts[normalise_reply(reply)])
+        counted = (Suggestion(reply, float(self._counts[normalise_reply(reply)])) for reply in replies)
+        self._ranked = sorted(counted, key=lambda suggestion: -suggestion.score)
         self._seed = seed
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
         return [self._ranked[:k] for _ in messages]
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
@@ -60,7 +66,8 @@ class TfidfReplies:
     """The replies of the nearest training messages by TF-IDF cosine (scikit-learn), nearest message first.
 
     It may suggest any training reply, also one that the response set lacks. A candidate's score in a pool is the
-    largest cosine between the message and the training messages that had this reply.
+    largest cosine between the message and the training messages that had this reply; a suggestion's is that of the
+    nearest one.
 
     Args:
         messages, replies: the training pairs of the language.
@@ -82,7 +89,7 @@ class TfidfReplies:
             self._askers.setdefault(normalise_reply(reply), []).append(numbers[message])
         self._seed = seed
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
         rng = np.random.default_rng(self._seed)
         # Messages equally near (often at cosine 0) come in random order, not in the order of the file.
         noisy = (row + TIE_NOISE * rng.random(len(row)) for row in self._similarities(messages))
@@ -101,18 +108,20 @@ class TfidfReplies:
             queries = self._vectorizer.transform(messages[begin : begin + CHUNK])
             yield from (queries @ self._matrix).toarray()
 
-    def _nearest(self, similarity: np.ndarray, k: int) -> list[str]:
+    def _nearest(self, similarity: np.ndarray, k: int) -> list[Suggestion]:
         # Every message has a reply, but neighbours may share theirs: try few neighbours, then all.
         few = min(16 * k, len(similarity))
         top = np.argpartition(-similarity, few - 1)[:few]
-        found = self._answers_of(top[np.argsort(-similarity[top])], k)
-        return found if len(found) == k or few == len(similarity) else self._answers_of(np.argsort(-similarity), k)
+        found = self._answers_of(top[np.argsort(-similarity[top])], similarity, k)
+        if len(found) == k or few == len(similarity):
+            return found
+        return self._answers_of(np.argsort(-similarity), similarity, k)
 
-    def _answers_of(self, order: np.ndarray, k: int) -> list[str]:
-        found: dict[str, str] = {}
+    def _answers_of(self, order: np.ndarray, similarity: np.ndarray, k: int) -> list[Suggestion]:
+        found: dict[str, Suggestion] = {}
         for number in order:
             for reply in self._answers[number]:
-                found.setdefault(normalise_reply(reply), reply)
+                found.setdefault(normalise_reply(reply), Suggestion(reply, float(similarity[number])))
                 if len(found) == k:
                     return list(found.values())
         return list(found.values())

@@ -1,18 +1,17 @@
-"""Suggestions of a generator."""
+"""Suggestions of a generator, to serve and to evaluate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from mrs_core.predictions import SUGGESTIONS
+from mrs_models.answering import ServedModel, Suggestion
 from mrs_models.generator import MOST_SUGGESTIONS, Generator
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
-from mrs_models.suggester import Suggester, Suggestion
 
 
-class GenerationSuggester(Suggester):
+class GenerationSuggester(ServedModel):
     """Writes the replies; a score is the reply's mean log-probability a token, comparable for one message only."""
 
     def __init__(self, generator: Generator) -> None:
@@ -34,9 +33,15 @@ class GenerationSuggester(Suggester):
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
         texts, count = require_messages(messages), require_count(k, MOST_SUGGESTIONS)
-        return answer_all(texts, partial(self._answers, language, count))
+        return answer_all(texts, lambda asked: Writer(self.generator).suggest(asked, language, count))
 
-    def _answers(self, language: str, k: int, messages: list[str]) -> list[list[Suggestion]]:
-        return [
-            [Suggestion(text, score) for text, score in row] for row in self.generator.suggest(messages, language, k)
-        ]
+
+class Writer:
+    """A generator as a system to evaluate; it ranks nothing."""
+
+    def __init__(self, generator: Generator, name: str = "Model") -> None:
+        self.name, self._generator = name, generator
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        found = self._generator.suggest(messages, language, k)
+        return [[Suggestion(text, score) for text, score in row] for row in found]

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from mrs_core.errors import InputError
 from mrs_core.manifest import again
 from mrs_core.text import normalise_reply
+from mrs_models.answering import Suggestion
 
 Encode = Callable[[list[str]], torch.Tensor]
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
@@ -106,6 +107,14 @@ class ResponseIndex:
         if not found:
             return np.empty((0, k), np.int64), np.empty((0, k), np.float32)
         return np.concatenate([numbers for numbers, _ in found]), np.concatenate([scores for _, scores in found])
+
+    def suggest(self, messages: torch.Tensor, k: int) -> list[list[Suggestion]]:
+        """What `search` finds, as suggestions."""
+        numbers, scores = self.search(messages, k)
+        return [
+            [Suggestion(self.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
+            for row, values in zip(numbers, scores, strict=True)
+        ]
 
     def _search(self, messages: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
         scores = self.scores(messages)

@@ -21,8 +21,9 @@ from mrs_evaluation.comparison import POOLED, ValidationLog
 from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_evaluation.results import diverged
 from mrs_metrics.perplexity import aggregate, score_losses
+from mrs_models.answering import Suggestion
+from mrs_models.generation_suggester import Writer
 from mrs_models.generator import IGNORED, Generator, TextCoder
-from mrs_models.systems import Writer
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.data import LONG_WORK, RunData
 from mrs_training.divergence import StopsWhenDiverged
@@ -121,7 +122,7 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
             mine = part.validation.select(range(rank, len(part.validation), world))
             messages, replies = mine["message"][:], mine["reply"][:]
             different = list(dict.fromkeys(messages))
-            written = Writer(self.generator, part.language).suggest(different, 3) if different else []
+            written = Writer(self.generator).suggest(different, part.language, 3) if different else []
             answers += [(part.language, message, row) for message, row in zip(different, written, strict=True)]
             if messages:
                 sums, counts = self.generator.losses(messages, replies, part.language)
@@ -135,7 +136,7 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
             raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats a token")
         if self.is_world_process_zero():
             fit = aggregate(score_losses(losses, tokens))
-            figures, lines = self._log.evaluate(lambda part: _Known(part.language, answers))
+            figures, lines = self._log.evaluate(lambda part: _Known(answers))
             lines[0] += f" perplexity {fit['perplexity']:.1f}"
             tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
             found = {
@@ -167,14 +168,11 @@ class _Known:
 
     name = "Model"
 
-    def __init__(self, language: str, answers: list[tuple[str, str, list[str]]]) -> None:
-        self._answers = {message: row for code, message, row in answers if code == language}
+    def __init__(self, answers: list[tuple[str, str, list[Suggestion]]]) -> None:
+        self._answers = {(language, message): row for language, message, row in answers}
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
-        return [self._answers[message][:k] for message in messages]
-
-    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        return [self._answers[language, message][:k] for message in messages]
 
 
 def perplexities(generator: Generator, parts: list[LanguageData]) -> dict[str, float]:

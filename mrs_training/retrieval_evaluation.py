@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 from tqdm import tqdm
@@ -15,9 +14,9 @@ from tqdm import tqdm
 from mrs_evaluation.comparison import ValidationLog, evaluate_part
 from mrs_evaluation.language_data import LanguageData
 from mrs_evaluation.results import Measures, summary
+from mrs_models.answering import Suggestion
 from mrs_models.response_index import ResponseIndex
-from mrs_models.suggester import encode_messages, encode_replies
-from mrs_models.systems import Retriever
+from mrs_models.retrieval_suggester import Retriever, encode_messages, encode_replies
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -56,7 +55,9 @@ class ReplyEvaluator(SentenceEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        figures, lines = self._log.evaluate(lambda part: Retriever(model, build_index(model, part, self._alpha)))
+        figures, lines = self._log.evaluate(
+            lambda part: Retriever(model, {part.language: build_index(model, part, self._alpha)})
+        )
         tqdm.write(f"validation, step {steps}: " + "; ".join(lines))
         return {
             "rouge_mrr": rouge_mrr(figures["weighted"], figures["mrr"]),
@@ -154,9 +155,5 @@ class _Vectors:
         result = evaluate_part(system, self.part, self.part.validation, seed, Measures(ranking=False))
         return float(summary([result], seed, intervals=False)["weighted"])
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
-        found, _ = self.index.search(self.messages[[self.numbers[message] for message in messages]], k)
-        return [[self.index.replies[number] for number in row] for row in found]
-
-    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        return self.index.suggest(self.messages[[self.numbers[message] for message in messages]], k)

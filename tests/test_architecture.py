@@ -7,7 +7,8 @@ import configparser
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from graphlib import CycleError, TopologicalSorter
 from importlib import metadata
 from pathlib import Path
 
@@ -32,9 +33,24 @@ INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards"}
 OURS = {*LAYERS, *INSTALLED_AS.values()}
 
 
-def imported_modules(path: Path, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) of every import of a file, also those inside functions and by `import_module`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+class _WithoutTypeChecking(ast.NodeTransformer):
+    """Drops what only a type checker imports."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        test = node.test
+        name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+        self.generic_visit(node)
+        return node.orelse if name == "TYPE_CHECKING" else node
+
+
+def imported_modules(path: Path, package: tuple[str, ...], *, typing: bool = True) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted name) of every import of a file, also those inside functions and by `import_module`.
+
+    Args:
+        typing: also those below `if TYPE_CHECKING`.
+    """
+    tree: ast.AST = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    for node in ast.walk(tree if typing else _WithoutTypeChecking().visit(tree)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -109,6 +125,85 @@ def test_the_checker_lets_downward_imports_pass(tmp_path: Path) -> None:
     (tmp_path / "mrs_datasets" / "readers").mkdir(parents=True)
     (tmp_path / "mrs_datasets" / "readers" / "a.py").write_text("from ..schema import X\nfrom mrs_core import b")
     assert upward_imports(tmp_path) == []
+
+
+def import_circle(root: Path) -> list[str]:
+    """A circle of imports among the modules below `root`, its first one again at the end; empty where there is none.
+
+    Imports inside functions count: a late import hides a circle and does not break it. What every import of a module
+    runs, too, the `__init__` of its package, counts only where it is imported by name.
+    """
+    modules: dict[str, Path] = {}
+    for floor in FLOORS:
+        for path in sorted((root / floor).rglob("*.py")):
+            parts = [INSTALLED_AS.get(floor, floor), *path.relative_to(root / floor).with_suffix("").parts]
+            modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    graph: dict[str, set[str]] = {name: set() for name in modules}
+    for name, path in modules.items():
+        package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
+        for statement in _by_line(imported_modules(path, tuple(package), typing=False)):
+            found = {_module_of(imported, modules) for imported in statement} - {"", name}
+            graph[name] |= {one for one in found if not any(other.startswith(f"{one}.") for other in found)}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+def _by_line(imports: Iterator[tuple[int, str]]) -> list[list[str]]:
+    lines: dict[int, list[str]] = {}
+    for line, module in imports:
+        lines.setdefault(line, []).append(module)
+    return list(lines.values())
+
+
+def _module_of(imported: str, modules: Container[str]) -> str:
+    """The module that holds an imported name; empty where it is not ours."""
+    parts = imported.split(".")
+    return next((name for n in range(len(parts), 0, -1) if (name := ".".join(parts[:n])) in modules), "")
+
+
+def test_no_modules_import_each_other_in_a_circle(repository: Path) -> None:
+    assert " -> ".join(import_circle(repository)) == ""
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {"a": "from mrs_core.b import f", "b": "from mrs_core.a import g"},
+        {"a": "from mrs_core.b import f", "b": "def f():\n    from mrs_core.a import g"},
+        {"a": "from mrs_core import b", "b": "import mrs_core.a"},
+        {"a": "from .b import f", "b": "from .deep.c import f", "deep/c": "from ..a import f"},
+        {"a": "from mrs_core.b import f", "b": "import importlib\nimportlib.import_module('mrs_core.a')"},
+        {"__init__": "from .a import f", "a": "from mrs_core import f"},
+        {"a": "import mrs_core.b", "b": "if not TYPE_CHECKING:\n    import mrs_core.a"},
+    ],
+)
+def test_the_checker_catches_a_planted_circle(tmp_path: Path, sources: dict[str, str]) -> None:
+    _plant(tmp_path / "mrs_core", sources)
+    circle = import_circle(tmp_path)
+    assert circle[0] == circle[-1]
+    assert "mrs_core.a" in circle
+
+
+def test_the_checker_lets_pass_what_is_no_circle(tmp_path: Path) -> None:
+    sources = {
+        "__init__": "from .a import f",  # run by every import of the package, and no circle
+        "a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mrs_core.b import T",
+        "b": "from mrs_core import a\nfrom mrs_core.a import f\nimport typing\n"
+        "if typing.TYPE_CHECKING:\n    from mrs_core.c import T",
+        "c": "def f():\n    from mrs_core.b import g",
+    }
+    _plant(tmp_path / "mrs_core", sources)
+    assert import_circle(tmp_path) == []
+
+
+def _plant(folder: Path, sources: dict[str, str]) -> None:
+    for name, source in sources.items():
+        path = folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
 
 
 def listed_packages(repository: Path) -> set[str]:

@@ -23,8 +23,8 @@ from mrs_core.predictions import SUGGESTIONS
 from mrs_evaluation.comparison import MODEL, MakeSystem
 from mrs_metrics.perplexity import perplexity_signature
 from mrs_models.decoding import Decoding
+from mrs_models.generation_suggester import Writer
 from mrs_models.generator import Generator, PairCollator
-from mrs_models.systems import Writer
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.data import RunData
 from mrs_training.generation_training import (
@@ -161,7 +161,7 @@ class Generation(Recipe[GenerationArguments]):
         return self.weights(AutoModelForSeq2SeqLM.from_pretrained(checkpoint, use_safetensors=True))
 
     def systems(self, model: Any, options: GenerationArguments, data: RunData) -> list[MakeSystem]:
-        return [lambda part: Writer(self.generator, part.language, MODEL)]
+        return [lambda part: Writer(self.generator, MODEL)]
 
     def more_figures(self, model: Any, options: GenerationArguments, data: RunData, figures: dict[str, Any]) -> None:
         for scope, value in perplexities(self.generator, data.test).items():

@@ -35,7 +35,7 @@ from mrs_models.dual_encoder import (
 )
 from mrs_models.losses import ReplyLoss
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
-from mrs_models.systems import Retriever
+from mrs_models.retrieval_suggester import Retriever
 from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.data import RunData, with_reply_ids
@@ -230,10 +230,10 @@ class Retrieval(Recipe[RetrievalArguments]):
             alpha = self.sweep.alpha
         indexes = {part.language: build_index(model, part, alpha) for part in data.test}
         self.indexes: dict[str, ResponseIndex] = indexes
-        systems: list[MakeSystem] = [lambda part: Retriever(model, indexes[part.language], MODEL)]
+        systems: list[MakeSystem] = [lambda part: Retriever(model, indexes, MODEL)]
         if alpha:
             plain = {code: replace(index, alpha=0.0) for code, index in indexes.items()}
-            systems.append(lambda part: Retriever(model, plain[part.language], WITHOUT_BONUS))
+            systems.append(lambda part: Retriever(model, plain, WITHOUT_BONUS))
         return systems
 
     def more_figures(

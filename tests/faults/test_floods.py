@@ -48,7 +48,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained retriever, saved as a run saves it."""
     from mrs_models.dual_encoder import build_dual_encoder
     from mrs_models.response_index import ResponseIndex, ResponseIndexes
-    from mrs_models.suggester import encode_replies
+    from mrs_models.retrieval_suggester import encode_replies
     from mrs_models.tiny import build_tiny
 
     folder = tmp_path_factory.mktemp("flood")

@@ -169,7 +169,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained retriever, saved as a run saves it."""
     from mrs_models.dual_encoder import build_dual_encoder
     from mrs_models.response_index import ResponseIndex, ResponseIndexes
-    from mrs_models.suggester import encode_replies
+    from mrs_models.retrieval_suggester import encode_replies
     from mrs_models.tiny import build_tiny
 
     folder = tmp_path_factory.mktemp("suggest")
@@ -262,7 +262,7 @@ def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
 
 
 def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_models.suggester import Suggester, Suggestion
+    from mrs_models import Suggester, Suggestion
 
     class Evil:
         def require_language(self, language: str) -> None: ...

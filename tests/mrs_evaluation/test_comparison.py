@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
+from mrs_core.predictions import SUGGESTIONS
 from mrs_datasets.prepared import PreparedData
+from mrs_models.answering import Suggestion, System, reply_texts
 from mrs_evaluation import comparison
 from mrs_evaluation.comparison import (
     MODEL,
@@ -39,9 +41,9 @@ class Oracle:
         self.name = name
         self._answers = answers
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
         assert k == SUGGESTIONS
-        return [[self._answers[message], "x"] for message in messages]
+        return [[Suggestion(self._answers[message], 0.0), Suggestion("x", 0.0)] for message in messages]
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         wanted = [self._answers[message] for message in messages]
@@ -103,8 +105,8 @@ class Half:
 
     name = MODEL
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
-        return [["not now"]] * len(messages)
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        return [[Suggestion("not now", 0.0)]] * len(messages)
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         return np.array([[float(candidates[number] == "not now") for number in pool] for pool in pools])
@@ -217,18 +219,18 @@ def test_baselines_know_the_language_and_not_what_the_model_was_trained_on(parts
     part = parts[0]
     random, frequent, nearest = baselines(part, 0)
     assert [random.name, frequent.name, nearest.name] == BASELINES
-    assert set(random.suggest(["m"] * 50, 3)[0]) <= set(part.responses.replies)
+    assert set(reply_texts(random.suggest(["m"] * 50, "en", 3))[0]) <= set(part.responses.replies)
     counts = {reply: part.train["reply"][:].count(reply) for reply in part.responses.replies}
-    top = frequent.suggest(["m"], 3)[0]
-    assert [counts[reply] for reply in top] == sorted(counts.values(), reverse=True)[:3]
+    (top,) = frequent.suggest(["m"], "en", 3)
+    assert [counts[suggestion.reply] for suggestion in top] == sorted(counts.values(), reverse=True)[:3]
     for row in list(part.train)[:5]:
-        assert nearest.suggest([row["message"]], 1) == [[row["reply"]]]
+        assert reply_texts(nearest.suggest([row["message"]], "en", 1)) == [[row["reply"]]]
 
 
 def test_tfidf_of_a_large_split_takes_a_sample(parts: list[LanguageData], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "MAX_TFIDF_PAIRS", 3)
     *_, nearest = baselines(parts[0], 0)
-    known = {reply for row in parts[0].train for reply in nearest.suggest([row["message"]], 3)[0]}
+    known = {reply for row in parts[0].train for reply in reply_texts(nearest.suggest([row["message"]], "en", 3))[0]}
     assert len(known) <= 3
 
 

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from mrs_core.errors import InputError, MissingExtraError
 from mrs_evaluation import results
 from mrs_evaluation.results import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
+from mrs_models.answering import Suggestion
 
 # What each candidate scores in every pool; the higher the better.
 SCORES = {"yes": 3.0, "no way": 2.0, "so what": 2.0, "never": 1.0, "later": 0.0}
@@ -27,10 +29,10 @@ class Stub:
         self.answers = answers
         self.asked: list[str] = []
 
-    def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
         assert k == 3
         self.asked += messages
-        return [self.answers[message] for message in messages]
+        return [[Suggestion(reply, 0.0) for reply in self.answers[message]] for message in messages]
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         assert len(messages) == len(pools)
@@ -138,8 +140,22 @@ def test_ranking_of_the_replies_that_the_response_set_has(result: SystemResult) 
 
 
 def test_a_run_that_ranks_nothing_asks_for_no_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(Stub, "score_pools")
-    result = evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, Measures(ranking=False))
+    def unasked(*_: object) -> NoReturn:
+        raise AssertionError
+
+    monkeypatch.setattr(Stub, "score_pools", unasked)
+    _ranks_nothing(evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, Measures(ranking=False)))
+
+
+def test_a_system_that_ranks_nothing_has_no_ranking() -> None:
+    class Mute:
+        name = "Mute"
+        suggest = Stub(ANSWERS).suggest
+
+    _ranks_nothing(evaluate_system(Mute(), "en", MESSAGES, REFERENCES, RESPONSES, 1))
+
+
+def _ranks_nothing(result: SystemResult) -> None:
     assert result.ranking is None
     assert list(result.signatures) == ["mrs_rouge"]
     figures = summary([result], 0)
@@ -267,8 +283,8 @@ def test_equal_seeds_give_every_system_the_same_pools() -> None:
     class Watch:
         name = "Watch"
 
-        def suggest(self, messages: Sequence[str], k: int) -> list[list[str]]:
-            return [["x"]] * len(messages)
+        def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+            return [[Suggestion("x", 0.0)]] * len(messages)
 
         def score_pools(self, messages: Sequence[str], candidates: Sequence[str], found: np.ndarray) -> np.ndarray:
             pools.append([[candidates[number] for number in pool] for pool in found])

@@ -29,7 +29,7 @@ from mrs_models.adapters import (
     write_lora_state,
 )
 from mrs_models.dual_encoder import build_dual_encoder, build_settings, encoders, load_dual_encoder
-from mrs_models.suggester import encode_messages, encode_replies
+from mrs_models.retrieval_suggester import encode_messages, encode_replies
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

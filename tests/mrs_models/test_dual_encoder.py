@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, build_settings, encoders, freeze, load_dual_encoder
 from mrs_models.message_encoder import MessageEncoder
-from mrs_models.suggester import encode_messages, encode_replies
+from mrs_models.retrieval_suggester import encode_messages, encode_replies
 
 TEXTS = ["how are you?", "元気ですか", "a b c d", "Спасибо"]
 

@@ -30,11 +30,11 @@ from mrs_core.errors import ArgumentError, InputError
 from mrs_core.text import normalise_reply
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models import generator as module
+from mrs_models.answering import Ranker, reply_texts
 from mrs_models.decoding import Decoding, Hypothesis
-from mrs_models.generation_suggester import GenerationSuggester
+from mrs_models.generation_suggester import GenerationSuggester, Writer
 from mrs_models.generator import IGNORED, SETTINGS, Generator, PairCollator, padded
 from mrs_models.suggester import Suggester
-from mrs_models.systems import Writer
 from mrs_models.tiny import train_tokenizer
 from mrs_models.tiny_generator import build_tiny_generator
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(
     messages, language, k = arguments
     if language == "en":
         with pytest.raises(ArgumentError):
-            Writer(trained, language).suggest(messages, k)
+            Writer(trained).suggest(messages, language, k)
 
 
 def test_a_blank_message_gets_no_reply(trained: Generator) -> None:
@@ -309,13 +309,15 @@ def test_blocked_words_are_not_written(trained: Generator) -> None:
 
 def test_the_suggester_asks_for_a_language_it_has(folder: Path, trained: Generator) -> None:
     suggester = Suggester.load(folder)
-    assert isinstance(suggester, GenerationSuggester)
+    assert isinstance(suggester.model, GenerationSuggester)
     assert suggester.languages == ["en", "es"]
     messages = [message for message, _ in PAIRS["en"]]
     found = [[(s.reply, s.score) for s in row] for row in suggester.suggest(messages, "en")]
     expected = trained.suggest(messages, "en", 3)
     assert [[text for text, _ in row] for row in found] == [[text for text, _ in row] for row in expected]
-    assert Writer(trained, "en").suggest(messages, 3) == [[text for text, _ in row] for row in expected]
+    writer = Writer(trained)
+    assert reply_texts(writer.suggest(messages, "en", 3)) == [[text for text, _ in row] for row in expected]
+    assert not isinstance(writer, Ranker)
     with pytest.raises(InputError, match=r"^language='ja': the model answers en es; pass one of these\."):
         suggester.suggest(messages, "ja")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.message_encoder import MessageEncoder
-from mrs_models.suggester import encode_messages
+from mrs_models.retrieval_suggester import encode_messages
 
 TEXTS = ["How are you?", "", "明日は元気ですか？", "a b c " * 200, "x", "Как дела? 🙂"]
 

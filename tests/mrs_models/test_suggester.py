@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,11 @@ from sentence_transformers import SentenceTransformer
 
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.text import normalise_reply
+from mrs_models.answering import Ranker, reply_texts
 from mrs_models.dual_encoder import build_dual_encoder, encoders, load_dual_encoder
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
-from mrs_models.suggester import Suggester, encode_messages, encode_replies
-from mrs_models.systems import Retriever
+from mrs_models.retrieval_suggester import RetrievalSuggester, Retriever, encode_messages, encode_replies
+from mrs_models.suggester import Suggester
 
 REPLIES = {
     "en": ["Fine", "fine!", "Thanks", "thanks.", "a b", "c", "FINE", "how?"],
@@ -66,6 +69,16 @@ def suggester(folder: Path) -> Suggester:
 @pytest.fixture(scope="module")
 def model(folder: Path) -> SentenceTransformer:
     return load_dual_encoder(folder)
+
+
+def test_the_package_gives_what_users_import_and_costs_nothing() -> None:
+    script = (
+        "import sys, mrs_models; assert not {'torch', 'numpy'} & set(sys.modules);"
+        "from mrs_models import Suggester, Suggestion; print(Suggester.__module__, Suggestion.__module__);"
+        "assert set(mrs_models.__all__) <= set(dir(mrs_models)); assert not hasattr(mrs_models, 'other')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["mrs_models.suggester", "mrs_models.answering"]
 
 
 def test_three_different_suggestions_best_first(suggester: Suggester) -> None:
@@ -130,12 +143,19 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(
     assert isinstance(caught.value, InputError)
 
 
-def test_the_system_of_the_tables_has_the_same_checks(suggester: Suggester, model: SentenceTransformer) -> None:
-    retriever = Retriever(model, suggester.indexes["en"])
+@pytest.fixture(scope="module")
+def retriever(suggester: Suggester, model: SentenceTransformer) -> Retriever:
+    assert isinstance(suggester.model, RetrievalSuggester)
+    return Retriever(model, suggester.model.indexes)
+
+
+def test_the_system_of_the_tables_has_the_same_checks(retriever: Retriever) -> None:
     for messages, k in (("Hello", 3), (["a"], 0), (["\udc80"], 3)):
         with pytest.raises(ArgumentError):
-            retriever.suggest(messages, k)
-    assert [len(answer) for answer in retriever.suggest(["", "a"], 3)] == [3, 3], "every row of a test set is scored"
+            retriever.suggest(messages, "en", k)
+    assert [len(answer) for answer in retriever.suggest(["", "a"], "en", 3)] == [3, 3], (
+        "every row of a test set is scored"
+    )
 
 
 def test_no_message_no_answer(suggester: Suggester) -> None:
@@ -161,11 +181,12 @@ def test_a_model_without_response_set_is_refused(tmp_path: Path, checkpoint: Pat
         Suggester.load(tmp_path)
 
 
-def test_the_retriever_suggests_the_same_and_ranks_pools(suggester: Suggester, model: SentenceTransformer) -> None:
+def test_the_retriever_suggests_the_same_and_ranks_pools(
+    suggester: Suggester, retriever: Retriever, model: SentenceTransformer
+) -> None:
     messages, candidates = ["how are you?", "b"], ["Fine", "c", "a b", "zzz"]
-    retriever = Retriever(model, suggester.indexes["en"])
-    expected = [[s.reply for s in answer] for answer in suggester.suggest(messages, "en")]
-    assert retriever.suggest(messages, 3) == expected
+    assert isinstance(retriever, Ranker)
+    assert reply_texts(retriever.suggest(messages, "en", 3)) == reply_texts(suggester.suggest(messages, "en"))
     pools = torch.tensor([[0, 3, 2], [1, 0, 3]]).numpy()
     products = encode_messages(model, messages) @ encode_replies(model, candidates).T
     got = torch.from_numpy(retriever.score_pools(messages, candidates, pools))

@@ -18,8 +18,8 @@ from mrs_datasets.prepared import PreparedData
 from mrs_evaluation.comparison import ValidationLog
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models.decoding import Decoding
+from mrs_models.generation_suggester import Writer
 from mrs_models.generator import IGNORED, Generator, PairCollator
-from mrs_models.systems import Writer
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training import generation_training
 from mrs_training.data import RunData, load_run_data
@@ -171,7 +171,7 @@ def test_the_evaluation_has_the_figures_of_the_whole_validation_split(
     assert found["eval_loss"] == pytest.approx(fit["loss"])
     assert found["eval_perplexity"] == pytest.approx(math.exp(found["eval_loss"]))
     log = ValidationLog(data.validation, trainer.args.seed, ranking=False)
-    figures, _ = log.evaluate(lambda part: Writer(generator, part.language))
+    figures, _ = log.evaluate(lambda part: Writer(generator))
     assert found["eval_weighted_rouge"] == figures["weighted"] > 0
     assert (found["eval_dist1"], found["eval_dist2"]) == (figures["dist1"], figures["dist2"])
     assert trainer.state.log_history[-1].items() >= found.items()

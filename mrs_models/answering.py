@@ -1,0 +1,70 @@
+"""What answers messages and what ranks replies: the protocols that served and evaluated systems share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from mrs_core.errors import ArgumentError
+from mrs_core.predictions import SUGGESTIONS
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One reply to click; scores of one message can be compared, scores of different messages cannot."""
+
+    reply: str
+    score: float
+
+
+class Answerer(Protocol):
+    """Suggests replies: a model that is served, or a system that is evaluated."""
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        """Up to k suggestions a message, best first, no two that say the same; a list for each message, in order."""
+
+
+class ServedModel(ABC):
+    """A trained model that users ask; it checks what they pass, and gives a blank message an empty list."""
+
+    @property
+    @abstractmethod
+    def languages(self) -> list[str]:
+        """The languages that can be answered."""
+
+    def require_language(self, language: str) -> None:
+        """Raise ArgumentError if the model does not answer in the language."""
+        if language not in self.languages:
+            known = " ".join(self.languages)
+            raise ArgumentError("language", f"the model answers {known}; pass one of these.", language)
+
+    @abstractmethod
+    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+        """As `mrs_models.suggester.Suggester.suggest`."""
+
+
+class System(Answerer, Protocol):
+    """One row of a results table.
+
+    It answers blank messages like any other, since a test set's rows are all scored.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class Ranker(Protocol):
+    """Ranks given replies."""
+
+    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+        """Scores of the candidates in each message's pool: `pools` (n, p) holds candidate numbers; (n, p)."""
+
+
+def reply_texts(answers: Iterable[Iterable[Suggestion]]) -> list[list[str]]:
+    """The replies without their scores."""
+    return [[suggestion.reply for suggestion in row] for row in answers]

@@ -1,0 +1,130 @@
+"""Suggestions of a retriever, to serve and to evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import torch
+
+from mrs_core.errors import InputError
+from mrs_core.manifest import again
+from mrs_core.predictions import SUGGESTIONS
+from mrs_models.answering import ServedModel, Suggestion
+from mrs_models.message_encoder import MessageEncoder
+from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
+from mrs_models.starting_points import GENERATOR
+from mrs_models.suggest_arguments import answer_all, require_count, require_messages
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+BATCH = 64
+CHUNK = 256  # messages scored at a time: bounds the memory of (messages, pool, dimension)
+ADAPTER = "adapter.json"  # marks that of an adapter, whose base model lies elsewhere
+
+
+class RetrievalSuggester(ServedModel):
+    """Answers from the response set of the message's language.
+
+    Args:
+        encode: messages -> (n, dimension) vectors.
+        indexes: language -> its response index.
+    """
+
+    def __init__(self, encode: Encode, indexes: Mapping[str, ResponseIndex]) -> None:
+        self._encode = encode
+        self.indexes = indexes
+
+    @classmethod
+    def load_from(cls, path: Path, name: str) -> RetrievalSuggester:
+        """Load the folder of a retriever with its `response_index/`; `name` is what the user called it.
+
+        Raises:
+            InputError: its files are missing, damaged or do not fit each other.
+        """
+        if not (path / "modules.json").is_file() and not (path / ADAPTER).is_file():
+            raise InputError(
+                f"{name}: no trained model (no modules.json or {GENERATOR}); pass the folder that a run wrote."
+            )
+        indexes = ResponseIndexes(path)
+        if not indexes and (path / ADAPTER).is_file():  # the adapter's folder within that of its run
+            indexes = ResponseIndexes(path.parent)
+        if not indexes:
+            raise InputError(f"{name}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
+        try:
+            encode = _message_encoder(path)
+            width = encode(["?"]).shape[1]  # a damaged model fails here, not at the first message
+        except InputError:
+            raise
+        except Exception as error:  # each library refuses its files in its own way
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
+        indexes.width = width
+        return cls(encode, indexes)
+
+    @property
+    def languages(self) -> list[str]:
+        return list(self.indexes)
+
+    def require_language(self, language: str) -> None:
+        super().require_language(language)
+        self.indexes[language]  # a damaged one is found now
+
+    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+        self.require_language(language)
+        texts, count = require_messages(messages), require_count(k)
+        index = self.indexes[language]
+        return answer_all(texts, lambda asked: index.suggest(self._encode(asked), count))
+
+
+class Retriever:
+    """The trained dual encoder as a system to evaluate: it answers from response indexes, and ranks.
+
+    Args:
+        indexes: language -> its response index.
+    """
+
+    def __init__(self, model: SentenceTransformer, indexes: Mapping[str, ResponseIndex], name: str = "Model") -> None:
+        self.name = name
+        self._model = model
+        self._indexes = indexes
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        vectors = encode_messages(self._model, require_messages(messages))
+        return self._indexes[language].suggest(vectors, require_count(k))
+
+    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+        queries = encode_messages(self._model, list(messages))
+        replies = encode_replies(self._model, list(candidates))
+        chunks = [
+            torch.einsum("nd,npd->np", queries[begin : begin + CHUNK], replies[torch.as_tensor(rows)])
+            for begin, rows in ((begin, pools[begin : begin + CHUNK]) for begin in range(0, len(pools), CHUNK))
+        ]
+        return torch.cat(chunks).numpy()
+
+
+def _message_encoder(folder: Path) -> Encode:
+    encoder = MessageEncoder.load(folder)
+    if encoder is not None:
+        return encoder.encode
+    if (folder / ADAPTER).is_file():
+        from mrs_models.adapters import load_adapter
+
+        return partial(encode_messages, cast("SentenceTransformer", load_adapter(folder)))
+    from mrs_models.dual_encoder import load_dual_encoder
+
+    return partial(encode_messages, load_dual_encoder(folder))
+
+
+def encode_messages(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:
+    """(n, dimension) float32 vectors of messages, on the CPU."""
+    return model.encode_query(texts, batch_size=BATCH, convert_to_tensor=True, show_progress_bar=False).float().cpu()
+
+
+def encode_replies(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:
+    """(n, dimension) float32 vectors of replies, on the CPU."""
+    return model.encode_document(texts, batch_size=BATCH, convert_to_tensor=True, show_progress_bar=False).float().cpu()
