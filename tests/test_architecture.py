@@ -134,9 +134,9 @@ def import_circle(root: Path) -> list[str]:
     runs, too, the `__init__` of its package, counts only where it is imported by name.
     """
     modules: dict[str, Path] = {}
-    for floor in FLOORS:
-        for path in sorted((root / floor).rglob("*.py")):
-            parts = [INSTALLED_AS.get(floor, floor), *path.relative_to(root / floor).with_suffix("").parts]
+    for package in LAYERS:
+        for path in sorted((root / package).rglob("*.py")):
+            parts = [INSTALLED_AS.get(package, package), *path.relative_to(root / package).with_suffix("").parts]
             modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     graph: dict[str, set[str]] = {name: set() for name in modules}
     for name, path in modules.items():

@@ -13,7 +13,6 @@ from datasets import Dataset
 
 from mrs_core.predictions import SUGGESTIONS
 from mrs_datasets.prepared import PreparedData
-from mrs_models.answering import Suggestion, System, reply_texts
 from mrs_evaluation import comparison
 from mrs_evaluation.comparison import (
     MODEL,
@@ -26,8 +25,7 @@ from mrs_evaluation.comparison import (
 )
 from mrs_evaluation.language_data import LanguageData, ResponseSet, load_language
 from mrs_evaluation.results import POOL_SIZE, Measures
-from mrs_models.suggester import SUGGESTIONS
-from mrs_models.systems import System
+from mrs_models.answering import Suggestion, System, reply_texts
 from mrs_training.launch import _paper
 from mrs_training.options import SharedArguments
 
