@@ -37,8 +37,8 @@ from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.shards import month_shard, pair_shard
 from mrs_datasets.reddit.split import KEYS, assign_splits
 from mrs_datasets.reddit.survey import COLUMNS, survey
-from mrs_datasets.reddit.work import MARKER as WORK_MARKER
-from mrs_datasets.reddit.work import (
+from mrs_datasets.reddit.work_folder import MARKER as WORK_MARKER
+from mrs_datasets.reddit.work_folder import (
     Shard,
     Workers,
     WorkFolder,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import to_disk
 from mrs_datasets.reddit.partition_files import column_checksum
-from mrs_datasets.reddit.work import writing
+from mrs_datasets.reddit.work_folder import writing
 
 BATCH_ROWS = 1 << 16
 

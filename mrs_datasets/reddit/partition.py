@@ -32,7 +32,7 @@ from mrs_datasets.reddit.partition_files import (
     write_checked,
     xxhash,
 )
-from mrs_datasets.reddit.work import writing
+from mrs_datasets.reddit.work_folder import writing
 
 MAX_BUCKETS = 1 << 16  # numpy sorts 16-bit numbers by their digits, which is several times faster
 CHUNK_BYTES = 96 << 20  # a run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would

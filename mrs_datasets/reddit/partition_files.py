@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mrs_core.errors import InputError, MissingExtraError, first_line
 from mrs_core.files import to_disk
 from mrs_datasets.reddit.schema import COMMENTS
-from mrs_datasets.reddit.work import writing
+from mrs_datasets.reddit.work_folder import writing
 
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
 _FORMAT = {"format": "mrs-reddit-partition", "version": "2"}

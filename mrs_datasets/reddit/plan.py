@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_datasets.reddit.work import MARKER
+from mrs_datasets.reddit.work_folder import MARKER
 
 # Of monthly dumps: bytes of JSON a comment and how far zstd takes them (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872

@@ -14,7 +14,7 @@ import zstandard
 
 from mrs_cli.main import main
 from mrs_datasets.reddit import build as module
-from mrs_datasets.reddit.work import WorkFolder
+from mrs_datasets.reddit.work_folder import WorkFolder
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, write_months
 
 pytestmark = pytest.mark.faults

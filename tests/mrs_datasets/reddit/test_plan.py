@@ -13,7 +13,7 @@ import pytest
 from mrs_core.errors import InputError
 from mrs_datasets.reddit import plan
 from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_plan, read_size, readable, work_place
-from mrs_datasets.reddit.work import MARKER
+from mrs_datasets.reddit.work_folder import MARKER
 
 Usage = namedtuple("Usage", "total used free")
 GB = 10**9

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from mrs_core.errors import InputError
-from mrs_datasets.reddit.work import (
+from mrs_datasets.reddit.work_folder import (
     LOCK,
     MARKER,
     Advance,
@@ -250,7 +250,7 @@ def test_a_build_that_was_killed_before_its_marker_goes_on(tmp_path: Path) -> No
 HOLD = """
 import sys
 from pathlib import Path
-from mrs_datasets.reddit.work import WorkFolder
+from mrs_datasets.reddit.work_folder import WorkFolder
 work = WorkFolder(Path(sys.argv[1]), {}, resume=False, overwrite=False)
 print("held", flush=True)
 sys.stdin.readline()
