@@ -36,18 +36,11 @@ from mrs_datasets.reddit.report_page import funnel_page
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.shards import month_shard, pair_shard
 from mrs_datasets.reddit.split import KEYS, assign_splits
+from mrs_datasets.reddit.stages import Shard, run_stage, timed
 from mrs_datasets.reddit.survey import COLUMNS, survey
 from mrs_datasets.reddit.work_folder import MARKER as WORK_MARKER
-from mrs_datasets.reddit.work_folder import (
-    Shard,
-    Workers,
-    WorkFolder,
-    remove_leftovers,
-    remove_work,
-    run_stage,
-    timed,
-    writing,
-)
+from mrs_datasets.reddit.work_folder import WorkFolder, remove_leftovers, remove_work, writing
+from mrs_datasets.reddit.workers import Workers
 from mrs_datasets.report import Report
 from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.writer import write_prepared

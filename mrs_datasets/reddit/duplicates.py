@@ -25,7 +25,8 @@ from mrs_datasets.reddit.language import BATCH_ROWS
 from mrs_datasets.reddit.near_duplicates import Arrival, NearRules, Signatures, near_duplicates, repeated, sign_pairs
 from mrs_datasets.reddit.pair_files import damaged, read_pairs, whole_file
 from mrs_datasets.reddit.partition import stable_hashes
-from mrs_datasets.reddit.work_folder import Advance, writing
+from mrs_datasets.reddit.stages import Advance
+from mrs_datasets.reddit.work_folder import writing
 
 EXACT, NEAR = "exact duplicate", "near duplicate"
 KEPT_CODE, EXACT_CODE, NEAR_CODE = range(3)

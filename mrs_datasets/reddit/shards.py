@@ -23,8 +23,8 @@ from mrs_datasets.reddit.pair_files import by_language, write_pairs
 from mrs_datasets.reddit.partition import partition
 from mrs_datasets.reddit.read import ReadCounts, read_comments
 from mrs_datasets.reddit.settings import Settings
+from mrs_datasets.reddit.stages import Advance
 from mrs_datasets.reddit.streams import AlteredError
-from mrs_datasets.reddit.work_folder import Advance
 
 NOT_IN_MRS = "not a language of MRS"
 OTHER_MONTH = "English of another month"

@@ -17,20 +17,10 @@ from typing import Any
 import pytest
 
 from mrs_core.errors import InputError
-from mrs_datasets.reddit.work_folder import (
-    LOCK,
-    MARKER,
-    Advance,
-    Shard,
-    Workers,
-    WorkFolder,
-    deaf_children,
-    remove_leftovers,
-    remove_work,
-    run_stage,
-    timed,
-    writing,
-)
+from mrs_datasets.reddit.signals import ignore_sigint_in_children
+from mrs_datasets.reddit.stages import Advance, Shard, run_stage, timed
+from mrs_datasets.reddit.work_folder import LOCK, MARKER, WorkFolder, remove_leftovers, remove_work, writing
+from mrs_datasets.reddit.workers import Workers
 
 IDENTITY = {"settings": {"min_score": 1, "clean": False}, "dumps": ["a"], "buckets": 4}
 
@@ -345,7 +335,7 @@ def test_processes_are_begun_whole_before_an_interruption_is_heard(hearer: str) 
     other = threading.Thread(target=over.wait, args=(20,))
     other.start()
     try:
-        with pytest.raises(KeyboardInterrupt), deaf_children():
+        with pytest.raises(KeyboardInterrupt), ignore_sigint_in_children():
             target = threading.get_ident() if hearer == "this thread" else other.ident
             assert target is not None
             signal.pthread_kill(target, signal.SIGINT)

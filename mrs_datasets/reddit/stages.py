@@ -1,0 +1,104 @@
+"""Shards of work that are done once: what is finished stays finished, whatever ends the process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tqdm import tqdm
+
+from mrs_datasets.reddit.work_folder import WorkFolder
+
+Advance = Callable[[int], None]  # told how many units more are done
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One piece of a stage.
+
+    Attributes:
+        name: of its files.
+        size: in the stage's unit, for the bar.
+        output: the file that it writes, which must appear whole; without it, the shard is not done.
+        work: does it, given `Advance`, and returns its counts.
+        beside: another file that it writes, as needed as `output`.
+    """
+
+    name: str
+    size: int
+    output: Path
+    work: Callable[[Advance], dict[str, Any]]
+    beside: Path | None = None
+
+    def is_whole(self) -> bool:
+        """Whether its files are there."""
+        return self.output.is_file() and (self.beside is None or self.beside.is_file())
+
+
+class Bar(Protocol):
+    """What an engine moves while it works (tqdm's is one)."""
+
+    n: Any  # how far it is, in the stage's unit
+
+    def update(self, n: int) -> Any:
+        """Move it by `n`, which may be negative."""
+
+
+class Engine(Protocol):
+    """What does the shards of a stage, such as `mrs_datasets.reddit.workers.Workers` on one machine."""
+
+    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        """Do every shard, and yield each with its counts once it is done, in any order; `run_stage` sorts them.
+
+        A shard that was yielded is noted as done, and a resumed build does not do it again. So:
+
+        - A shard is done at least once: it may be done again after a failure, with the same files and counts.
+        - When it is yielded, its files are whole, and this process sees them (`Shard.is_whole`).
+        - Each of `shards` is yielded once. `Shard.work` and the counts can be pickled; the counts are plain JSON.
+        - Shards that are done when another one fails are yielded before the error is raised, as far as they are known.
+        - Between calls nothing of a stage goes on: the next stage reads what this one wrote.
+        - It moves `bar` by the sizes of all shards in total; how often is up to it.
+
+        Raises:
+            InputError: what was running a shard was killed; the message says how to go on (`--resume`). An error of the
+                shard's own work is raised as it is.
+        """
+
+
+def run_stage(
+    work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, scale: bool = False
+) -> list[dict[str, Any]]:
+    """Do the shards that are not done, under one bar; return the counts of all, in order.
+
+    Raises:
+        InputError: a worker was killed; the finished shards stay.
+    """
+    found = {
+        shard.name: counts
+        for shard in shards
+        if shard.is_whole() and (counts := work.done(stage, shard.name)) is not None
+    }
+    left = [shard for shard in shards if shard.name not in found]
+    with tqdm(
+        total=sum(shard.size for shard in shards),
+        initial=sum(shard.size for shard in shards if shard.name in found),
+        desc=stage,
+        unit=unit,
+        unit_scale=scale,
+    ) as bar:
+        for shard, counts in engine.do(left, bar):
+            work.finish(stage, shard.name, counts)
+            found[shard.name] = counts
+    return [found[shard.name] for shard in shards]
+
+
+@contextmanager
+def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Note how long a stage took."""
+    started = time.perf_counter()
+    yield
+    seconds[name] = round(time.perf_counter() - started, 1)

@@ -1,0 +1,124 @@
+"""The engine of one machine: processes that do shards, each on one thread."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from mrs_core.errors import InputError
+from mrs_datasets.reddit.signals import ignore_sigint_in_children
+from mrs_datasets.reddit.stages import Bar, Shard
+
+POLL_SECONDS = 0.5
+
+
+class Workers:
+    """Processes that do shards: begun when they are first needed, kept from stage to stage, ended with the block.
+
+    Args:
+        number: at most so many; with one, this process does the shards.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._context = multiprocessing.get_context("spawn")  # Arrow and Polars have threads, which a fork would break
+        self._progress: Any = None  # what all workers have done together, in the units of their stages
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the workers now: what they were doing is done again by a resumed build."""
+        if self._pool:
+            for process in list((self._pool._processes or {}).values()):
+                process.terminate()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        """Yield every shard with its counts when it is done, and move the bar meanwhile.
+
+        Raises:
+            InputError: a worker was killed.
+        """
+        if self.number > 1 and len(shards) > 1:
+            yield from self._together(shards, bar)
+            return
+        settle()
+        for shard in shards:
+            before = bar.n
+            counts = shard.work(bar.update)
+            bar.update(before + shard.size - bar.n)  # what an estimate left over
+            yield shard, counts
+
+    def _together(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        try:
+            with ignore_sigint_in_children():
+                if self._pool is None:
+                    self._progress = self._context.Value("q", 0)
+                    self._pool = ProcessPoolExecutor(
+                        self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
+                    )
+                progress = self._progress.get_obj()  # without the lock: a worker that was killed may hold it for ever
+                begun, told, finished = bar.n, progress.value, 0
+                waiting: dict[Future[dict[str, Any]], Shard] = {self._pool.submit(_do, s): s for s in shards}
+            while waiting:
+                ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                bar.update(max(begun + progress.value - told, bar.n) - bar.n)
+                for future in sorted(ready, key=lambda done: done.exception() is not None):  # what is finished stays
+                    shard = waiting.pop(future)
+                    counts = future.result()
+                    finished += shard.size
+                    yield shard, counts
+            bar.update(begun + finished - bar.n)
+        except BrokenProcessPool:
+            raise InputError(
+                "a worker was killed (perhaps for lack of memory); what was finished stays: go on with --resume, with "
+                "fewer --workers if it was the memory."
+            ) from None
+
+
+def settle() -> None:
+    """Set this process up for shards: Polars on one thread, where shards share the cores already or one is done at a
+    time (starting threads for small joins costs more than they give), and the system's memory allocator, which takes
+    about a seventh less time here than Arrow's own.
+    """
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # heard when Polars is imported
+    pa.set_memory_pool(pa.system_memory_pool())
+
+
+_progress: Any = None  # of a worker: what all workers have done together
+
+
+def _begin(progress: Any) -> None:
+    global _progress
+    _progress = progress
+    settle()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker when the build ends in a way that it cannot tell of (kill -9): a worker would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _do(shard: Shard) -> dict[str, Any]:
+    def advance(amount: int) -> None:
+        with _progress.get_lock():
+            _progress.value += amount
+
+    return shard.work(advance)
