@@ -58,9 +58,10 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run_build(options: argparse.Namespace) -> int:
     from mrs_core.language_id import LanguageIdentifier
-    from mrs_datasets.reddit.build import PAGE, build
+    from mrs_datasets.reddit.build import build
     from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_plan, read_size
     from mrs_datasets.reddit.settings import ALL_MONTHS, make_settings, read_months
+    from mrs_datasets.reddit.write_stage import PAGE
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",

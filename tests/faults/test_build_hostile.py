@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from mrs_cli.main import main
-from mrs_datasets.reddit import build as module
+from mrs_datasets.reddit import shard_stages as module
 from mrs_datasets.reddit.work_folder import WorkFolder
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, write_months
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ from mrs_core.language_id import LanguageIdentifier
 from mrs_datasets.check import check
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.reddit import build as module
+from mrs_datasets.reddit import shard_stages, write_stage
 from mrs_datasets.reddit.build import build
 from mrs_datasets.reddit.plan import Plan, make_plan, work_place
 from mrs_datasets.reddit.settings import Settings, make_settings
+from mrs_datasets.reddit.stages import Bar, Shard
 from mrs_datasets.schema import SPLITS
 from tests.dumps import leftovers, parquet_bytes, read_pairs, read_report
 
 JANUARY, JUNE_2019 = 1514764800, 1559347200
+MONTHS_PAIRS = ["months", "pairs"]
 FEW = {"min_examples": 1, "min_reply_count": 1, "buckets": 3}
 
 
@@ -231,7 +235,9 @@ def test_half_written_and_replaced_data_sets_do_not_stay(
     for name in (".out.partial-abc", ".out.old-abc"):
         (tmp_path / name).mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr(module, "funnel_page", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        patch.setattr(
+            write_stage, "funnel_page", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        )
         with pytest.raises(InputError, match=r"out: cannot be written \(No space left"):
             make(tmp_path, model, plan, settings)
     assert leftovers(tmp_path, "lid.ftz", "RC_2018-01") == [".out.build", ".out.old-abc"]
@@ -245,7 +251,7 @@ def test_months_stay_where_only_the_pairs_come_from_other_values(
     plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
     with pytest.raises(InputError, match="lower --min-examples"):
         make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_examples": 1000}))
-    monkeypatch.setattr(module, "month_shard", lambda *_: 1 / 0)  # months are not read again
+    monkeypatch.setattr(shard_stages, "month_shard", lambda *_: 1 / 0)  # months are not read again
     said: list[str] = []
     settings = make_settings("clean", **FEW, drop_bots=False, english_months=("2018-01", "2018-02"))
     build(plan, tmp_path / "out", settings, model, resume=True, say=said.append)
@@ -262,7 +268,7 @@ def test_a_lost_file_of_signatures_is_made_again(tmp_path: Path, model: Path, mo
     whole = make(tmp_path, model, plan, settings)
     expected = parquet_bytes(tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_write", lambda *_: 1 / 0)
+        patch.setattr(module, "write_data_set", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             make(tmp_path, model, plan, settings, overwrite=True)
     place = work_place(tmp_path / "out")
@@ -277,7 +283,7 @@ def test_what_must_stay_is_refused_before_anything_is_read(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
-    monkeypatch.setattr(module, "month_shard", lambda *_: 1 / 0)
+    monkeypatch.setattr(shard_stages, "month_shard", lambda *_: 1 / 0)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match=r"out has no report\.json, so it was not made here"):
@@ -424,3 +430,54 @@ def test_of_an_altered_frame_nothing_is_kept_and_of_those_behind_it_everything(t
     plan = make_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
     with pytest.raises(InputError, match=r"RC_2018-01: nothing whole could be read .*checksums.*fetch it again"):
         make(tmp_path, model, plan, make_settings("paper", **FEW), overwrite=True)
+
+
+class Backwards:
+    """An engine: the last shard first, each twice, in this process."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+
+    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        for shard in reversed(shards):
+            self.stages.append(shard.output.parent.name)
+            shard.work(lambda _: None)
+            counts = shard.work(lambda _: None)
+            bar.update(shard.size)
+            yield shard, counts
+
+
+@pytest.mark.parametrize(("profile", "stages"), [("paper", MONTHS_PAIRS), ("clean", [*MONTHS_PAIRS, "duplicates"])])
+def test_another_engine_makes_the_same_data_set(tmp_path: Path, model: Path, profile: str, stages: list[str]) -> None:
+    months = [filled(tmp_path / f"RC_2018-0{number}") for number in (1, 2)]
+    plan, settings = plan_of(tmp_path, *months), make_settings(profile, **FEW)
+    expected = make(tmp_path, model, plan, settings)
+    files = parquet_bytes(tmp_path / "out")
+    engine = Backwards()
+    assert make(tmp_path, model, plan, settings, overwrite=True, engine=engine) == expected
+    assert parquet_bytes(tmp_path / "out") == files
+    assert list(dict.fromkeys(engine.stages)) == stages
+    assert [stage.name for stage in module.stages_of(settings)] == [*stages, "write"]
+
+
+class Quits(Backwards):
+    """An engine whose third shard is killed."""
+
+    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        for shard, counts in super().do(shards, bar):
+            if len(self.stages) == 3:
+                raise InputError("a machine was lost; go on with --resume.")
+            yield shard, counts
+
+
+def test_what_another_engine_finished_stays(tmp_path: Path, model: Path) -> None:
+    months = [filled(tmp_path / f"RC_2018-0{number}") for number in (1, 2)]
+    plan, settings = plan_of(tmp_path, *months), make_settings("paper", **FEW)
+    with pytest.raises(InputError, match="a machine was lost"):
+        make(tmp_path, model, plan, settings, engine=Quits())
+    engine = Backwards()
+    make(tmp_path, model, plan, settings, resume=True, engine=engine)
+    assert engine.stages == ["pairs"] * 3, "the months stay"
+    resumed = parquet_bytes(tmp_path / "out")
+    make(tmp_path, model, plan, settings, overwrite=True)
+    assert parquet_bytes(tmp_path / "out") == resumed

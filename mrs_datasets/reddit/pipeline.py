@@ -1,0 +1,164 @@
+"""The stages of a build: what they share, what one of them is, and how they are run one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mrs_datasets.reddit.language import KEPT, Outcomes
+from mrs_datasets.reddit.plan import Plan
+from mrs_datasets.reddit.settings import Settings
+from mrs_datasets.reddit.stages import Engine, Shard, run_stage, timed
+from mrs_datasets.reddit.work_folder import WorkFolder
+from mrs_datasets.reddit.workers import Workers
+
+Counts = list[dict[str, Any]]  # of the shards of a stage, in their order
+
+
+@dataclass
+class Pipeline:
+    """What the stages did, for `report.json`: counts that add up, and seconds, which do not repeat."""
+
+    plan: Plan
+    settings: Settings
+    language_model: dict[str, Any]
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    languages: dict[str, dict[str, int]] = field(default_factory=dict)
+    leakage: dict[str, dict[str, int]] = field(default_factory=dict)
+    repairs: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    rejects: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, stage: str, came: int, dropped: Mapping[str, int]) -> int:
+        """Note a stage; what stays is what came less what was dropped."""
+        dropped = {reason: count for reason, count in dropped.items() if count}
+        self.stages.append({"stage": stage, "in": came, "out": came - sum(dropped.values()), "dropped": dropped})
+        return came - sum(dropped.values())
+
+    def count(self, outcomes: Mapping[tuple[str, str], int]) -> None:
+        """Add what became of pairs to the languages' funnels."""
+        for (language, outcome), pairs in sorted(outcomes.items()):
+            row = self.languages.setdefault(language, {})
+            row[outcome] = row.get(outcome, 0) + pairs
+
+    def leave_out(self, language: str, reason: str) -> None:
+        """Move what was kept of a language, in its funnel and in the last stage."""
+        row, stage = self.languages[language], self.stages[-1]
+        pairs = row.pop(KEPT)
+        row[reason] = row.get(reason, 0) + pairs
+        stage["dropped"][reason] = stage["dropped"].get(reason, 0) + pairs
+        stage["out"] -= pairs
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "dumps": [name_and_bytes(path) for path in self.plan.files],
+            "language_model": self.language_model,
+            "profile": self.settings.profile,
+            "departures": self.settings.departures(),
+            "stages": self.stages,
+            "languages": self.languages,
+            "leakage": self.leakage,
+            "repairs": self.repairs,
+            "warnings": self.warnings,
+            **({"rejects": self.rejects} if self.rejects else {}),
+        }
+
+
+@dataclass
+class Build:
+    """What the stages of one build share.
+
+    Attributes:
+        out: where the data set goes; `overwrite`: what is there may be replaced.
+        language_model: of fastText.
+        work: where what is finished lies.
+        pipeline: what the stages did, which each adds to.
+        say: tells a person a line.
+        months: the files of the stage `months`, in the order of the dumps.
+        outcomes: of all pairs, from the stage `pairs` on.
+        report: of the data set, once it is written.
+    """
+
+    plan: Plan
+    settings: Settings
+    language_model: Path
+    out: Path
+    overwrite: bool
+    work: WorkFolder
+    pipeline: Pipeline
+    say: Callable[[str], None]
+    months: list[Path] = field(default_factory=list)
+    outcomes: Outcomes = field(default_factory=Counter)
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a build.
+
+    Attributes:
+        name: of its folder, its bar and its seconds.
+        finish: given the build, the shards and their counts: adds the stage to the funnel, once all shards are done.
+        shards: its work in pieces, each of which is done once; None: it has none, and `finish` does all of it in the
+            build's own process, again in every build that goes on.
+        unit: of the sizes of shards, for the bar.
+        scale: whether the bar shortens numbers (1.2G).
+    """
+
+    name: str
+    finish: Callable[[Build, Sequence[Shard], Counts], None]
+    shards: Callable[[Build], list[Shard]] | None = None
+    unit: str = ""
+    scale: bool = False
+
+    def run(self, build: Build, engine: Engine) -> None:
+        """Do what is not done yet.
+
+        Raises:
+            InputError: as `Engine.do`; what was finished stays.
+        """
+        shards: list[Shard] = []
+        counts: Counts = []
+        if self.shards:
+            build.work.stage(self.name)
+            shards = self.shards(build)
+            counts = run_stage(build.work, self.name, shards, engine, self.unit, self.scale)
+        self.finish(build, shards, counts)
+
+
+def run_stages(stages: Iterable[Stage], build: Build, engine: Engine | None = None) -> dict[str, float]:
+    """Run the stages in order; return the seconds of each.
+
+    Args:
+        engine: does the shards, and stays open; None: the processes of the plan, which end before a stage without
+            shards, whose memory they would hold.
+
+    Raises:
+        InputError: as the stages.
+    """
+    seconds: dict[str, float] = {}
+    with ExitStack() as stack:
+        used = engine if engine is not None else stack.enter_context(Workers(build.plan.workers))
+        for stage in stages:
+            if not stage.shards:
+                stack.close()
+            with timed(seconds, stage.name):
+                stage.run(build, used)
+    return seconds
+
+
+def name_and_bytes(path: Path) -> dict[str, Any]:
+    """What tells a file from another one of its name."""
+    return {"name": path.name, "bytes": path.stat().st_size}
+
+
+def summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """The counts of several shards together."""
+    total: Counter[str] = Counter()
+    for part in counts:
+        total.update(part)
+    return total

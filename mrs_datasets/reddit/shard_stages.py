@@ -1,0 +1,120 @@
+"""The stages of a build that are done in shards: months, pairs, and duplicates (Zhang et al. 2021, section 2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from mrs_datasets.reddit.duplicates import EXACT, NEAR, duplicates_shard, signature_file
+from mrs_datasets.reddit.language import KEPT, Outcomes, languages_with
+from mrs_datasets.reddit.markup import mask
+from mrs_datasets.reddit.pipeline import Build, Counts, summed
+from mrs_datasets.reddit.shards import month_shard, pair_shard
+from mrs_datasets.reddit.stages import Shard
+from mrs_datasets.reddit.work_folder import WorkFolder
+
+MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # their names and folders
+
+# --- Months: read, filter, partition --------------------------------------------------------------------------------
+
+
+def month_shards(build: Build) -> list[Shard]:
+    """A shard for every dump."""
+    settings, plan = build.settings, build.plan
+    names = [f"{path.name}.{path.stat().st_size}" for path in plan.files]  # fetched again, it is another shard
+    targets = [build.work.folder / MONTHS / f"{name}.arrow" for name in names]
+    return [
+        Shard(name, path.stat().st_size, target, partial(month_shard, path, target, settings, plan.buckets))
+        for name, path, target in zip(names, plan.files, targets, strict=True)
+    ]
+
+
+def finish_months(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
+    """Add what was read and filtered, and tell what is wrong with the dumps."""
+    pipeline = build.pipeline
+    build.months = [shard.output for shard in shards]
+    lines = pipeline.add("read", sum(c["lines"] for c in counts), summed(c["rejected"] for c in counts))
+    comments = sum(c["comments"] for c in counts)
+    if lines != comments:
+        raise AssertionError(f"{lines} comments were read, {comments} came to the filter")
+    pipeline.add("filter", comments, summed(c["dropped"] for c in counts))
+    for path, found in zip(build.plan.files, counts, strict=True):
+        pipeline.warnings += [
+            f"{path.name}: frame {frame + 1} is not what was packed (its checksum tells); nothing of it was used."
+            for frame in found["altered"]
+        ]
+        pipeline.warnings += [
+            f"{name}: {reason}; what comes before was used." for name, reason in found["truncated"].items()
+        ]
+        for reason, samples in found["samples"].items():
+            stored = pipeline.rejects.setdefault(reason, [])
+            stored += map(mask, samples[: build.settings.keep_rejects - len(stored)])
+    for warning in pipeline.warnings:
+        build.say(f"warning: {warning}")
+
+
+# --- Pairs: join, language, clean -----------------------------------------------------------------------------------
+
+
+def pair_shards(build: Build) -> list[Shard]:
+    """A shard for every bucket of the join."""
+    return [
+        Shard(
+            target.stem,
+            1,
+            target,
+            partial(pair_shard, build.months, number, target, build.settings, build.language_model),
+            signature_file(target) if build.settings.clean else None,
+        )
+        for number, target in enumerate(pair_files(build.work, build.plan.buckets))
+    ]
+
+
+def finish_pairs(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
+    """Add what was joined, and what became of the pairs."""
+    pipeline, outcomes = build.pipeline, build.outcomes
+    pipeline.add("join", sum(c["comments"] for c in counts), summed(c["dropped"] for c in counts))
+    for found in counts:
+        for language, outcome, count in found["outcomes"]:
+            outcomes[language, outcome] += count
+    pipeline.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
+    dropped: Counter[str] = Counter()
+    for (_, outcome), count in sorted(outcomes.items()):
+        dropped[outcome] += count
+    del dropped[KEPT]
+    pipeline.add("language" + (" and cleaning" if build.settings.clean else ""), outcomes.total(), dropped)
+
+
+def pair_files(work: WorkFolder, buckets: int) -> list[Path]:
+    """The pairs of every bucket."""
+    return [work.folder / PAIRS / f"bucket-{number:05d}.arrow" for number in range(buckets)]
+
+
+def kept(outcomes: Outcomes) -> int:
+    """How many pairs stay."""
+    return sum(count for (_, outcome), count in outcomes.items() if outcome == KEPT)
+
+
+# --- Duplicates, language by language -------------------------------------------------------------------------------
+
+
+def duplicates_shards(build: Build) -> list[Shard]:
+    """A shard for every language that may stay."""
+    folder, buckets = build.work.folder / DUPLICATES, pair_files(build.work, build.plan.buckets)
+    return [
+        Shard(language, build.outcomes[language, KEPT], target, partial(duplicates_shard, buckets, language, target))
+        for language in languages_with(build.outcomes, build.settings.min_examples)
+        for target in [folder / f"{language}.npy"]
+    ]
+
+
+def finish_duplicates(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
+    """Add the duplicates that were found, and move them in the outcomes."""
+    outcomes = build.outcomes
+    build.pipeline.add(DUPLICATES, kept(outcomes), summed(counts))
+    for shard, found in zip(shards, counts, strict=True):
+        for reason in (EXACT, NEAR):
+            outcomes[shard.name, reason] += found[reason]
+            outcomes[shard.name, KEPT] -= found[reason]

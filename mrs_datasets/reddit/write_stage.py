@@ -1,0 +1,114 @@
+"""The last stage of a build, done in one go: languages with enough pairs, splits, response sets, Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mrs_core.errors import InputError
+from mrs_core.files import whole_folder, write_whole
+from mrs_core.languages import LANGUAGES
+from mrs_datasets.prepare import MARKER
+from mrs_datasets.readers import Chunks
+from mrs_datasets.reddit.duplicates import EXACT, KEPT_CODE, NEAR, read_codes
+from mrs_datasets.reddit.language import KEPT, languages_with
+from mrs_datasets.reddit.pair_files import read_pairs
+from mrs_datasets.reddit.pipeline import Build, Counts
+from mrs_datasets.reddit.report_page import funnel_page
+from mrs_datasets.reddit.shard_stages import DUPLICATES, kept, pair_files
+from mrs_datasets.reddit.split import KEYS, assign_splits
+from mrs_datasets.reddit.stages import Shard
+from mrs_datasets.reddit.survey import COLUMNS, survey
+from mrs_datasets.reddit.work_folder import remove_leftovers, writing
+from mrs_datasets.report import Report
+from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
+from mrs_datasets.writer import write_prepared
+
+PAGE = "report.html"
+RARE = "language with too few pairs"
+LACKING = "language without a split or a response set"
+
+
+def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
+    """Write the data set and its report, whole or not at all.
+
+    Raises:
+        InputError: no language has enough pairs, all splits and a response set, or the disk is full.
+    """
+    languages = _chosen_languages(build)
+    report = Report("reddit", build.settings.as_dict())
+    remove_leftovers(build.out, "partial")  # what was replaced stays until there is something in its place
+    with whole_folder(build.out, build.overwrite, MARKER) as folder, writing(build.out):
+        report.extra["pipeline"] = build.pipeline.as_dict  # complete once the chunks are written
+        build.report = write_prepared(folder, _chunks(build, languages, report), report, MRS, "the dumps")
+        write_whole(folder / PAGE, funnel_page(build.report))
+
+
+def _chosen_languages(build: Build) -> list[str]:
+    """The languages with enough pairs, in the order of MRS; the pairs of the others are dropped."""
+    outcomes, settings, pipeline = build.outcomes, build.settings, build.pipeline
+    chosen = [code for code in LANGUAGES if code in languages_with(outcomes, settings.min_examples)]
+    came = kept(outcomes)
+    for language in {language for language, outcome in outcomes if outcome == KEPT} - set(chosen):
+        outcomes[language, RARE] += outcomes.pop((language, KEPT))
+    pipeline.add("enough pairs", came, {RARE: came - kept(outcomes)})
+    pipeline.count({key: count for key, count in outcomes.items() if count})
+    if not chosen:
+        most = {language: count for (language, outcome), count in outcomes.items() if outcome == RARE}
+        found = ", ".join(f"{code} {count:,}" for code, count in sorted(most.items(), key=lambda item: -item[1])[:5])
+        raise InputError(
+            f"no language has {settings.min_examples:,} pairs ({found or 'none has any'}); lower --min-examples or "
+            "pass more months."
+        )
+    return chosen
+
+
+def _chunks(build: Build, languages: list[str], report: Report) -> Chunks:
+    """Splits and response set of every language that has all of them; the others are left out and told of.
+
+    Raises:
+        InputError: no language has them.
+    """
+    settings, pipeline = build.settings, build.pipeline
+    lacking: list[str] = []
+    for language in languages:
+        pairs = partial(_kept_pairs, build, language, dict(pipeline.languages[language]))
+        found = survey(pairs(COLUMNS), settings, build.work.folder / "replies")
+        if lack := found.lack(settings):
+            lacking.append(f"{language}: {lack}")
+            pipeline.leave_out(language, LACKING)
+            pipeline.warnings.append(f"{language} was left out: {lack}.")
+            build.say(f"warning: {pipeline.warnings[-1]}")
+            continue
+        pipeline.leakage[language] = dict(found.leakage)
+        for table in pairs(("message", "reply", KEYS[settings.split_by])):
+            for split, part in _splits(table, settings.split_by):
+                yield language, split, part
+        yield responses_config(language), "train", found.responses
+    if len(lacking) == len(languages):
+        raise InputError(f"{lacking[0]}.")
+    report.notes += pipeline.warnings
+
+
+def _kept_pairs(build: Build, language: str, outcomes: Mapping[str, int], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The pairs of a language that stay, bucket after bucket."""
+    staying: pa.BooleanArray | None = None
+    if build.settings.clean:
+        pairs = sum(outcomes.get(outcome, 0) for outcome in (KEPT, EXACT, NEAR))
+        staying = pa.array(read_codes(build.work.folder / DUPLICATES / f"{language}.npy", pairs) == KEPT_CODE)
+    done = 0
+    for path in pair_files(build.work, build.plan.buckets):
+        table, _ = read_pairs(path, language, columns)
+        done += table.num_rows
+        yield table if staying is None else table.filter(staying[done - table.num_rows : done])
+
+
+def _splits(pairs: pa.Table, by: str) -> Iterator[tuple[str, pa.Table]]:
+    split = assign_splits(pairs, by)
+    for name in SPLITS:
+        part = split.filter(pc.equal(split["split"], name))
+        if part.num_rows:
+            yield name, part.select(["message", "reply"]).cast(PAIR_SCHEMA)
