@@ -33,6 +33,7 @@ from mrs_datasets.reddit.write_stage import write_data_set
 
 # Settings of the stages; what is in neither is of the months. The last stage is done in one go.
 WORK = 2  # what lies in the work folder, and the rules that made it: one more where either changes
+FROM_PAIRS = (PAIRS, DUPLICATES)  # stages that are done again where what pairs come from differs
 OF_PAIRS = ("english_months", "min_language_score", "clean")
 OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "responses_from", "split_by", "buckets")
 
@@ -81,7 +82,7 @@ def build(
         remove_leftovers(out, "partial", "old")
         return report
     require_replaceable(out, overwrite, MARKER)
-    work = WorkFolder(place, _identity(plan, settings, pipeline), resume, overwrite, {"pairs": (PAIRS, DUPLICATES)})
+    work = WorkFolder(place, _identity(plan, settings, pipeline), resume, overwrite, {"pairs": FROM_PAIRS})
     if work.changed:
         say(f"--resume: other {work.changed}; months that are done stay, pairs are made again")
     running = Build(plan, settings, language_model, out, overwrite, work, pipeline, say)

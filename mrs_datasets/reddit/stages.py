@@ -60,6 +60,7 @@ class Engine(Protocol):
         - When it is yielded, its files are whole, and this process sees them (`Shard.is_whole`).
         - Each of `shards` is yielded once. `Shard.work` and the counts can be pickled; the counts are plain JSON.
         - Shards that are done when another one fails are yielded before the error is raised, as far as they are known.
+        - Shards read and write local paths (dumps, work folder, language model): several machines need a shared disk.
         - Between calls nothing of a stage goes on: the next stage reads what this one wrote.
         - It moves `bar` by the sizes of all shards in total; how often is up to it.
 
