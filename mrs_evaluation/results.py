@@ -217,9 +217,9 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
     return {
         "n": len(weighted),
         **{f"rouge{n + 1}": float(rouge[:, n].mean()) for n in range(3)},
-        "weighted": float(weighted.mean()),
+        "weighted": _mean(weighted),
         **({"weighted_interval": list(bootstrap_interval(weighted, seed=seed))} if intervals else {}),
-        "ceiling": float(np.concatenate([result.ceiling for result in results]).mean()),
+        "ceiling": _mean(np.concatenate([result.ceiling for result in results])),
         **_ranking_figures(results, seed, intervals),
         "dist1": distinct_n(tokens, 1),
         "dist2": distinct_n(tokens, 2),
@@ -261,6 +261,11 @@ def _other_figures(results: Sequence[SystemResult]) -> dict[str, Any]:
 def milliseconds(results: Sequence[SystemResult]) -> float:
     """Mean time to answer a message, in the batches of the evaluation; it differs from run to run."""
     return 1000 * sum(result.seconds for result in results) / max(sum(result.messages for result in results), 1)
+
+
+def _mean(column: np.ndarray) -> float:
+    """The mean, within the range of the scores, which rounding can leave: a perfect system reaches the ceiling."""
+    return float(column.mean().clip(column.min(), column.max()))
 
 
 def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], seed: int) -> dict[str, list[float]]:
