@@ -98,7 +98,7 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
         console.print("perplexity: does not compare here, since the texts were cut into tokens in different ways:")
     told = [text for record in records.values() for text in grouped_signatures(record["metrics"])]
     hidden = () if show_mrr else RANKING
-    for signature in dict.fromkeys([*(text for text in told if not text.startswith(hidden)), *sorted(perplexities)]):
+    for signature in dict.fromkeys(text for text in told if not text.startswith(hidden)):
         console.print(signature, style="dim", soft_wrap=True)
 
 
