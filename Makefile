@@ -33,7 +33,7 @@ demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded samp
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang de "Danke für deine Hilfe gestern!"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/generator --lang en "Are you coming to dinner tonight?"
 
-demo-build: $(STAMP)  ## from two months of made-up dumps to the data set, and a model trained on it
+demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and a model trained on it
 	$(BIN)/mrs data synth --out $(BUILT)/dumps --months 2018-01 2018-02 --comments 100000 --overwrite \
 		--language-model $(BUILT)/languages.bin
 	$(BIN)/mrs data build --dumps '$(BUILT)/dumps/RC_*.zst' --out $(BUILT)/mrs --overwrite --buckets 8 \

@@ -4,7 +4,7 @@ Workload: samples of 50, 200 and 1,000 scores (10,000, 4,000 and 2,000 samples e
 log-normal (sigma 1), normal, 0 or 1 (p = .1), and with many zeros: 70 % and beta(1, 2), 80 % and uniform, 80 % and
 log-normal; differences of two systems that agree on 70 % of the examples and differ by normal noise on the others.
 Then 5, 10 and 20 scores, fewer than an interval needs; the share of a sum of Poisson tokens in another (ratio); and
-corpus BLEU of made-up counts (percentiles, on 300 samples; the truth is the BLEU of 100,000 examples). Seeded; 1,000
+corpus BLEU of synthetic counts (percentiles, on 300 samples; the truth is the BLEU of 100,000 examples). Seeded; 1,000
 resamples.
 
 The rival is the percentile interval of means, from as many resamples, on the first 1,000 samples of each law. The
@@ -108,7 +108,7 @@ def _bleu_scores(generator: np.random.Generator, n: int) -> BleuScores:
     for order in range(1, 4):
         matched.append(np.minimum(generator.binomial(matched[-1], np.sqrt(like)), totals[:, order]))
     statistics = np.column_stack([words, 2 + generator.poisson(6, n), *matched, totals])
-    return BleuScores(np.zeros(n), statistics, np.zeros(n, int), np.arange(n), {}, 0, "made up")
+    return BleuScores(np.zeros(n), statistics, np.zeros(n, int), np.arange(n), {}, 0, "synthetic")
 
 
 def _summary(found: dict[str, list[tuple[float, float]]], truth: float) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""`mrs data synth`: write made-up Reddit dumps, to try a build and to test one."""
+"""`mrs data synth`: write synthetic Reddit dumps, to try a build and to test one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mrs_core.text import visible
 
 
 def add_synth(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    make_parser(verbs.add_parser("synth", help="write made-up Reddit dumps, with everything that bites in real ones"))
+    make_parser(verbs.add_parser("synth", help="write synthetic Reddit dumps, with everything that bites in real ones"))
 
 
 def make_parser(parser: argparse.ArgumentParser) -> None:

@@ -69,7 +69,7 @@ def _download(options: argparse.Namespace) -> None:
 
 def _card(options: argparse.Namespace) -> None:
     from mrs_core.baselines import require_no_revision
-    from mrs_core.files import write_whole
+    from mrs_core.files import atomic_write
 
     folder = Path(options.run_folder)
     name = options.run_folder
@@ -78,7 +78,7 @@ def _card(options: argparse.Namespace) -> None:
         return
     require_no_revision(name, options.revision, "is a folder")
     path = folder / "README.md"
-    write_whole(path, _checked_card(folder, None))
+    atomic_write(path, _checked_card(folder, None))
     print(f"wrote {visible(path)}")
 
 

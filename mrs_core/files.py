@@ -27,7 +27,7 @@ def writing(path: Path, advice: str = "make room there, or choose another folder
 
 
 def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> None:
-    """Refuse to write a folder over what must stay; the arguments are those of `whole_folder`.
+    """Refuse to write a folder over what must stay; the arguments are those of `atomic_folder`.
 
     Raises:
         InputError: `target` exists, and may not be replaced.
@@ -43,7 +43,7 @@ def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> No
 
 
 @contextmanager
-def whole_folder(target: Path, overwrite: bool = False, marker: str | None = None) -> Iterator[Path]:
+def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = None) -> Iterator[Path]:
     """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.
 
     Args:
@@ -89,7 +89,7 @@ def whole_folder(target: Path, overwrite: bool = False, marker: str | None = Non
         raise
 
 
-def write_whole(path: Path, text: str) -> None:
+def atomic_write(path: Path, text: str) -> None:
     """Write `text` as UTF-8 under a temporary name, then rename it to `path`."""
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_core.files import write_whole
+from mrs_core.files import atomic_write
 
 LIST = Path("mrs-suggest") / "installed.json"
 _NAME = r"[^/]+"
@@ -65,7 +65,7 @@ class Cache:
         """Replace the list."""
         self.manifest.parent.mkdir(parents=True, exist_ok=True)
         names = [os.path.relpath(os.path.realpath(folder), os.path.realpath(self.root)) for folder in folders]
-        write_whole(self.manifest, json.dumps({"folders": names}, indent=2, ensure_ascii=False) + "\n")
+        atomic_write(self.manifest, json.dumps({"folders": names}, indent=2, ensure_ascii=False) + "\n")
 
     def forget(self) -> None:
         """Remove the list."""
@@ -168,7 +168,7 @@ def _take_over(known: list[Cache]) -> list[str]:
             cache.write({cache.name_of(folder): folder for folder in [*cache.listed(), *new]}.values())
     left = [name for name, home in homes.items() if home is None and Path(name).exists()]
     if left:
-        write_whole(old, json.dumps({"folders": left}, indent=2, ensure_ascii=False) + "\n")
+        atomic_write(old, json.dumps({"folders": left}, indent=2, ensure_ascii=False) + "\n")
     else:
         _remove_list(old)
     return left

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_core.files import write_whole
+from mrs_core.files import atomic_write
 
 BOM = codecs.BOM_UTF8.decode()
 SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
@@ -57,7 +57,7 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
     """Write a prediction file; tabs and line ends inside a text become spaces."""
     text = "".join(_line((p.message, p.reference, *p.suggestions)) for p in predictions)
     # Where the first message itself begins with U+FEFF, another goes before it: a reader takes one away.
-    write_whole(path, f"{BOM}{text}" if text.startswith(BOM) else text)
+    atomic_write(path, f"{BOM}{text}" if text.startswith(BOM) else text)
 
 
 def _line(fields: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mrs_core.errors import InputError
-from mrs_core.files import whole_folder
+from mrs_core.files import atomic_folder
 from mrs_core.text import is_blank
 from mrs_datasets.card import dataset_card
 from mrs_datasets.prepare import MARKER
@@ -66,7 +66,7 @@ def add_responses(
         raise InputError(f"{folder}: not a prepared folder of {MRS.name}; make one with `mrs data prepare mrs`.")
     chosen = _chosen(data, languages, file, replace)
     target = out or folder
-    with whole_folder(target, overwrite or out is None, MARKER) as partial:
+    with atomic_folder(target, overwrite or out is None, MARKER) as partial:
         _copy(folder, partial, [responses_config(code) for code in chosen])
         report = data.report()
         for code in chosen:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_core.errors import InputError
-from mrs_core.files import whole_folder
+from mrs_core.files import atomic_folder
 from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
@@ -68,7 +68,7 @@ def prepare_mrs(
         _require_source(path, out, f"pass {MRS.source}")
     counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
     own = counted != {"min_reply_count": 1, "max_responses": MAX_RESPONSES}
-    with whole_folder(out, overwrite, MARKER) as partial:
+    with atomic_folder(out, overwrite, MARKER) as partial:
         if source == SAMPLE_SOURCE and not path.exists():
             _refuse_pair_options(pairs, source)
             report = Report("sample", {"split": "80/10/10 by message", **counted})
@@ -134,7 +134,7 @@ def prepare(
     for source in sources:
         _require_source(Path(source), out, f"pass {record.source}")
     report = Report(name, {"views": list(views)} if views else {}, partial=True)
-    with whole_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:
+    with atomic_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:
         folders = []
         for number, source in enumerate(sources):
             beside = partial / f"source-{number}"

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
-from mrs_core.files import file_sha256, whole_folder
+from mrs_core.files import atomic_folder, file_sha256
 from mrs_core.predictions import Prediction, read_predictions
 
 JUDGES = 3  # section 3.3
@@ -122,7 +122,7 @@ def make_sheets(
     shown = [_texts(a, b, left) for (a, b), left in zip(pairs, a_left, strict=True)]
     if overwrite:
         _refuse_to_lose_judgements(out)
-    with whole_folder(out, overwrite, marker=KEY) as folder:
+    with atomic_folder(out, overwrite, marker=KEY) as folder:
         (folder / SHEETS).mkdir()
         (folder / SHEETS / "instructions.txt").write_text(INSTRUCTIONS, encoding="utf-8")
         sheets = {}
@@ -266,7 +266,7 @@ def _sheet(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
 
 def _refuse_to_lose_judgements(out: Path) -> None:
     if not (out / KEY).is_file():
-        return  # whole_folder refuses what was not made here
+        return  # atomic_folder refuses what was not made here
     for name, made in read_key(out).sheets.items():
         path = out / SHEETS / name
         if path.is_file() and file_sha256(path) != made:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mrs_evaluation.language_data import LanguageData, sample_rows
-from mrs_evaluation.results import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
+from mrs_evaluation.results import EvaluationConfig, SystemResult, difference, evaluate_system, milliseconds, summary
 from mrs_metrics.resampling import STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.answering import System
@@ -37,7 +37,7 @@ class Comparison:
 
 
 def compare_on_test(
-    make_systems: list[MakeSystem], parts: list[LanguageData], seed: int, measures: Measures
+    make_systems: list[MakeSystem], parts: list[LanguageData], seed: int, config: EvaluationConfig
 ) -> Comparison:
     """Evaluate systems and the baselines on the test split.
 
@@ -49,7 +49,7 @@ def compare_on_test(
     results: dict[str, list[SystemResult]] = {}
     for part in parts:
         for system in (*(make(part) for make in make_systems), *baselines(part, seed)):
-            results.setdefault(system.name, []).append(evaluate_part(system, part, part.test, seed, measures))
+            results.setdefault(system.name, []).append(evaluate_part(system, part, part.test, seed, config))
     own = results[MODEL]
     scopes: dict[str, slice] = {POOLED: slice(None)} | {part.language: slice(i, i + 1) for i, part in enumerate(parts)}
     figures: dict[str, Any] = {
@@ -80,7 +80,7 @@ class ValidationLog:
 
     def __init__(self, parts: list[LanguageData], seed: int, ranking: bool) -> None:
         self._parts, self._seed = parts, seed
-        self._measures = Measures(ranking)
+        self._config = EvaluationConfig(ranking)
         self._baselines: dict[str, dict[str, Any]] = {}
 
     def evaluate(self, make_system: MakeSystem) -> tuple[dict[str, Any], list[str]]:
@@ -98,7 +98,7 @@ class ValidationLog:
         results: dict[str, list[SystemResult]] = {}
         for part, group in zip(parts, systems, strict=True):
             for system in group:
-                found = evaluate_part(system, part, part.validation, self._seed, self._measures)
+                found = evaluate_part(system, part, part.validation, self._seed, self._config)
                 results.setdefault(system.name, []).append(found)
         return {name: summary(rows, self._seed, intervals=False) for name, rows in results.items()}
 
@@ -115,10 +115,12 @@ def baselines(part: LanguageData, seed: int) -> Iterator[System]:
     yield TfidfReplies(nearest["message"][:], nearest["reply"][:], get_tokenizer(part.language), seed)
 
 
-def evaluate_part(system: System, part: LanguageData, examples: Any, seed: int, measures: Measures) -> SystemResult:
+def evaluate_part(
+    system: System, part: LanguageData, examples: Any, seed: int, config: EvaluationConfig
+) -> SystemResult:
     """Evaluate a system on one split of a language."""
     messages, references = examples["message"][:], examples["reply"][:]
-    return evaluate_system(system, part.language, messages, references, part.responses.replies, seed, measures)
+    return evaluate_system(system, part.language, messages, references, part.responses.replies, seed, config)
 
 
 def _line(name: str, figures: dict[str, Any]) -> str:

@@ -84,7 +84,7 @@ class SystemResult:
 
 
 @dataclass(frozen=True)
-class Measures:
+class EvaluationConfig:
     """What is measured beyond ROUGE and Dist.
 
     Attributes:
@@ -98,7 +98,7 @@ class Measures:
     bleu: bool = False
 
     @classmethod
-    def available(cls, ranking: bool) -> Measures:
+    def available(cls, ranking: bool) -> EvaluationConfig:
         """All that this machine can measure: a language model and sacreBLEU may be missing."""
         try:
             identifier = LanguageIdentifier.open()
@@ -114,7 +114,7 @@ def evaluate_system(
     references: Sequence[str],
     response_set: Sequence[str],
     seed: int,
-    measures: Measures = Measures(),
+    config: EvaluationConfig = EvaluationConfig(),
 ) -> SystemResult:
     """Score the three suggestions of a system, and if it ranks, its ranking of the reference in a random pool.
 
@@ -123,7 +123,7 @@ def evaluate_system(
         response_set: fills the pools where there are fewer than `POOL_SIZE` different references. Pools are drawn from
             the references, so that the others are as new to the system as the one to find; each normalised form once.
         seed: of the pools; equal seeds give every system the same pools.
-        measures: what else is measured.
+        config: what else is measured.
     """
     numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
     started = time.perf_counter()
@@ -134,17 +134,17 @@ def evaluate_system(
     scores = score_examples(suggestions, references, language=language)
     signatures = {"mrs_rouge": scores.signature}
     ranking = None
-    if measures.ranking and isinstance(system, Ranker):
+    if config.ranking and isinstance(system, Ranker):
         ranking = _rank(system, messages, references, response_set, seed)
         signatures["response_ranking"] = ranking_signature(ranking.pool_size, "references", seed, language=language)
     languages = bleu = None
-    if measures.identifier:
-        name = measures.identifier.path.name
-        verdicts = score_languages(answers, language, measures.identifier.identify, identifier=name)
+    if config.identifier:
+        name = config.identifier.path.name
+        verdicts = score_languages(answers, language, config.identifier.identify, identifier=name)
         decided = len(verdicts.wrong) - int((verdicts.undecided | verdicts.too_short).sum())
         languages = int(verdicts.wrong.sum()), decided
         signatures["wrong_language"] = verdicts.signature
-    if measures.bleu:
+    if config.bleu:
         bleu, signature = _bleu(suggestions, references, language)
         signatures |= {"reply_bleu": signature} if signature else {}
     return SystemResult(

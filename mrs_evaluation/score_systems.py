@@ -139,12 +139,12 @@ def _mean(column: Sequence[float]) -> float:
 
 def save_values(path: Path, name: str, system: ScoredSystem) -> None:
     """Write the per-example scores of a system, for `--compare` on another day or machine."""
-    from mrs_core.files import write_whole
+    from mrs_core.files import atomic_write
 
     content = {"metric": name, "signature": system.record["signature"], "system": system.system}
     content["examples"] = system.digest  # no text of theirs
     values = [None if value != value else value for value in system.values]
-    write_whole(path, json.dumps({**content, "scores": values}) + "\n")
+    atomic_write(path, json.dumps({**content, "scores": values}) + "\n")
 
 
 def read_values(path: Path, name: str) -> ScoredSystem:

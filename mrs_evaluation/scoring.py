@@ -148,12 +148,12 @@ def _score_bleu(path: Path, options: argparse.Namespace) -> Scored:
     return record, [], examples
 
 
-def _score_likeness(path: Path, options: argparse.Namespace) -> Scored:
-    from mrs_metrics.likeness import aggregate, score_likeness
+def _score_similarity(path: Path, options: argparse.Namespace) -> Scored:
     from mrs_metrics.significance import bootstrap_interval
+    from mrs_metrics.similarity import aggregate, score_similarity
 
     suggestions, _, examples = _texts(path, options)
-    scores = score_likeness(suggestions, options.lang, _tokenizer(options))
+    scores = score_similarity(suggestions, options.lang, _tokenizer(options))
     record = {
         **aggregate(scores),
         "interval": list(bootstrap_interval(scores.weighted)),
@@ -349,7 +349,7 @@ METRICS: dict[str, Metric] = {
     "self_rouge": Metric(
         "self_rouge",
         (COUNT, Column("self_rouge", "Self-ROUGE"), Column("normalised", "normalised")),
-        _score_likeness,
+        _score_similarity,
         ("nbest", "sentences", "punkt"),
         higher_is_better=False,
         counts=EMPTY_SUGGESTIONS,

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from mrs_core.baselines import FAMILIES
 from mrs_core.errors import InputError, first_line
-from mrs_core.files import whole_folder, write_whole
+from mrs_core.files import atomic_folder, atomic_write
 from mrs_core.manifest import again
 from mrs_models.fingerprints import fingerprint
 
@@ -210,7 +210,7 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
         from mrs_models.dual_encoder import build_settings
 
         record |= build_settings(model) | {"seed": seed}  # type: ignore[arg-type]
-    with whole_folder(folder, overwrite=True, marker=RECORD) as partial:
+    with atomic_folder(folder, overwrite=True, marker=RECORD) as partial:
         for name, part in parts.items():
             own = partial / _place(name, parts)
             own.mkdir(exist_ok=True)
@@ -223,7 +223,7 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
             if not isinstance(config.target_modules, str):  # a set, in another order every time
                 config.target_modules = sorted(config.target_modules)
             config.save_pretrained(str(own))
-        write_whole(partial / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        atomic_write(partial / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def has_adapter(folder: str | Path) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mrs_core.errors import InputError, first_line
-from mrs_core.files import write_whole
+from mrs_core.files import atomic_write
 from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
@@ -195,7 +195,7 @@ class Generator:
             "reply_tokens": self.coder.reply_tokens,
             "decoding": asdict(self.decoding),
         }
-        write_whole(folder / SETTINGS, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        atomic_write(folder / SETTINGS, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
         """Up to k replies a message with their log-probabilities a token, best first, no two that say the same.

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from mrs_core.errors import InputError, first_line
-from mrs_core.files import whole_folder
+from mrs_core.files import atomic_folder
 from mrs_core.hub import split_revision
 
 if TYPE_CHECKING:
@@ -395,7 +395,7 @@ def convert_unicoder(
             raise InputError(f"--out {out}: {given} is there and would be replaced with it; choose another folder.")
     if language_tags and not tokenizer:
         raise InputError("--language-tags: the tags are written into a tokenizer; pass --tokenizer too.")
-    with whole_folder(out, overwrite, marker="config.json") as folder:
+    with atomic_folder(out, overwrite, marker="config.json") as folder:
         state, arguments = read_fairseq(checkpoint)
         config, weights = convert_state(state, arguments, str(checkpoint))
         if tokenizer:

@@ -24,7 +24,7 @@ from mrs_datasets.prepared import open_prepared
 from mrs_evaluation.comparison import MakeSystem, compare_on_test
 from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData, examples_hash
 from mrs_evaluation.paper_results import paper_rows
-from mrs_evaluation.results import Measures
+from mrs_evaluation.results import EvaluationConfig
 from mrs_evaluation.tables import print_results
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
 # Options, and arguments of the trainer, that a resumed run must share with its beginning.
-SHAPING = (
+RESUME_KEYS = (
     "setting", "sampling_alpha", "batches", "length_window", "message_tokens", "reply_tokens", "max_train_examples",
     "freeze_embeddings", "peft", "lora_rank", "lora_alpha", "lora_dropout",
 )  # fmt: skip
@@ -63,7 +63,7 @@ class Recipe(ABC, Generic[Options]):
         steps: of a run whose length nobody gave.
         lower_is_better: those of the metrics that should be small.
         without_effect: options of the library's trainer that it has no use for, and why.
-        shaping: its own options that a resumed run must share with its beginning.
+        resume_keys: its own options that a resumed run must share with its beginning.
     """
 
     trainer: str
@@ -71,7 +71,7 @@ class Recipe(ABC, Generic[Options]):
     ranks: bool
     steps: int
     lower_is_better: tuple[str, ...] = ()
-    shaping: tuple[str, ...] = ()
+    resume_keys: tuple[str, ...] = ()
     without_effect: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
@@ -141,7 +141,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         "model": f"{options.model_name_or_path}@{options.model_revision}",
         "vocabulary": options.vocabulary if options.model_name_or_path == TINY else None,
         "seed": training.seed,
-        **{name: getattr(options, name) for name in (*SHAPING, *recipe.shaping)},
+        **{name: getattr(options, name) for name in (*RESUME_KEYS, *recipe.resume_keys)},
         "pairs a step": training.train_batch_size * training.world_size * training.gradient_accumulation_steps,
         **{name: getattr(training, name) for name in SCHEDULE},
     }
@@ -179,7 +179,7 @@ def train(recipe: Recipe[Options], options: Options, training: TrainingArguments
         systems = recipe.systems(model, options, data)
         run.reopen()
         recipe.save(model, options, run.folder)  # before hours of evaluation
-        compared = compare_on_test(systems, data.test, EVALUATION_SEED, Measures.available(recipe.ranks))
+        compared = compare_on_test(systems, data.test, EVALUATION_SEED, EvaluationConfig.available(recipe.ranks))
         recipe.more_figures(model, options, data, compared.figures)
     compared.figures["paper"] = _paper(recipe.trainer, options, languages)
     record = run_record(

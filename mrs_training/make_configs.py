@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError, run_with_sentence
-from mrs_core.files import write_whole
+from mrs_core.files import atomic_write
 from mrs_evaluation.paper_results import PaperRow, paper_rows
 from mrs_training.settings import ALL_LANGUAGES, ENGLISH
 
@@ -228,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _compare(files)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        atomic_write(path, text)
     print(f"wrote {len(files)} files below {CONFIGS}")
     return 0
 

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from mrs_evaluation.comparison import ValidationLog, evaluate_part
 from mrs_evaluation.language_data import LanguageData
-from mrs_evaluation.results import Measures, summary
+from mrs_evaluation.results import EvaluationConfig, summary
 from mrs_models.answering import Suggestion
 from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import Retriever, encode_messages, encode_replies
@@ -152,7 +152,7 @@ class _Vectors:
 
     def rouge(self, alpha: float, seed: int) -> float:
         system = replace(self, index=replace(self.index, alpha=alpha))
-        result = evaluate_part(system, self.part, self.part.validation, seed, Measures(ranking=False))
+        result = evaluate_part(system, self.part, self.part.validation, seed, EvaluationConfig(ranking=False))
         return float(summary([result], seed, intervals=False)["weighted"])
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:

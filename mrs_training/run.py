@@ -13,7 +13,7 @@ import torch
 
 from mrs_core.arguments import as_plain
 from mrs_core.errors import InputError
-from mrs_core.files import umask, write_whole
+from mrs_core.files import atomic_write, umask
 from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
 from mrs_core.predictions import Prediction, write_predictions
@@ -108,7 +108,7 @@ class RunFolder:
         for path in {path for pattern in stale for path in self.folder.glob(pattern)}:  # two patterns may name one file
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self.folder / IDENTITY, _json(identity))
+        atomic_write(self.folder / IDENTITY, _json(identity))
 
     @staticmethod
     def predictions_name(language: str) -> str:
@@ -137,8 +137,8 @@ class RunFolder:
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
     record = {**record, FILES: list_files(folder, model_files(folder))}
-    write_whole(folder / "README.md", model_card(record))
-    write_whole(folder / RECORD, _json(record))
+    atomic_write(folder / "README.md", model_card(record))
+    atomic_write(folder / RECORD, _json(record))
 
 
 def model_files(folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from mrs_core.errors import run_with_sentence
-from mrs_core.files import whole_folder
+from mrs_core.files import atomic_folder
 from mrs_core.predictions import read_predictions
 from mrs_models.suggester import Suggester
 from mrs_training.run import RunFolder, publication, read_record, write_record
@@ -28,7 +28,7 @@ def shrink(run: Path, out: Path) -> None:
         InputError: `run` holds no finished run.
     """
     record = read_record(run)
-    with whole_folder(out, overwrite=True, marker="run.json") as partial:
+    with atomic_folder(out, overwrite=True, marker="run.json") as partial:
         for name, file in publication(run, record, run.name, "").files().items():
             if isinstance(file, Path) and name != "curves.png":
                 (partial / name).parent.mkdir(parents=True, exist_ok=True)

@@ -71,7 +71,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def lid_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a fastText model that knows the made-up dumps; skip the test where fastText is missing."""
+    """Return a fastText model that knows the synthetic dumps; skip the test where fastText is missing."""
     pytest.importorskip("fasttext")
     from mrs_datasets.reddit.synth_languages import write_language_model
 

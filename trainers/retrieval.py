@@ -147,7 +147,7 @@ class Retrieval(Recipe[RetrievalArguments]):
             "ddp_find_unused_parameters": "a pass uses one of the two encoders, so ranks always look for unused ones",
         }
     )
-    shaping = ("encoders", "dimension", "pooling", "loss", "mask_duplicates", "freeze_layers")
+    resume_keys = ("encoders", "dimension", "pooling", "loss", "mask_duplicates", "freeze_layers")
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
         require_least(options, "mini_batch_size", 1)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from mrs_core.errors import InputError
-from mrs_core.files import write_whole
+from mrs_core.files import atomic_write
 from mrs_core.text import is_blank
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
@@ -147,7 +147,7 @@ def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
         if any("\n" in line for line in lines) or "|" in row["id"]:
             raise InputError(f"{path}: {row['id']}: an id with a | or a text with a line end does not fit the format.")
         blocks.append("\n".join([*lines, ""]))
-    write_whole(path, "\n".join(blocks))
+    atomic_write(path, "\n".join(blocks))
 
 
 def _files(source: Path) -> Iterator[tuple[tuple[str, str], str, Path]]:

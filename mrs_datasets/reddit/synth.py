@@ -1,4 +1,4 @@
-"""Made-up monthly dumps with everything that bites in real ones, the same for the same seed; for tests and benchmarks.
+"""Synthetic monthly dumps with all that bites in real ones, the same for the same seed; for tests and benchmarks.
 
 Threads go on across the months, in the ten languages. Beside the files stands `manifest.json`: how many comments,
 rejects, drops by reason and pairs a reader must find. Authors, ids and addresses are recognisable (`NAMES`), so that
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mrs_core.errors import InputError, MissingExtraError
-from mrs_core.files import whole_folder
+from mrs_core.files import atomic_folder
 from mrs_datasets.reddit.filter import PROFILES
 from mrs_datasets.reddit.synth_threads import NAMES, Threads, Totals
 
@@ -69,7 +69,7 @@ def write_dumps(
     threads = Threads(np.random.default_rng(seed))
     files = {}
     try:
-        with whole_folder(out, overwrite, MANIFEST) as folder:
+        with atomic_folder(out, overwrite, MANIFEST) as folder:
             for month, start, seconds in spans:
                 path = folder / f"RC_{month}.zst"
                 threads.totals = Totals()

@@ -1,4 +1,4 @@
-"""A small fastText model for made-up dumps: it knows the phrase books, and little else."""
+"""A small fastText model for synthetic dumps: it knows the phrase books, and little else."""
 
 from __future__ import annotations
 

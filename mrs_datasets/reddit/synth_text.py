@@ -1,4 +1,4 @@
-"""What the people of a made-up dump say: phrases of the sample's books, and tails of the same words in any order."""
+"""What the people of a synthetic dump say: phrases of the sample's books, and tails of the same words in any order."""
 
 from __future__ import annotations
 

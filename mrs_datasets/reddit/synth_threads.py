@@ -1,4 +1,4 @@
-"""Made-up threads, comment by comment, as the lines of a dump; and what a reader must make of them."""
+"""Synthetic threads, comment by comment, as the lines of a dump; and what a reader must make of them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ except ImportError:  # Windows
 
 from mrs_core import files
 from mrs_core.errors import InputError
-from mrs_core.files import write_whole
+from mrs_core.files import atomic_write
 
 MARKER = "settings.json"  # every work folder has one
 LOCK = "lock"
@@ -67,7 +67,7 @@ class WorkFolder:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._lock_out_others()
-            write_whole(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+            atomic_write(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
         for partial in folder.rglob("*"):
             if _is_partial(partial):
                 partial.unlink()
@@ -125,7 +125,7 @@ class WorkFolder:
         """Say that a shard is done, after its output is."""
         path = self.folder / stage / f"{shard}.json"
         with writing(path):
-            write_whole(path, json.dumps(counts, ensure_ascii=False) + "\n")
+            atomic_write(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
     def remove(self) -> None:
         """Throw everything away, after the data set is written."""

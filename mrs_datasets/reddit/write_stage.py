@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
-from mrs_core.files import whole_folder, write_whole
+from mrs_core.files import atomic_folder, atomic_write
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.readers import Chunks
@@ -41,10 +41,10 @@ def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> Non
     languages = _chosen_languages(build)
     report = Report("reddit", build.settings.as_dict())
     remove_leftovers(build.out, "partial")  # what was replaced stays until there is something in its place
-    with whole_folder(build.out, build.overwrite, MARKER) as folder, writing(build.out):
+    with atomic_folder(build.out, build.overwrite, MARKER) as folder, writing(build.out):
         report.extra["pipeline"] = build.pipeline.as_dict  # complete once the chunks are written
         build.report = write_prepared(folder, _chunks(build, languages, report), report, MRS, "the dumps")
-        write_whole(folder / PAGE, funnel_page(build.report))
+        atomic_write(folder / PAGE, funnel_page(build.report))
 
 
 def _chosen_languages(build: Build) -> list[str]:

@@ -1,4 +1,4 @@
-"""Self-ROUGE of the suggestions of a message as an `evaluate` module; the arithmetic is in `mrs_metrics.likeness`."""
+"""Self-ROUGE of the suggestions of a message as an `evaluate` module; the arithmetic is in `mrs_metrics.similarity`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import evaluate
 
 # A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
 # the file's address); the files that the named ones import are named too.
-from mrs_metrics.likeness import aggregate, score_likeness
+from mrs_metrics.similarity import aggregate, score_similarity
 from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.punkt import open_punkt
 from mrs_metrics.rouge import prepare_official
@@ -63,7 +63,7 @@ _CITATION = """\
 
 
 class SelfRouge(Suggestions, evaluate.Metric):
-    """Adapter of `mrs_metrics.likeness` to `evaluate`."""
+    """Adapter of `mrs_metrics.similarity` to `evaluate`."""
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
@@ -83,7 +83,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         sentences: str = "no",
         punkt: str | None = None,
     ) -> dict[str, Any]:
-        scores = score_likeness(predictions, language, get_tokenizer(language, sentences, punkt))
+        scores = score_similarity(predictions, language, get_tokenizer(language, sentences, punkt))
         result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
             result["interval"] = list(bootstrap_interval(scores.normalised))

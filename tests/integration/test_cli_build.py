@@ -1,4 +1,4 @@
-"""`mrs data build` in its own process: made-up months in, the data set out, every comment accounted for."""
+"""`mrs data build` in its own process: synthetic months in, the data set out, every comment accounted for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 COMMENTS = 5000
 BUCKETS = 4
-ENOUGH = {"paper": 300, "clean": 1000}  # few of the made-up threads are long: by thread, only English has all splits
+ENOUGH = {"paper": 300, "clean": 1000}  # few of the synthetic threads are long: by thread, only English has all splits
 Done = subprocess.CompletedProcess
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mrs_core.errors import InputError
-from mrs_core.files import content_hash, whole_folder, write_whole
+from mrs_core.files import atomic_folder, atomic_write, content_hash
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def names(folder: Path) -> list[str]:
 
 
 def fill_and_fail(out: Path, error: BaseException, overwrite: bool = False) -> None:
-    with whole_folder(out, overwrite) as partial:
+    with atomic_folder(out, overwrite) as partial:
         (partial / "sub").mkdir()
         (partial / "sub" / "new.txt").write_text("new")
         raise error
@@ -34,7 +34,7 @@ def fill_and_fail(out: Path, error: BaseException, overwrite: bool = False) -> N
 
 def test_the_folder_appears_at_the_end_and_can_be_read_by_others(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with whole_folder(out) as partial:
+    with atomic_folder(out) as partial:
         (partial / "a.txt").write_text("a")
         assert not out.exists()
     assert names(tmp_path) == ["out"]
@@ -74,14 +74,14 @@ def test_when_the_last_rename_fails_the_old_folder_is_back(old: Path, monkeypatc
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(KeyboardInterrupt), whole_folder(old, overwrite=True) as partial:
+    with pytest.raises(KeyboardInterrupt), atomic_folder(old, overwrite=True) as partial:
         (partial / "new.txt").write_text("new")
     assert names(old.parent) == ["out"]
     assert names(old) == ["old.txt"]
 
 
 def test_overwriting_swaps_the_whole_folder(old: Path) -> None:
-    with whole_folder(old, overwrite=True) as partial:
+    with atomic_folder(old, overwrite=True) as partial:
         (partial / "new.txt").write_text("new")
         assert names(old) == ["old.txt"]
     assert names(old.parent) == ["out"]
@@ -89,7 +89,7 @@ def test_overwriting_swaps_the_whole_folder(old: Path) -> None:
 
 
 def test_an_occupied_folder_is_refused_before_any_work(old: Path) -> None:
-    with pytest.raises(InputError, match=r"exists already.*--overwrite"), whole_folder(old):
+    with pytest.raises(InputError, match=r"exists already.*--overwrite"), atomic_folder(old):
         pytest.fail("the block must not run")
     assert names(old.parent) == ["out"]
     assert names(old) == ["old.txt"]
@@ -97,7 +97,7 @@ def test_an_occupied_folder_is_refused_before_any_work(old: Path) -> None:
 
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with whole_folder(tmp_path / "out") as partial:
+    with atomic_folder(tmp_path / "out") as partial:
         (partial / "a.txt").write_text("a")
     assert names(tmp_path / "out") == ["a.txt"]
     assert names(tmp_path) == ["out"]
@@ -105,9 +105,9 @@ def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
 
 def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
-    with pytest.raises(InputError, match="exists already"), whole_folder(tmp_path / "out"):
+    with pytest.raises(InputError, match="exists already"), atomic_folder(tmp_path / "out"):
         pytest.fail("the block must not run")
-    with pytest.raises(InputError, match="cannot write there"), whole_folder(tmp_path / "out" / "below"):
+    with pytest.raises(InputError, match="cannot write there"), atomic_folder(tmp_path / "out" / "below"):
         pytest.fail("the block must not run")
     assert (tmp_path / "out").read_text() == "mine"
 
@@ -115,7 +115,7 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
 def test_a_link_to_a_folder_on_another_disk_can_be_the_target(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "disk")
-    with whole_folder(tmp_path / "out", overwrite=True) as partial:
+    with atomic_folder(tmp_path / "out", overwrite=True) as partial:
         (partial / "a.txt").write_text("a")
     assert names(tmp_path / "out") == ["a.txt"]
     assert names(tmp_path) == ["disk", "out"]
@@ -123,7 +123,7 @@ def test_a_link_to_a_folder_on_another_disk_can_be_the_target(tmp_path: Path) ->
 
 def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.txt"
-    write_whole(path, "eins\nzwei ✓\n")
+    atomic_write(path, "eins\nzwei ✓\n")
     assert path.read_bytes() == "eins\nzwei ✓\n".encode()
 
     def full(self: Path, *_: object, **__: object) -> int:
@@ -132,7 +132,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(OSError, match="disk full"):
-        write_whole(path, "half")
+        atomic_write(path, "half")
     assert path.read_bytes() == "eins\nzwei ✓\n".encode()
     assert names(tmp_path) == ["a.txt"]
 

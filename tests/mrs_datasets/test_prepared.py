@@ -213,7 +213,7 @@ import resource, sys
 from pathlib import Path
 import pyarrow as pa
 from mrs_core.errors import run_with_sentence
-from mrs_core.files import whole_folder
+from mrs_core.files import atomic_folder
 from mrs_datasets.report import Report
 from mrs_datasets.schema import MRS, PAIR_SCHEMA
 from mrs_datasets.writer import write_prepared
@@ -228,7 +228,7 @@ def chunks(before):
 
 def call():
     out = Path(sys.argv[1])
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         write_prepared(folder, chunks(int(sys.argv[2])), Report("pairs"), MRS, "src")
 
 sys.exit(run_with_sentence("mrs data", call))

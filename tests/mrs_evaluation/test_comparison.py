@@ -24,7 +24,7 @@ from mrs_evaluation.comparison import (
     grouped_signatures,
 )
 from mrs_evaluation.language_data import LanguageData, ResponseSet, load_language
-from mrs_evaluation.results import POOL_SIZE, Measures
+from mrs_evaluation.results import POOL_SIZE, EvaluationConfig
 from mrs_models.answering import Suggestion, System, reply_texts
 from mrs_training.launch import _paper
 from mrs_training.options import SharedArguments
@@ -60,7 +60,7 @@ def parts(prepared: PreparedData) -> list[LanguageData]:
 
 @pytest.fixture(scope="module")
 def compared(parts: list[LanguageData]) -> Comparison:
-    return compare_on_test([oracle], parts, 3, Measures())
+    return compare_on_test([oracle], parts, 3, EvaluationConfig())
 
 
 def test_every_system_in_every_scope(compared: Comparison, parts: list[LanguageData]) -> None:
@@ -111,7 +111,7 @@ class Half:
 
 
 def test_macro_mrr_and_replies_in_the_set_by_hand() -> None:
-    figures = compare_on_test([lambda part: Half()], [by_hand()], 0, Measures()).figures
+    figures = compare_on_test([lambda part: Half()], [by_hand()], 0, EvaluationConfig()).figures
     row = figures["systems"][MODEL]["en"]
     assert figures["pool_size"] == 2
     assert row["mrr"] == pytest.approx((1 / 2 + 1 / 2 + 1) / 3)
@@ -126,16 +126,16 @@ def test_the_pool_size_is_that_of_the_smallest_pool(compared: Comparison, parts:
     words = [f"reply {n}" for n in range(2 * POOL_SIZE)]
     large = Dataset.from_dict({"message": words, "reply": words})
     other = LanguageData("es", large, large, large, ResponseSet(words, words, [None] * len(words)))
-    assert compare_on_test([oracle], [other], 0, Measures()).figures["pool_size"] == POOL_SIZE
-    both = compare_on_test([oracle], [other, parts[0]], 0, Measures()).figures
+    assert compare_on_test([oracle], [other], 0, EvaluationConfig()).figures["pool_size"] == POOL_SIZE
+    both = compare_on_test([oracle], [other, parts[0]], 0, EvaluationConfig()).figures
     assert both["pool_size"] == compared.figures["pool_size"] < POOL_SIZE
 
 
 def test_figures_are_the_same_in_two_runs(compared: Comparison, parts: list[LanguageData]) -> None:
-    again = compare_on_test([oracle], parts, 3, Measures())
+    again = compare_on_test([oracle], parts, 3, EvaluationConfig())
     assert json.dumps(again.figures) == json.dumps(compared.figures)
     assert again.suggestions == compared.suggestions
-    other = compare_on_test([oracle], parts, 4, Measures())
+    other = compare_on_test([oracle], parts, 4, EvaluationConfig())
     assert other.figures != compared.figures
 
 
@@ -143,7 +143,7 @@ def test_the_hash_of_the_pools_tells_them_apart(compared: Comparison) -> None:
     def pools(seed: int, replies: list[str], responses: list[str]) -> str:
         pairs = Dataset.from_dict({"message": replies, "reply": replies})
         part = LanguageData("es", pairs, pairs, pairs, ResponseSet(responses, responses, [None] * len(responses)))
-        return compare_on_test([oracle], [part], seed, Measures()).figures["pools"]["es"]
+        return compare_on_test([oracle], [part], seed, EvaluationConfig()).figures["pools"]["es"]
 
     assert list(compared.figures["pools"]) == ["en", "ja"]
     assert len({pools(1, ["a", "b"], ["c"]), pools(1, ["a", "b"], ["d"]), pools(1, ["a", "e"], ["c"])}) == 3
@@ -159,7 +159,7 @@ def test_no_clock_stands_in_the_figures(monkeypatch: pytest.MonkeyPatch, parts: 
     for pace in (1.0, 100.0):
         clock = iter(range(10_000))
         monkeypatch.setattr("time.perf_counter", lambda clock=clock, pace=pace: next(clock) * pace)
-        found.append(compare_on_test([oracle], parts, 3, Measures()))
+        found.append(compare_on_test([oracle], parts, 3, EvaluationConfig()))
     one, other = found
     assert json.dumps(one.figures) == json.dumps(other.figures)
     assert list(one.milliseconds) == [MODEL, *BASELINES]
@@ -176,7 +176,9 @@ def test_the_suggestions_are_the_models_in_the_order_of_the_test_split(
 
 
 def test_further_systems_stand_behind_the_model(parts: list[LanguageData]) -> None:
-    found = compare_on_test([oracle, lambda part: oracle(part, "Other")], parts, 3, Measures(ranking=False)).figures
+    found = compare_on_test(
+        [oracle, lambda part: oracle(part, "Other")], parts, 3, EvaluationConfig(ranking=False)
+    ).figures
     assert list(found["systems"]) == [MODEL, "Other", *BASELINES]
     assert found["differences"]["Other"][POOLED] == {"weighted": [0, 0]}
     assert "pool_size" not in found

@@ -13,7 +13,7 @@ import pytest
 
 from mrs_core.errors import InputError, MissingExtraError
 from mrs_evaluation import results
-from mrs_evaluation.results import Measures, SystemResult, difference, evaluate_system, milliseconds, summary
+from mrs_evaluation.results import EvaluationConfig, SystemResult, difference, evaluate_system, milliseconds, summary
 from mrs_models.answering import Suggestion
 
 # What each candidate scores in every pool; the higher the better.
@@ -109,7 +109,9 @@ def test_the_ceiling_is_that_of_the_references(result: SystemResult) -> None:
     # Against itself, one token gives 1/6 and two give 1/6 + 1/3; three and more give 1.
     assert result.ceiling == pytest.approx([1 / 6, 1 / 2, 1 / 6, 1 / 6], abs=1e-6)
     assert summary([result], 0)["ceiling"] == pytest.approx(1 / 4, abs=1e-6)
-    longer = evaluate_system(Stub({"hi": ["yes"]}), "en", ["hi"], ["so what now"], [], 1, Measures(ranking=False))
+    longer = evaluate_system(
+        Stub({"hi": ["yes"]}), "en", ["hi"], ["so what now"], [], 1, EvaluationConfig(ranking=False)
+    )
     assert summary([longer], 0)["ceiling"] == pytest.approx(1, abs=1e-6)
     assert summary([result, longer], 0)["ceiling"] == pytest.approx((1 / 6 + 1 / 2 + 1 / 6 + 1 / 6 + 1) / 5, abs=1e-6)
 
@@ -144,7 +146,9 @@ def test_a_run_that_ranks_nothing_asks_for_no_scores(monkeypatch: pytest.MonkeyP
         raise AssertionError
 
     monkeypatch.setattr(Stub, "score_pools", unasked)
-    _ranks_nothing(evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, Measures(ranking=False)))
+    _ranks_nothing(
+        evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, EvaluationConfig(ranking=False))
+    )
 
 
 def test_a_system_that_ranks_nothing_has_no_ranking() -> None:
@@ -190,16 +194,16 @@ TRAVELLERS = {
 
 
 def test_suggestions_in_a_wrong_language() -> None:
-    measures = Measures(False, Identifier())  # type: ignore[arg-type]
-    result = evaluate_system(Stub(TRAVELLERS), "en", ["hi", "bye", "hi"], ["a", "b", "c"], [], 1, measures)
+    config = EvaluationConfig(False, Identifier())  # type: ignore[arg-type]
+    result = evaluate_system(Stub(TRAVELLERS), "en", ["hi", "bye", "hi"], ["a", "b", "c"], [], 1, config)
     assert result.languages == (2, 4)  # each message counts once, however often it comes
     assert summary([result], 0)["wrong_language"] == 1 / 2
     assert "lang:en" in result.signatures["wrong_language"]
     assert "identifier:lid.ftz" in result.signatures["wrong_language"]
-    german = evaluate_system(Stub(TRAVELLERS), "de", ["hi"], ["a"], [], 1, measures)
+    german = evaluate_system(Stub(TRAVELLERS), "de", ["hi"], ["a"], [], 1, config)
     assert summary([german], 0)["wrong_language"] == 1 / 2
     assert summary([result, german], 0)["wrong_language"] == (2 + 1) / (4 + 2)
-    nobody = evaluate_system(Stub({"hi": ["yes"]}), "en", ["hi"], ["a"], [], 1, measures)
+    nobody = evaluate_system(Stub({"hi": ["yes"]}), "en", ["hi"], ["a"], [], 1, config)
     assert summary([nobody], 0)["wrong_language"] is None
     unasked = replace(result, languages=None)
     assert "wrong_language" not in summary([result, unasked], 0)
@@ -209,11 +213,11 @@ def test_bleu_of_one_language_alone() -> None:
     pytest.importorskip("sacrebleu")
     texts = ["see you later then", "what do you mean by that?"]
     stub = Stub({text: ["never", text] for text in texts})
-    perfect = evaluate_system(stub, "en", texts, texts, [], 1, Measures(False, bleu=True))
+    perfect = evaluate_system(stub, "en", texts, texts, [], 1, EvaluationConfig(False, bleu=True))
     assert summary([perfect], 0)["bleu"] == pytest.approx(100)
     assert "bleu" not in summary([perfect, perfect], 0), "the tokenizers of languages differ"
     assert "lang:en" in perfect.signatures["reply_bleu"]
-    assert evaluate_system(stub, "en", texts, texts, [], 1, Measures(False)).bleu is None
+    assert evaluate_system(stub, "en", texts, texts, [], 1, EvaluationConfig(False)).bleu is None
 
 
 def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +228,9 @@ def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.Monk
         raise ImportError("What the tokenizer 'ja-mecab' of BLEU needs is not installed")
 
     monkeypatch.setattr(bleu, "_metric", refuse)
-    result = evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, Measures(False, bleu=True))
+    result = evaluate_system(
+        Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, EvaluationConfig(False, bleu=True)
+    )
     assert result.bleu is None
     assert list(result.signatures) == ["mrs_rouge"]
     assert "bleu" not in summary([result], 0)
@@ -234,7 +240,7 @@ def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     identifier = Identifier()
     monkeypatch.setattr(results.LanguageIdentifier, "open", lambda: identifier)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    assert Measures.available(True) == Measures(True, identifier, True)  # type: ignore[arg-type]
+    assert EvaluationConfig.available(True) == EvaluationConfig(True, identifier, True)  # type: ignore[arg-type]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for error in (InputError("no model"), MissingExtraError("fasttext", "langid", "it")):
 
@@ -242,7 +248,7 @@ def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
             raise error
 
         monkeypatch.setattr(results.LanguageIdentifier, "open", refuse)
-        assert Measures.available(False) == Measures(False, None, False)
+        assert EvaluationConfig.available(False) == EvaluationConfig(False, None, False)
 
 
 def test_time_is_that_of_an_answered_message(result: SystemResult) -> None:

@@ -20,7 +20,7 @@ from mrs_metrics.spaces import module_files, space_files
 from mrs_metrics.tokenize import get_tokenizer
 from tests.mrs_metrics.test_generation_modules import load, page
 
-# Made up; one of each kind that the decisions look at.
+# Invented; one of each kind that the decisions look at.
 PARAMETERS = {
     "abbrev_types.txt": ". . \nmr\nu.s\ne.g\nvs\nst\n",
     "collocations.tab": "##number##\tmay\nst\tpaul\n",
@@ -40,7 +40,7 @@ _texts = st.lists(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of made-up parameters."""
+    """A folder of synthetic parameters."""
     path = tmp_path_factory.mktemp("parameters") / "english"
     path.mkdir()
     for name, text in PARAMETERS.items():

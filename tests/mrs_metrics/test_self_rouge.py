@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_metrics.likeness import LikenessScores, aggregate, likeness_signature, score_likeness
 from mrs_metrics.rouge import score_examples
+from mrs_metrics.similarity import SimilarityScores, aggregate, score_similarity, similarity_signature
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 
 GOLDEN: list[dict[str, Any]] = yaml.safe_load(
@@ -25,21 +25,21 @@ text = st.one_of(
 suggestions = st.lists(text, min_size=2, max_size=4)
 
 
-def _one(texts: list[str]) -> LikenessScores:
-    return score_likeness([texts])
+def _one(texts: list[str]) -> SimilarityScores:
+    return score_similarity([texts])
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: f"{case['language']}: {case['suggestions'][0]}")
 def test_worked_cases(case: dict[str, Any], request: pytest.FixtureRequest) -> None:
     if case["language"] == "ja":
         request.getfixturevalue("mecab")
-    scores = score_likeness([case["suggestions"]], case["language"])
+    scores = score_similarity([case["suggestions"]], case["language"])
     assert scores.weighted.tolist() == pytest.approx([case["weighted"]], abs=1e-7)
     assert scores.normalised.tolist() == pytest.approx([case["normalised"]], abs=1e-7)
 
 
 def test_a_message_with_one_suggestion_is_skipped_and_counted() -> None:
-    scores = score_likeness([["a"], ["a", "b", "c"], [], ["a", "a"]])
+    scores = score_similarity([["a"], ["a", "b", "c"], [], ["a", "a"]])
     assert scores.kept.tolist() == [1, 3]
     assert scores.pairs.tolist() == [3, 1]
     assert scores.skipped == {"fewer_than_two": 2}
@@ -49,7 +49,7 @@ def test_a_message_with_one_suggestion_is_skipped_and_counted() -> None:
 
 
 def test_empty_suggestions_are_alike_and_counted() -> None:
-    scores = score_likeness([["", "...", "yes"], ["yes"]])
+    scores = score_similarity([["", "...", "yes"], ["yes"]])
     assert scores.empty == aggregate(scores)["empty"] == 2
     assert scores.normalised.tolist() == pytest.approx([1 / 3])
     assert scores.weighted.tolist() == pytest.approx([1 / 18])
@@ -62,20 +62,20 @@ def test_a_repeated_word_is_not_the_same_reply() -> None:
 
 def test_a_given_tokenizer_is_used_and_named() -> None:
     letters = Tokenizer("letters", "1", " ".join)
-    scores = score_likeness([["abc", "abd"]], tokenizer=letters)
+    scores = score_similarity([["abc", "abd"]], tokenizer=letters)
     # of 3 letters 2 are common, of 2 pairs 1, of 1 triple none
     assert scores.weighted.tolist() == pytest.approx([2 / 3 / 6 + 1 / 2 / 3])
     assert "|tok:letters-1|" in scores.signature
 
 
 def test_signature_counts_the_suggestions() -> None:
-    scores = score_likeness([["a", "b"], ["a", "b", "c"]], "fr")
-    assert scores.signature == likeness_signature(3, get_tokenizer("fr"), "fr")
+    scores = score_similarity([["a", "b"], ["a", "b", "c"]], "fr")
+    assert scores.signature == similarity_signature(3, get_tokenizer("fr"), "fr")
 
 
 def test_nothing_to_compare() -> None:
     with pytest.raises(ValueError, match=r"no example with two suggestions .* \{'fewer_than_two': 1\}"):
-        aggregate(score_likeness([["a"]]))
+        aggregate(score_similarity([["a"]]))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_nothing_to_compare() -> None:
 )
 def test_bad_arguments_are_refused(predictions: Any, options: dict[str, str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        score_likeness(predictions, **options)
+        score_similarity(predictions, **options)
 
 
 @settings(max_examples=200)
@@ -110,7 +110,7 @@ def test_the_order_of_suggestions_and_examples_changes_nothing(texts: list[str],
     shuffled = random.sample(texts, len(texts))
     assert _one(shuffled).normalised == pytest.approx(_one(texts).normalised)
     rows = [texts, ["a", "a b"], ["c"]]
-    assert aggregate(score_likeness(rows)) == pytest.approx(aggregate(score_likeness(rows[::-1])))
+    assert aggregate(score_similarity(rows)) == pytest.approx(aggregate(score_similarity(rows[::-1])))
 
 
 @settings(max_examples=200)

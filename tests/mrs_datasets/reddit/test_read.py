@@ -249,7 +249,7 @@ def test_a_plain_file_that_ends_within_a_line_is_noted(dump: Dump) -> None:
 
 @pytest.fixture(scope="module")
 def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a month of 3,000 made-up lines."""
+    """Return a month of 3,000 synthetic lines."""
     folder = tmp_path_factory.mktemp("dumps") / "out"
     write_dumps(folder, ["2018-01"], 3000, 5, window_log=27)
     return folder / "RC_2018-01.zst"

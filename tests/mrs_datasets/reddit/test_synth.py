@@ -1,4 +1,4 @@
-"""The made-up dumps: what their manifest says is what the stages find."""
+"""The synthetic dumps: what their manifest says is what the stages find."""
 
 from __future__ import annotations
 

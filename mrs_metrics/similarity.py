@@ -1,9 +1,9 @@
 """Self-ROUGE: how alike the suggestions of one message are, the opposite of diversity.
 
 For each pair of the suggestions of a message, weighted ROUGE (ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2, F1; Zhang et al. 2021,
-section 3.3) of one against the other; F1 is symmetric. The mean over the pairs is the message's likeness, the mean over
-the messages the figure. A system that suggests three wordings of one reply leaves its user no choice, though it may
-score well against the reference.
+section 3.3) of one against the other; F1 is symmetric. The mean over the pairs is the similarity of the message, the
+mean over the messages the figure. A system that suggests three wordings of one reply leaves its user no choice, though
+it may score well against the reference.
 
 1. Texts are read as in `mrs_metrics.rouge` (lower case, tokens, split at dots, cut at 100 tokens, n-grams as sets, 1e-8
    in F1's denominator). A text of dots only, or without a token, reads as the one token `<empty>`, as Dist-n counts it:
@@ -41,7 +41,7 @@ _F1_OF_EQUALS = 2 / (1 + 1 + 1e-8)  # as the official rules have it
 
 
 @dataclass(frozen=True, eq=False)
-class LikenessScores:
+class SimilarityScores:
     """Scores of the n examples with two or more suggestions; statistics stay apart from their aggregation.
 
     Attributes:
@@ -63,9 +63,9 @@ class LikenessScores:
     signature: str
 
 
-def score_likeness(
+def score_similarity(
     predictions: Sequence[Sequence[str]], language: str = "en", tokenizer: Tokenizer | None = None
-) -> LikenessScores:
+) -> SimilarityScores:
     """Compare the suggestions of each example with each other.
 
     Args:
@@ -77,7 +77,7 @@ def score_likeness(
         ValueError: an entry has the wrong type, or the language is unknown.
         ImportError: Japanese is asked for without its tokenizer installed.
 
-    >>> scores = score_likeness([["Yes", "yes", "No"], ["Thanks a lot!", "Thanks a lot!"], ["Bye"]])
+    >>> scores = score_similarity([["Yes", "yes", "No"], ["Thanks a lot!", "Thanks a lot!"], ["Bye"]])
     >>> scores.weighted.round(4).tolist(), scores.normalised.round(4).tolist(), scores.skipped
     ([0.0556, 1.0], [0.3333, 1.0], {'fewer_than_two': 1})
     """
@@ -103,18 +103,18 @@ def score_likeness(
         kept.append(index)
         empty += sum(text.empty for text in texts)
     table = np.array(rows, dtype=np.float64).reshape(-1, 2)
-    return LikenessScores(
+    return SimilarityScores(
         weighted=table[:, 0],
         normalised=table[:, 1],
         pairs=np.array(pairs, dtype=np.int64),
         kept=np.array(kept, dtype=np.int64),
         skipped={"fewer_than_two": len(predictions) - len(kept)},
         empty=empty,
-        signature=likeness_signature(max(map(len, predictions), default=0), tokens_of, language),
+        signature=similarity_signature(max(map(len, predictions), default=0), tokens_of, language),
     )
 
 
-def aggregate(scores: LikenessScores) -> dict[str, float]:
+def aggregate(scores: SimilarityScores) -> dict[str, float]:
     """Average the scores over the examples.
 
     Returns:
@@ -123,7 +123,7 @@ def aggregate(scores: LikenessScores) -> dict[str, float]:
     Raises:
         ValueError: no example has two suggestions.
 
-    >>> aggregate(score_likeness([["one two three", "four five six"]]))["self_rouge"]
+    >>> aggregate(score_similarity([["one two three", "four five six"]]))["self_rouge"]
     0.0
     """
     n = len(scores.kept)
@@ -137,10 +137,10 @@ def aggregate(scores: LikenessScores) -> dict[str, float]:
     }
 
 
-def likeness_signature(nbest: int, tokenizer: Tokenizer, language: str) -> str:
+def similarity_signature(nbest: int, tokenizer: Tokenizer, language: str) -> str:
     """Return the signature of a Self-ROUGE.
 
-    >>> likeness_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
+    >>> similarity_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
     'self_rouge|rules:official|pairs:all|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:en|empty:token'
     """
     return signature(
