@@ -1,10 +1,10 @@
 """`mrs data build`: its stages against zstandard alone, json with pandas, bare fastText, and one worker against two.
 
 Workload: synthetic dumps (`mrs data synth`): 2 months of 400,000 lines of about 1 KB, seeded, ten languages, zstd
-frames that ask for a window of 2 GiB. Profile `paper`, 8 buckets, of about 85,000 comments (real ones have a million and
-more, and opening one costs 6 ms). Every run has a process of its own, imports outside of the time; the runs of a race take
-turns, and the best of each counts. CPU-seconds are those of the process and its children, all threads, user and system;
-rates are lines a CPU-second. The pairs of all must be as many as the generator says.
+frames that ask for a window of 2 GiB. Profile `paper`, 8 buckets, of about 85,000 comments (real ones have a million
+and more, and opening one costs 6 ms). Every run has a process of its own, imports outside of the time; the runs of a
+race take turns, and the best of each counts. CPU-seconds are those of the process and its children, all threads, user
+and system; rates are lines a CPU-second. The pairs of all must be as many as the generator says.
 
 pairs      read, filter, partition, join. Against zstandard's stream reader on the same files, which does nothing with
            the bytes; and against the script that one would write first: a loop over lines with `json` (and again with
