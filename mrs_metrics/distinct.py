@@ -221,6 +221,22 @@ def sampled_distinct_n(
     return values
 
 
+def require_corpus_level(level: str, vocabulary: object = None, sample_size: int | None = None) -> None:
+    """Refuse to correct the length of single suggestions: a vocabulary and samples are of the whole corpus.
+
+    Raises:
+        ValueError: the level is another one, and a vocabulary or the size of a sample is given.
+
+    >>> require_corpus_level("corpus", vocabulary=250_002), require_corpus_level("response")
+    (None, None)
+    """
+    if level != "corpus" and (vocabulary is not None or sample_size is not None):
+        raise ValueError(
+            "Expectation-adjusted and sampled Dist-n are computed over the corpus: leave out the level, or the "
+            "vocabulary and the size of the samples."
+        )
+
+
 def distinct_signature(
     nbest: int,
     tokenizer: Tokenizer,

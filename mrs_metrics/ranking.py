@@ -5,9 +5,10 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 1. Mean reciprocal rank and precision at one against random replies: `pool=N` draws for each example the real reply and
    N - 1 others. Pools of 100 are the 1-of-100 setting of Henderson et al. 2019, "A Repository of Conversational
    Datasets".
-2. The same over the whole response set, on the subset of examples whose reply is in the set (`absent="skip"`).
+2. The same over the whole response set, on the subset of examples whose reply is in the set
+   (`missing_reference="skip"`).
 3. Over the whole response set on all examples, where a reply that is not in the set has the reciprocal rank 0
-   (`absent="zero"`): what a system that can only choose from the set is worth. The paper does not print it.
+   (`missing_reference="zero"`): what a system that can only choose from the set is worth. The paper does not print it.
 
 Macro-MRR is the mean over distinct replies of the mean reciprocal rank of each: it rewards serving rare replies too.
 
@@ -62,9 +63,10 @@ def score_rankings(
     replies: Sequence[str] | None = None,
     pool: int | None = None,
     seed: int = 0,
-    absent: str = "skip",
+    missing_reference: str | None = None,
     of: str = "candidates",
     language: str | None = None,
+    absent: str | None = None,
 ) -> RankingScores:
     """Rank the real reply of each example among its candidates.
 
@@ -75,10 +77,11 @@ def score_rankings(
         replies: for each example the real reply (or its normalised form), for the macro-MRR.
         pool: draw pools of this many from the candidates, the real reply included; None ranks among all.
         seed: of the pools, from 0 to 2**64 - 1; see `random_pools`.
-        absent: `skip` leaves an example without its reply among the candidates out, `zero` gives it the reciprocal
-            rank 0.
+        missing_reference: `skip` (the default) leaves an example without its reply among the candidates out, `zero`
+            gives it the reciprocal rank 0.
         of: what the candidates are, for the signature, such as `references` or `response_set`.
         language: of the texts, for the signature.
+        absent: deprecated, the old name of `missing_reference`.
 
     Raises:
         ValueError: lengths differ, scores are no numbers or NaN, a target lies outside, or an option is unknown.
@@ -87,8 +90,7 @@ def score_rankings(
     >>> found.ranks.tolist(), found.reciprocal_ranks.tolist()
     ([1, 2], [1.0, 0.5])
     """
-    if absent not in ("skip", "zero"):
-        raise ValueError(f"What counts for an absent reply must be 'skip' or 'zero', not {absent!r}.")
+    missing = _missing_reference(missing_reference, absent)
     if pool is not None and pool < 1:
         raise ValueError(f"A pool must hold 1 candidate or more, not {pool}.")
     rows, columns = _checked_rows(scores, targets, replies)
@@ -104,7 +106,7 @@ def score_rankings(
                 pools = random_pools(own, length, pool, seed)
                 table, own = np.take_along_axis(table, pools, axis=1), np.zeros_like(own)
             found[members], sizes[members] = ranks(table, own), table.shape[1]
-    kept = np.flatnonzero(present) if absent == "skip" else np.arange(len(rows))
+    kept = np.flatnonzero(present) if missing == "skip" else np.arange(len(rows))
     found, groups = found[kept], None
     if replies is not None:
         numbers: dict[str, int] = {}
@@ -120,7 +122,7 @@ def score_rankings(
             pool=None if pool is None else int(sizes.max(initial=0)) or pool,
             of=of,
             seed=seed,
-            absent=None if present.all() else absent,
+            absent=None if present.all() else missing,
             language=language,
         ),
     )
@@ -166,7 +168,7 @@ def ranking_signature(
 
     Args:
         pool: candidates in a pool; None: all, and then no seed.
-        absent: None where every reply was among its candidates.
+        absent: `skip` or `zero`; None where every reply was among its candidates.
 
     >>> ranking_signature(pool=100, of="references", seed=42, language="en").rsplit("|", 1)[0]
     'response_ranking|pool:100|of:references|seed:42|ties:pessimistic|lang:en'
@@ -340,6 +342,16 @@ def _checked_ranks(ranks: ArrayLike) -> NDArray[np.float64]:
     if not (values >= 1).all():
         raise ValueError("Ranks count from 1, but one of them is below 1.")
     return values
+
+
+def _missing_reference(value: str | None, former: str | None) -> str:
+    """What happens to examples without their reply, from the option and its old name."""
+    if value is not None and former is not None:
+        raise ValueError("`absent` is the old name of `missing_reference`: give `missing_reference` alone.")
+    chosen = value or former or "skip"
+    if chosen not in ("skip", "zero"):
+        raise ValueError(f"The option `missing_reference` must be 'skip' or 'zero', not {chosen!r}.")
+    return chosen
 
 
 def _require_k(k: int) -> None:

@@ -408,7 +408,7 @@ def _sum(figures: Sequence[float]) -> float:
     return figures[0] / 6 + figures[1] / 3 + figures[2] / 2
 
 
-def _f1s(hypothesis: Prepared, reference: Prepared) -> tuple[float, ...]:
+def f1_by_order(hypothesis: Prepared, reference: Prepared) -> tuple[float, ...]:
     """Return the F1s of the orders 1 to 3 by the official rules."""
     f1s = []
     for ours, theirs in zip(hypothesis.ngrams, reference.ngrams, strict=True):

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.ngrams import ngram_sets
-from mrs_metrics.rouge import MAX_ORDER, WEIGHTS, Prepared, _f1s, prepare_official
+from mrs_metrics.rouge import MAX_ORDER, WEIGHTS, Prepared, f1_by_order, prepare_official
 from mrs_metrics.signature import signature
 from mrs_metrics.suggestions import check_suggestions
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
@@ -158,6 +158,6 @@ def similarity_signature(nbest: int, tokenizer: Tokenizer, language: str) -> str
 
 def _pair(a: Prepared, b: Prepared) -> tuple[float, float]:
     """The weighted ROUGE of a pair, and its share of what equal texts with its orders would reach."""
-    score = sum(weight * f1 for weight, f1 in zip(WEIGHTS, _f1s(a, b), strict=True))
+    score = sum(weight * f1 for weight, f1 in zip(WEIGHTS, f1_by_order(a, b), strict=True))
     ceiling = sum(weight for weight, *grams in zip(WEIGHTS, a.ngrams, b.ngrams, strict=True) if any(grams))
     return score, min(1.0, score / (ceiling * _F1_OF_EQUALS))  # not above 1 by rounding

@@ -11,7 +11,12 @@ import evaluate
 # A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
 # the file's address); the files that the named ones import are named too.
 from mrs_metrics.distinct import SAMPLES, SEED, distinct_counts, distinct_n, distinct_signature
-from mrs_metrics.distinct import expectation_adjusted_distinct, sampled_distinct_n, vocabulary_size
+from mrs_metrics.distinct import (
+    expectation_adjusted_distinct,
+    require_corpus_level,
+    sampled_distinct_n,
+    vocabulary_size,
+)
 from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.punkt import open_punkt
 from mrs_metrics.rouge import EMPTY, prepare_official, score_examples
@@ -122,8 +127,7 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
         punkt: str | None = None,
     ) -> dict[str, Any]:
         orders = tuple(n) if isinstance(n, Iterable) else (n,)
-        if level != "corpus" and (vocabulary is not None or sample_size is not None):
-            raise ValueError("Expectation-adjusted and sampled Dist-n are of the corpus: leave out the level.")
+        require_corpus_level(level, vocabulary, sample_size)
         tokenizer = get_tokenizer(language, sentences, punkt)
         result: dict[str, Any] = {}
         if chosen == "all":

@@ -31,12 +31,13 @@ Args:
     k: the k of precision at k, or several; default 1.
     pool: rank in random pools of this many of an example's candidates, the real reply included; default all of them.
     seed: of the pools; default 0.
-    absent: `skip` (default) leaves examples without their reply among the candidates out; `zero` gives them the
-        reciprocal rank 0.
+    missing_reference: `skip` (default) leaves examples without their reply among the candidates out; `zero` gives
+        them the reciprocal rank 0.
     of: what the candidates are, for the signature, such as `references` or `response_set`; default `candidates`.
     language: of the texts, for the signature.
     interval: also return the 95 % interval (studentised bootstrap) of the MRR; default False.
     per_example: also return the rank of each example; default False.
+    absent: deprecated, the old name of `missing_reference`.
 Returns:
     n: examples ranked.
     mrr: mean reciprocal rank, 0 to 1.
@@ -101,13 +102,14 @@ class ResponseRanking(Lists, evaluate.Metric):
         k: int | tuple[int, ...] = 1,
         pool: int | None = None,
         seed: int = 0,
-        absent: str = "skip",
+        missing_reference: str | None = None,
         of: str = "candidates",
         language: str | None = None,
         interval: bool = False,
         per_example: bool = False,
+        absent: str | None = None,
     ) -> dict[str, Any]:
-        scores = score_rankings(predictions, references, replies, pool, seed, absent, of, language)
+        scores = score_rankings(predictions, references, replies, pool, seed, missing_reference, of, language, absent)
         result: dict[str, Any] = {**aggregate(scores, k), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
             result["interval"] = list(bootstrap_interval(scores.reciprocal_ranks))

@@ -40,16 +40,22 @@ def rankings(draw: st.DrawFn) -> tuple[list[list[float]], list[int], list[str]]:
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["why"])
 def test_golden_cases(case: dict[str, Any]) -> None:
-    scores = score_rankings(case["scores"], case["targets"], case.get("replies"), absent=case.get("absent", "skip"))
+    scores = score_rankings(
+        case["scores"], case["targets"], case.get("replies"), missing_reference=case.get("absent", "skip")
+    )
     assert scores.reciprocal_ranks.tolist() == pytest.approx(case["reciprocal_ranks"], abs=1e-7)
     found = aggregate(scores, k=(1, 2, 3))
     assert {name: found[name] for name in case["figures"]} == pytest.approx(case["figures"], abs=1e-7)
 
 
+def test_missing_reference_still_goes_by_its_old_name() -> None:
+    assert score_rankings([[1, 2]], [-1], absent="zero").ranks.tolist() == [0]
+
+
 def test_examples_without_their_reply_are_counted() -> None:
     skipped = score_rankings([[1, 2], [], [3, 4]], [1, -1, -1])
     assert (skipped.kept.tolist(), skipped.skipped, skipped.replies) == ([0], {"reply_absent": 2}, None)
-    counted = score_rankings([[1, 2], [], [3, 4]], [1, -1, -1], absent="zero")
+    counted = score_rankings([[1, 2], [], [3, 4]], [1, -1, -1], missing_reference="zero")
     assert counted.ranks.tolist() == [1, 0, 0]
     assert (counted.kept.tolist(), counted.skipped) == ([0, 1, 2], {"reply_absent": 0})
     assert aggregate(counted) == {"n": 3, "mrr": pytest.approx(1 / 3), "p@1": pytest.approx(1 / 3)}
@@ -99,14 +105,14 @@ def test_ranks_are_those_of_scipy(ranking: tuple[list[list[float]], list[int], l
         int(rankdata([-score for score in row], method="max")[target]) if target >= 0 else 0
         for row, target in zip(scores, targets, strict=True)
     ]
-    assert score_rankings(scores, targets, absent="zero").ranks.tolist() == expected
+    assert score_rankings(scores, targets, missing_reference="zero").ranks.tolist() == expected
 
 
 @given(rankings(), st.randoms(use_true_random=False), st.sampled_from(["skip", "zero"]))
 def test_bounds_and_the_order_of_examples(
     ranking: tuple[list[list[float]], list[int], list[str]], random: Any, absent: str
 ) -> None:
-    scores = score_rankings(*ranking, absent=absent)
+    scores = score_rankings(*ranking, missing_reference=absent)
     if not len(scores.kept):
         return
     found = aggregate(scores, k=(1, 2, 5))
@@ -119,7 +125,7 @@ def test_bounds_and_the_order_of_examples(
     rows = list(zip(*ranking, strict=True))
     random.shuffle(rows)
     shuffled = [list(column) for column in zip(*rows, strict=True)]
-    assert aggregate(score_rankings(*shuffled, absent=absent), k=(1, 2, 5)) == pytest.approx(found)
+    assert aggregate(score_rankings(*shuffled, missing_reference=absent), k=(1, 2, 5)) == pytest.approx(found)
 
 
 @given(rankings())
@@ -127,7 +133,7 @@ def test_macro_mrr_of_different_replies_is_mrr(ranking: tuple[list[list[float]],
     scores, targets, _ = ranking
 
     def score(replies: list[str]) -> RankingScores:
-        return score_rankings(scores, targets, replies, absent="zero")
+        return score_rankings(scores, targets, replies, missing_reference="zero")
 
     found = aggregate(score([str(number) for number in range(len(scores))]))
     assert (found["macro_mrr"], found["replies"]) == (pytest.approx(found["mrr"]), len(scores))
@@ -139,8 +145,8 @@ def test_macro_mrr_of_different_replies_is_mrr(ranking: tuple[list[list[float]],
 def test_a_pool_ranks_no_worse_than_all_candidates(
     ranking: tuple[list[list[float]], list[int], list[str]], pool: int, seed: int
 ) -> None:
-    everything = score_rankings(*ranking, absent="zero")
-    pooled = score_rankings(*ranking, absent="zero", pool=pool, seed=seed)
+    everything = score_rankings(*ranking, missing_reference="zero")
+    pooled = score_rankings(*ranking, missing_reference="zero", pool=pool, seed=seed)
     assert (pooled.ranks <= everything.ranks).all()
     assert (pooled.ranks <= pool).all()
     assert ((pooled.ranks == 0) == (everything.ranks == 0)).all()
@@ -185,7 +191,8 @@ def test_figures_by_hand():
         (lambda: score_rankings([[1.0]], [0.0]), r"not 0\.0"),
         (lambda: score_rankings([[1.0]], [0], pool=0), "1 candidate or more"),
         (lambda: score_rankings([[1.0]], [0], pool=5, seed=-1), "seed from 0"),
-        (lambda: score_rankings([[1.0]], [0], absent="drop"), "'skip' or 'zero'"),
+        (lambda: score_rankings([[1.0]], [0], missing_reference="drop"), "'skip' or 'zero'"),
+        (lambda: score_rankings([[1.0]], [0], missing_reference="skip", absent="skip"), "`absent` is the old name"),
         (lambda: aggregate(score_rankings([[1.0]], [0]), k=(1, 0)), "must be 1 or more"),
         (lambda: mean_reciprocal_rank([]), "At least one rank"),
         (lambda: mean_reciprocal_rank([0, 1]), "count from 1"),

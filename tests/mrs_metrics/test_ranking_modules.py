@@ -70,9 +70,10 @@ def test_response_ranking_in_one_call_and_in_batches() -> None:
     assert once["signature"].startswith(
         "response_ranking|pool:all|of:response_set|ties:pessimistic|absent:skip|lang:en|"
     )
-    pooled = metric.compute(predictions=predictions, references=references, pool=2, seed=3, absent="zero")
+    pooled = metric.compute(predictions=predictions, references=references, pool=2, seed=3, missing_reference="zero")
     assert (pooled["n"], "macro_mrr" in pooled) == (5, False)
     assert "|pool:2|of:candidates|seed:3|ties:pessimistic|absent:zero|" in pooled["signature"]
+    assert metric.compute(predictions=predictions, references=references, pool=2, seed=3, absent="zero") == pooled
 
 
 @pytest.mark.parametrize(
