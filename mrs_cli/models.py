@@ -119,7 +119,7 @@ def _publish(options: argparse.Namespace) -> None:
 
 def _checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:
     """The card of a run, once its prediction files give the figures of its record."""
-    from mrs_cli.score import score_file
+    from mrs_evaluation.scoring import score_file
     from mrs_training.card import model_card
     from mrs_training.run import RunFolder, read_record
 

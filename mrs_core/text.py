@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -97,3 +98,16 @@ def visible_json(content: Any, **options: Any) -> str:
     """
     escaped = {code: f"\\u{code:04x}" for code in _SHOWN if code >= 0x7F}
     return json.dumps(content, ensure_ascii=False, **options).translate(escaped)
+
+
+def finite_json(content: object) -> object:
+    """The same content with None, JSON's null, for the floats that JSON has no number for.
+
+    >>> finite_json({"perplexity": float("inf"), "interval": (1.0, float("nan"))})
+    {'perplexity': None, 'interval': [1.0, None]}
+    """
+    if isinstance(content, Mapping):
+        return {key: finite_json(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite_json(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

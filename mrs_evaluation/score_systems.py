@@ -6,13 +6,15 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from mrs_core.errors import InputError
 from mrs_core.metric_errors import metric_errors
-from mrs_evaluation.score_tables import ScoredSystem
-from mrs_evaluation.scoring import Metric
+from mrs_evaluation.metrics.record import ScoreRecord
+from mrs_evaluation.metrics.spec import Column, MetricSpec
+from mrs_evaluation.score_tables import Row, ScoreTable
+from mrs_evaluation.scoring import ScoredSystem
 
 ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
 SAMPLES = 100_000  # of the permutation test, as there
@@ -30,9 +32,9 @@ def why_not_comparable(systems: Sequence[ScoredSystem]) -> str:
     """Why the figures of systems cannot be compared; "" where they can."""
     first = systems[0]
     for other in systems[1:]:
-        for key in first.record:
-            if key.endswith("signature") and first.record[key] != other.record.get(key, first.record[key]):
-                alike = " and ".join(sorted((first.record[key], other.record[key])))
+        for key, ours in first.record.signatures.items():
+            if ours != (theirs := other.record.signatures.get(key, ours)):
+                alike = " and ".join(sorted((ours, theirs)))
                 return f"the scores were not computed alike: {alike}"
         if first.digest != other.digest or len(first.values) != len(other.values):
             return f"{other.system} is about other examples than {first.system}{_first_difference(first, other)}"
@@ -48,7 +50,7 @@ def _first_difference(first: ScoredSystem, other: ScoredSystem) -> str:
     return f" (which has {len(first.examples):,}, not {len(other.examples):,})"
 
 
-def rank_systems(systems: list[ScoredSystem], metric: Metric, correct: bool) -> list[str]:
+def rank_systems(systems: list[ScoredSystem], spec: MetricSpec, correct: bool) -> list[str]:
     """Order systems, best first, and give each the rank of its group where the metric has per-example scores.
 
     Args:
@@ -63,21 +65,22 @@ def rank_systems(systems: list[ScoredSystem], metric: Metric, correct: bool) -> 
     if reason:
         return [f"not ordered: {reason}"]
     if not all(len(system.values) for system in systems):
-        systems.sort(key=lambda system: system.record[metric.main], reverse=metric.higher_is_better)
+        systems.sort(key=lambda system: _main_figure(system, spec), reverse=spec.higher_is_better)
         return []
     columns = common_values(systems)
     with metric_errors("the systems"):
         groups = rank_groups(
             {str(place): column for place, column in enumerate(columns)},
-            alpha=ALPHA, samples=SAMPLES, higher_is_better=metric.higher_is_better, correct=correct,
+            alpha=ALPHA, samples=SAMPLES, higher_is_better=spec.higher_is_better, correct=correct,
         )  # fmt: skip
     for place, rank in groups.items():
         systems[int(place)].rank = rank
     notes = []
-    if any(len(columns[0]) < system.record["n"] for system in systems):
+    if any(len(columns[0]) < system.record.n for system in systems):
         for system, column in zip(systems, columns, strict=True):
-            system.record["common"] = {"n": len(column), metric.main: _mean(column)}
-        means = ", ".join(f"{system.system} {system.record['common'][metric.main]:.4f}" for system in systems)
+            system.common = {"n": len(column), spec.main: _mean(column)}
+        named = zip(systems, columns, strict=True)
+        means = ", ".join(f"{system.system} {_mean(column):.4f}" for system, column in named)
         notes.append(f"ordered by the {len(columns[0]):,} examples that every system has a score for: {means}")
     systems[:] = [systems[int(place)] for place in groups]
     test = f"permutation test, p < {ALPHA:g}{' after Holm' if correct else ''}"
@@ -97,8 +100,85 @@ def common_values(systems: Sequence[ScoredSystem]) -> list[list[float]]:
     return [list(column) for column in zip(*kept, strict=True)]
 
 
-def compare_neighbours(systems: list[ScoredSystem], metric: Metric, correct: bool) -> list[dict[str, Any]]:
-    """Order systems by their means, whose records they get, and test every two that stand next to each other.
+@dataclass(frozen=True)
+class PairTest:
+    """The test of two systems.
+
+    Attributes:
+        a: name of the one.
+        b: name of the other.
+        difference: mean of the one minus that of the other.
+        interval: 95 % interval of the difference.
+        p: of the permutation test.
+        p_holm: p after Holm's correction; None where there was none.
+    """
+
+    a: str
+    b: str
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    p_holm: float | None = None
+
+    def row(self) -> Row:
+        """Its row of a table."""
+        figures = {"difference": self.difference, "p": self.p, "p_holm": self.p_holm}
+        return Row(f"{self.a} - {self.b}", figures, self.interval)
+
+    def as_json(self) -> dict[str, object]:
+        """The test as `mrs score --compare --json` prints it."""
+        found: dict[str, object] = {"a": self.a, "b": self.b, "difference": self.difference}
+        found |= {"interval": list(self.interval), "p": self.p}
+        return found if self.p_holm is None else {**found, "p_holm": self.p_holm}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems in their order, with the figures of the examples that all have, and the tests of neighbours."""
+
+    systems: Sequence[ScoredSystem]
+    tests: Sequence[PairTest]
+    spec: MetricSpec
+
+    @property
+    def signature(self) -> str:
+        """How the scores were computed."""
+        return self.systems[0].record.signatures["signature"]
+
+    @property
+    def method(self) -> str:
+        """How the systems were tested."""
+        from mrs_metrics.resampling import STUDENTISED
+
+        return (
+            f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired "
+            f"{STUDENTISED}, 95 %"
+        )
+
+    def tables(self) -> list[ScoreTable]:
+        """A table of the systems and one of the tests."""
+        shown = [column for column in self.spec.columns if column.key in ("n", self.spec.main)]
+        columns = [Column("difference", "difference"), Column("p", "p", 5)]
+        columns += [Column("p_holm", "p (Holm)", 5)] if any(test.p_holm is not None for test in self.tests) else []
+        return [
+            ScoreTable([system.row() for system in self.systems], shown, self.spec.main),
+            ScoreTable([test.row() for test in self.tests], columns, "difference"),
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """The comparison as `mrs score --compare --json` prints it."""
+        keys = (self.spec.main, "n", "interval")
+        records = [(system.system, system.record.as_json()) for system in self.systems]
+        figures = [{"system": name, **{key: record[key] for key in keys}} for name, record in records]
+        tests = [test.as_json() for test in self.tests]
+        return {"systems": figures, "tests": tests, "signature": self.signature, "test": self.method}
+
+
+def compare_neighbours(systems: list[ScoredSystem], spec: MetricSpec, correct: bool) -> Comparison:
+    """Order systems by their means over the examples that all have, and test every two that stand next to each other.
+
+    Args:
+        correct: also give the p-values after Holm's correction.
 
     Raises:
         InputError: they cannot be compared.
@@ -108,40 +188,45 @@ def compare_neighbours(systems: list[ScoredSystem], metric: Metric, correct: boo
     reason = why_not_comparable(systems)
     if reason:
         raise InputError(f"--compare: {reason}.")
-    columns = {id(system): column for system, column in zip(systems, common_values(systems), strict=True)}
-    tests: list[dict[str, Any]] = []
+    columns = common_values(systems)
+    compared: list[ScoredSystem] = []
+    tests: list[PairTest] = []
     with metric_errors(" and ".join(system.system for system in systems)):
-        for system in systems:
-            column = columns[id(system)]
-            interval = list(bootstrap_interval(column))
-            system.record |= {metric.main: _mean(column), "n": len(column), "interval": interval}
-        systems.sort(key=lambda system: system.record[metric.main], reverse=metric.higher_is_better)
-        for first, second in itertools.pairwise(systems):
-            a, b = columns[id(first)], columns[id(second)]
-            tests.append(
-                {
-                    "a": first.system,
-                    "b": second.system,
-                    "difference": first.record[metric.main] - second.record[metric.main],
-                    "interval": list(paired_bootstrap_interval(a, b)),
-                    "p": permutation_test(a, b, samples=SAMPLES),
-                }
-            )
+        for system, column in zip(systems, columns, strict=True):
+            signatures = system.record.signatures
+            record = ScoreRecord(len(column), {spec.main: _mean(column)}, signatures, bootstrap_interval(column))
+            compared.append(replace(system, record=record, values=column))
+        compared.sort(key=lambda system: _main_figure(system, spec), reverse=spec.higher_is_better)
+        for first, second in itertools.pairwise(compared):
+            difference = _main_figure(first, spec) - _main_figure(second, spec)
+            interval = paired_bootstrap_interval(first.values, second.values)
+            p = permutation_test(first.values, second.values, samples=SAMPLES)
+            tests.append(PairTest(first.system, second.system, difference, interval, p))
     if correct:
-        for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
-            test["p_holm"] = corrected
-    return tests
+        corrected = holm([test.p for test in tests])
+        tests = [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
+    return Comparison(compared, tests, spec)
+
+
+def _main_figure(system: ScoredSystem, spec: MetricSpec) -> float:
+    figure = system.record.figures[spec.main]
+    return math.nan if figure is None else figure
 
 
 def _mean(column: Sequence[float]) -> float:
     return math.fsum(column) / len(column)
 
 
+def is_saved(path: Path) -> bool:
+    """Whether a file of `--compare` is named as saved scores are."""
+    return path.suffix == ".json"
+
+
 def save_values(path: Path, name: str, system: ScoredSystem) -> None:
     """Write the per-example scores of a system, for `--compare` on another day or machine."""
     from mrs_core.files import atomic_write
 
-    content = {"metric": name, "signature": system.record["signature"], "system": system.system}
+    content = {"metric": name, "signature": system.record.signatures["signature"], "system": system.system}
     content["examples"] = system.digest  # no text of theirs
     values = [None if value != value else value for value in system.values]
     atomic_write(path, json.dumps({**content, "scores": values}) + "\n")
@@ -163,4 +248,5 @@ def read_values(path: Path, name: str) -> ScoredSystem:
         raise InputError(f"{path}: not scores that `mrs score --save-scores` wrote.") from None
     if metric != name:
         raise InputError(f"{path}: holds scores of {metric}, not of {name}; pass --metric {metric}.")
-    return ScoredSystem(str(path), {"signature": signature}, values, digest=digest)
+    record = ScoreRecord(sum(value == value for value in values), {}, {"signature": signature})
+    return ScoredSystem(str(path), record, values, digest=digest)

@@ -2,67 +2,82 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from mrs_core.cards import markdown_table
 from mrs_core.console import make_console
+from mrs_core.text import visible
+from mrs_evaluation.metrics.record import Figure
+from mrs_evaluation.metrics.spec import Column
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Form = Literal["terminal", "markdown", "latex"]
 GROUP_MARK = "*"  # behind the figures of the best group
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of figures: `key` of the record, its name, digits behind the point."""
-
-    key: str
-    name: str
-    digits: int = 4
-
-
-@dataclass
-class ScoredSystem:
-    """One system.
+class Row:
+    """One row.
 
     Attributes:
-        record: what `--json` prints: figures by name, `n`, `interval` (95 %) of the main figure, `signature`.
-        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty where it is no
-            mean.
-        examples: (n,) what the system was scored on; empty where only their digest is known.
-        digest: of the examples; two systems with the same one can be compared.
-        rank: of its group, from 1; None where systems were not compared.
+        name: of the system, or of a pair of them.
+        figures: by the keys of the columns.
+        interval: low and high end, of the main figure; empty where there is none.
+        best: whether the main figure is marked.
     """
 
-    system: str
-    record: dict[str, Any]
-    values: Sequence[float] = ()
-    examples: Sequence[str] = ()
-    digest: str = ""
-    rank: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.examples and not self.digest:
-            self.digest = hashlib.sha256("\n".join(self.examples).encode()).hexdigest()
+    name: str
+    figures: Mapping[str, Figure]
+    interval: Sequence[float] = ()
+    best: bool = False
 
 
-def cells(system: ScoredSystem, columns: Sequence[Column], main: str) -> list[str]:
+@dataclass(frozen=True)
+class ScoreTable:
+    """Rows of figures; the main figure is shown with its interval."""
+
+    rows: Sequence[Row]
+    columns: Sequence[Column]
+    main: str
+
+
+def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
+    """The columns that one row or more has a figure for."""
+    return [column for column in columns if any(row.figures.get(column.key) is not None for row in rows)]
+
+
+def print_tables(tables: Sequence[ScoreTable], notes: Sequence[str], form: Form = "terminal") -> None:
+    """Print tables one after the other, and all the notes below the last."""
+    notes = list(dict.fromkeys(notes))
+    for place, table in enumerate(tables, start=1):
+        below = notes if place == len(tables) else []
+        if form == "terminal":
+            _print_terminal(table, below)
+        else:
+            make = as_markdown if form == "markdown" else as_latex
+            print(visible(make(table, below), "\n"))
+
+
+def _cells(row: Row, columns: Sequence[Column], main: str) -> list[str]:
     """The figures of a row as text; the main one with its interval, and marked in the best group."""
     texts = []
     for column in columns:
-        value = system.record.get(column.key)
+        value = row.figures.get(column.key)
         text = "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.{column.digits}f}"
-        if column.key == main and system.record.get("interval"):
-            low, high = system.record["interval"]
+        if column.key == main and row.interval:
+            low, high = row.interval
             text += f" [{low:.{column.digits}f}, {high:.{column.digits}f}]"
-            text += GROUP_MARK if system.rank == 1 else ""
+            text += GROUP_MARK if row.best else ""
         texts.append(text)
     return texts
 
 
-def print_terminal(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str, notes: Sequence[str]) -> None:
+def _print_terminal(table: ScoreTable, notes: Sequence[str]) -> None:
     """One system, or several that do not fit: a figure a line; else a system a line.
 
     Whatever is no terminal gets the table as wide as it is.
@@ -70,60 +85,60 @@ def print_terminal(systems: Sequence[ScoredSystem], columns: Sequence[Column], m
     from rich.measure import Measurement
 
     console = make_console(markup=False, emoji=False)  # names of files are no markup
-    table = _lying(systems, columns, main) if len(systems) > 1 else _standing(systems, columns, main)
+    made = _lying(table) if len(table.rows) > 1 else _standing(table)
     wide = console.options.update(max_width=1 << 20)
-    if sys.stdout.isatty() and Measurement.get(console, wide, table).maximum > console.width:
-        table = _standing(systems, columns, main)
+    if sys.stdout.isatty() and Measurement.get(console, wide, made).maximum > console.width:
+        made = _standing(table)
     if not sys.stdout.isatty():
-        console.width = max(console.width, Measurement.get(console, wide, table).maximum)
-    console.print(table)
+        console.width = max(console.width, Measurement.get(console, wide, made).maximum)
+    console.print(made)
     for note in notes:
         console.print(note, style="dim", soft_wrap=True)
 
 
-def _lying(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str) -> Any:
+def _lying(table: ScoreTable) -> Table:
     from rich.table import Table
 
-    table = Table("System")
-    for column in columns:
-        table.add_column(column.name, justify="right", no_wrap=True)
-    for system in systems:
-        table.add_row(system.system, *cells(system, columns, main), style="bold" if system.rank == 1 else None)
-    return table
+    made = Table("System")
+    for column in table.columns:
+        made.add_column(column.name, justify="right", no_wrap=True)
+    for row in table.rows:
+        made.add_row(row.name, *_cells(row, table.columns, table.main), style="bold" if row.best else None)
+    return made
 
 
-def _standing(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str) -> Any:
+def _standing(table: ScoreTable) -> Table:
     from rich.table import Table
 
-    alone = len(systems) == 1
-    table = Table(title=systems[0].system if alone else None, title_justify="left", show_header=not alone)
-    table.add_column()
-    for system in systems:
-        table.add_column(system.system, justify="right")
-    rows = zip(*(cells(system, columns, main) for system in systems), strict=True)
-    for column, texts in zip(columns, rows, strict=True):
+    alone = len(table.rows) == 1
+    made = Table(title=table.rows[0].name if alone else None, title_justify="left", show_header=not alone)
+    made.add_column()
+    for row in table.rows:
+        made.add_column(row.name, justify="right")
+    lines = zip(*(_cells(row, table.columns, table.main) for row in table.rows), strict=True)
+    for column, texts in zip(table.columns, lines, strict=True):
         if any(texts):
-            table.add_row(column.name, *texts, style="bold" if column.key == main else None)
-    return table
+            made.add_row(column.name, *texts, style="bold" if column.key == table.main else None)
+    return made
 
 
-def as_markdown(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str, notes: Sequence[str]) -> str:
+def as_markdown(table: ScoreTable, notes: Sequence[str]) -> str:
     """A table for a README, the notes below it."""
-    header = ["system", *(column.name for column in columns)]
-    rows = [[system.system, *cells(system, columns, main)] for system in systems]
+    header = ["system", *(column.name for column in table.columns)]
+    rows = [[row.name, *_cells(row, table.columns, table.main)] for row in table.rows]
     return "\n".join(
         [markdown_table(header, rows), "", *(f"- `{note}`" if "|" in note else f"- {note}" for note in notes)]
     )
 
 
-def as_latex(systems: Sequence[ScoredSystem], columns: Sequence[Column], main: str, notes: Sequence[str]) -> str:
+def as_latex(table: ScoreTable, notes: Sequence[str]) -> str:
     """A `tabular` for a paper (package booktabs), the notes as comments."""
     lines = [f"% {note}" for note in notes]
-    lines += [f"\\begin{{tabular}}{{l{'r' * len(columns)}}}", "\\toprule"]
-    lines += [" & ".join(["System", *(_escaped(column.name) for column in columns)]) + " \\\\", "\\midrule"]
-    for system in systems:
-        texts = [_escaped(text).replace(GROUP_MARK, "$^*$") for text in cells(system, columns, main)]
-        lines.append(" & ".join([_escaped(system.system), *texts]) + " \\\\")
+    lines += [f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}", "\\toprule"]
+    lines += [" & ".join(["System", *(_escaped(column.name) for column in table.columns)]) + " \\\\", "\\midrule"]
+    for row in table.rows:
+        texts = [_escaped(text).replace(GROUP_MARK, "$^*$") for text in _cells(row, table.columns, table.main)]
+        lines.append(" & ".join([_escaped(row.name), *texts]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
 
 

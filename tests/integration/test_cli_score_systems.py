@@ -157,8 +157,11 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
         (["{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "takes one system"),
         (["--compare", "{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "and saves none"),
         (["--compare", "{0}", "{one}", "--lang", "en"], "not computed alike"),
-        (["{0}", "--lang", "en", "--metric", "dist_n", "--rules", "paper"], "--rules: is no option of dist_n"),
-        (["{0}", "--lang", "en", "--sample-size", "3"], "--sample-size: is no option of mrs_rouge, but of dist_n"),
+        (["{0}", "--lang", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
+        (
+            ["{0}", "--lang", "en", "--sample-size", "3"],
+            "--sample-size does not apply to mrs_rouge",
+        ),
         (["{one}", "--lang", "en", "--metric", "self_rouge"], "no example with two suggestions"),
         (["{one}", "{one}", "--lang", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],
@@ -288,7 +291,8 @@ def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, capsys: pytest.Capt
     record = json.loads(out_of(capsys, *ranking, "--pool", "2", "--seed", "7"))
     assert (record["n"], record["mrr"], record["skipped"]) == (1, 1.0, {"reply_absent": 1})
     assert "pool:2|of:candidates|seed:7" in record["signature"]
-    assert json.loads(out_of(capsys, *ranking, "--absent", "zero"))["mrr"] == 0.5
+    for name in ("--missing-reference", "--absent"):
+        assert json.loads(out_of(capsys, *ranking, name, "zero"))["mrr"] == 0.5
 
 
 def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,6 +304,15 @@ def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, capsys: py
         out_of(capsys, *metric, *named, "--save-scores", path)
     (test,) = json.loads(out_of(capsys, *metric, "--compare", *saved, "--json"))["tests"]
     assert (test["difference"], test["p"]) == (0.0, 1.0)
+
+
+def test_prompts_without_predictions_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold, pred = tmp_path / "gold.txt", tmp_path / "pred.txt"
+    gold.write_text("prompt_a|one\num|1.0\n\nprompt_b|yes\nsim|1.0\n", encoding="utf-8")
+    pred.write_text("prompt_a|one\num\n", encoding="utf-8")
+    printed = out_of(capsys, str(pred), "--metric", "weighted_f1", "--gold", str(gold), "--markdown")
+    assert "| pred.txt | 2 | 1.0000 | 0.5000 |" in printed
+    assert "| 1 | 0 |\n" in printed  # missing, extra
 
 
 def test_xglue_says_what_averages_lack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,10 +18,11 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from transformers import TrainerState
 from transformers.trainer_utils import SchedulerType
 
-from mrs_cli import models, score
+from mrs_cli import models
 from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_core.predictions import Prediction, write_predictions
+from mrs_evaluation.scoring import score_file
 from mrs_training.base_model import base_license
 from mrs_training.card import MESSAGES, model_card
 from mrs_training.run import publication, run_record
@@ -394,7 +395,7 @@ def run(record: Record, tmp_path: Path) -> Path:
     record = one_language(record)
     record.pop("files")  # of the model, which is not here
     record["metrics"]["systems"]["Model"]["es"].update(
-        weighted=score.score_file(folder / "predictions.es.tsv", "es")["weighted"]
+        weighted=score_file(folder / "predictions.es.tsv", "es")["weighted"]
     )
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
     (folder / "README.md").write_text(model_card(record), encoding="utf-8")

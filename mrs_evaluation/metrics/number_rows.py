@@ -1,0 +1,46 @@
+"""Files of numbers: an example a line, its fields separated by tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mrs_core.errors import InputError
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers; only the line feed ends one, since a reply may hold any other.
+
+    Raises:
+        InputError: the file cannot be read, or is not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}; convert the file.") from None
+    return enumerate(text.removesuffix("\n").split("\n") if text else [], start=1)
+
+
+def read_numbers(path: Path, number: int, line: str, count: int | None, what: str) -> list[float]:
+    """The numbers of a line.
+
+    Args:
+        path: of the file, for the error.
+        number: of the line, for the error.
+        line: the numbers, separated by tabs.
+        count: how many there must be; None: two or more.
+        what: the fields of a line, for the error.
+
+    Raises:
+        InputError: a field is no number, or their count is wrong.
+    """
+    fields = line.split("\t")
+    try:
+        values = [float(field) for field in fields if "_" not in field]  # Python reads 1_0 as 10
+    except ValueError:
+        values = []
+    if len(values) != (count or max(2, len(fields))):
+        raise InputError(f"{path}, line {number}: expected {what}, separated by tabs, found {line[:60]!r}.")
+    return values
