@@ -11,8 +11,8 @@ from mrs_cli.score_input import standard_input
 from mrs_core.errors import InputError
 from mrs_core.text import finite_json, visible_json
 from mrs_evaluation.metric_options import SharedOption, make_metric, require_options_of, shared_options
+from mrs_evaluation.metric_spec import MetricSpec
 from mrs_evaluation.metrics import SPECS
-from mrs_evaluation.metrics.spec import MetricSpec
 from mrs_evaluation.score_notes import score_notes
 from mrs_evaluation.score_systems import (
     compare_neighbours,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mrs_core.errors import InputError
+from mrs_evaluation.metric_spec import DeclaredOption, Metric, MetricSpec, declared_options
 from mrs_evaluation.metrics import SPECS
-from mrs_evaluation.metrics.spec import DeclaredOption, Metric, MetricSpec, declared_options
 
 ALWAYS = ("language",)  # may be given for every metric, also for one that has no use for it
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mrs_evaluation.metrics.record import ScoreRecord
-from mrs_evaluation.metrics.spec import MetricSpec
+from mrs_evaluation.metric_record import ScoreRecord
+from mrs_evaluation.metric_spec import MetricSpec
 from mrs_evaluation.scoring import ScoredSystem
 
 

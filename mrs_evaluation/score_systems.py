@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mrs_core.errors import InputError
 from mrs_core.metric_errors import metric_errors
-from mrs_evaluation.metrics.record import ScoreRecord
-from mrs_evaluation.metrics.spec import Column, MetricSpec
+from mrs_evaluation.metric_record import ScoreRecord
+from mrs_evaluation.metric_spec import Column, MetricSpec
 from mrs_evaluation.score_tables import Row, ScoreTable
 from mrs_evaluation.scoring import ScoredSystem
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from mrs_core.cards import markdown_table
 from mrs_core.console import make_console
 from mrs_core.text import visible
-from mrs_evaluation.metrics.record import Figure
-from mrs_evaluation.metrics.spec import Column
+from mrs_evaluation.metric_record import Figure
+from mrs_evaluation.metric_spec import Column
 
 if TYPE_CHECKING:
     from rich.table import Table

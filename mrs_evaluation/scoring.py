@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.metric_errors import metric_errors
+from mrs_evaluation.metric_record import ScoreRecord
+from mrs_evaluation.metric_spec import Metric, MetricSpec
 from mrs_evaluation.metrics.mrs_rouge import MrsRouge
-from mrs_evaluation.metrics.record import ScoreRecord
-from mrs_evaluation.metrics.spec import Metric, MetricSpec
 from mrs_evaluation.score_tables import Row
 
 

@@ -1,29 +1,9 @@
-"""The metrics of `mrs score`, one file each; heavy libraries are imported when one scores."""
+"""The metrics of `mrs score`: each file declares one, as its `SPEC`; heavy libraries are imported when one scores."""
 
-from mrs_evaluation.metrics import (
-    dist_n,
-    mrs_rouge,
-    reply_bleu,
-    reply_perplexity,
-    response_ranking,
-    self_rouge,
-    weighted_f1,
-    wrong_language,
-    xglue_score,
-)
-from mrs_evaluation.metrics.spec import MetricSpec
+from importlib import import_module
+from pkgutil import iter_modules
 
-SPECS: dict[str, MetricSpec] = {
-    module.SPEC.name: module.SPEC
-    for module in (
-        mrs_rouge,
-        dist_n,
-        reply_bleu,
-        self_rouge,
-        wrong_language,
-        reply_perplexity,
-        weighted_f1,
-        response_ranking,
-        xglue_score,
-    )
-}
+from mrs_evaluation.metric_spec import MetricSpec
+
+_FILES = sorted(module.name for module in iter_modules(__path__))
+SPECS: dict[str, MetricSpec] = {name: import_module(f"mrs_evaluation.metrics.{name}").SPEC for name in _FILES}

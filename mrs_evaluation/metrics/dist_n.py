@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from mrs_core.metric_errors import metric_errors
-from mrs_evaluation.metrics.record import Figure, Scored, ScoreRecord
-from mrs_evaluation.metrics.spec import Column, MetricSpec, N, Option
-from mrs_evaluation.metrics.texts import EMPTY_SUGGESTIONS, PREDICTION_FILE, TokenMetric
+from mrs_evaluation.metric_record import Figure, Scored, ScoreRecord
+from mrs_evaluation.metric_spec import Column, MetricSpec, N, Option
+from mrs_evaluation.metric_texts import EMPTY_SUGGESTIONS, PREDICTION_FILE, TokenMetric
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from mrs_evaluation.metrics.record import Scored, ScoreRecord, with_gaps
-from mrs_evaluation.metrics.spec import Column, MetricSpec, N, Option
-from mrs_evaluation.metrics.texts import EMPTY_SUGGESTIONS, PREDICTION_FILE, TokenMetric
+from mrs_evaluation.metric_record import Scored, ScoreRecord, with_gaps
+from mrs_evaluation.metric_spec import Column, MetricSpec, N, Option
+from mrs_evaluation.metric_texts import EMPTY_SUGGESTIONS, PREDICTION_FILE, TokenMetric
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from mrs_evaluation.metrics.record import Scored, ScoreRecord
-from mrs_evaluation.metrics.spec import Column, Input, Metric, MetricSpec, N, Option
+from mrs_evaluation.metric_record import Scored, ScoreRecord
+from mrs_evaluation.metric_spec import Column, Input, Metric, MetricSpec, N, Option
 
 
 @dataclass(frozen=True, kw_only=True)

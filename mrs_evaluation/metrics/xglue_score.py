@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from mrs_evaluation.metrics.record import Scored, ScoreRecord, TaskFigures
-from mrs_evaluation.metrics.spec import Column, Input, Metric, MetricSpec, N, Option
+from mrs_evaluation.metric_record import Scored, ScoreRecord, TaskFigures
+from mrs_evaluation.metric_spec import Column, Input, Metric, MetricSpec, N, Option
 from mrs_metrics.xglue_tasks import RULES, TASKS
 
 

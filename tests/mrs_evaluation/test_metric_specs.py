@@ -13,9 +13,9 @@ import pytest
 from mrs_cli.score import make_parser
 from mrs_core.errors import InputError
 from mrs_evaluation.metric_options import make_metric, require_options_of, shared_options
+from mrs_evaluation.metric_spec import MetricSpec, declared_options
 from mrs_evaluation.metrics import SPECS
 from mrs_evaluation.metrics.dist_n import DistN
-from mrs_evaluation.metrics.spec import MetricSpec, declared_options
 from mrs_evaluation.metrics.xglue_score import XglueScore
 from mrs_metrics.spaces import metric_names
 
@@ -23,8 +23,9 @@ COMMAND = {"help", "files", "pred", "metric", "compare", "holm", "save_scores", 
 
 
 def test_there_is_one_row_for_each_metric(repository: Path) -> None:
-    assert sorted(SPECS) == metric_names()
-    for name in SPECS:
+    assert list(SPECS) == metric_names()
+    for name, spec in SPECS.items():
+        assert spec.name == name
         assert (repository / "mrs_metrics" / name / f"{name}.py").is_file()
         page = (repository / "docs" / "metrics" / f"{name}.md").read_text(encoding="utf-8")
         assert page.startswith(f"# {name}\n")
@@ -73,7 +74,7 @@ def test_the_help_joins_metrics_that_say_the_same() -> None:
     assert options["seed"].help == (
         "dist_n: seed of the samples (default: a fixed number); response_ranking: seed of the pools (default 0)"
     )
-    assert options["nbest"].help.startswith("mrs_rouge, dist_n, reply_bleu, self_rouge, wrong_language: suggestions")
+    assert options["nbest"].help.startswith("dist_n, mrs_rouge, reply_bleu, self_rouge, wrong_language: suggestions")
 
 
 def test_options_of_a_metric_have_its_types_and_defaults(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from mrs_core.errors import InputError
 from mrs_core.languages import KNOWN, LANGUAGES
 from mrs_core.metric_errors import metric_errors
 from mrs_core.predictions import SUGGESTIONS, read_predictions
-from mrs_evaluation.metrics.spec import Input, Metric, Option
+from mrs_evaluation.metric_spec import Input, Metric, Option
 
 if TYPE_CHECKING:
     from mrs_metrics.tokenize import Tokenizer

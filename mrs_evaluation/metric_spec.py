@@ -12,7 +12,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from mrs_evaluation.metrics.record import Scored
+from mrs_evaluation.metric_record import Scored
 
 
 @dataclass(frozen=True)
