@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from mrs_cli.score_input import standard_input
 from mrs_core.errors import InputError
 from mrs_core.text import finite_json, visible_json
-from mrs_evaluation.metric_options import SharedOption, make_metric, require_options_of, shared_options
+from mrs_evaluation.metric_options import SharedOption, require_options_of, shared_options
 from mrs_evaluation.metric_spec import MetricSpec
 from mrs_evaluation.metrics import SPECS
 from mrs_evaluation.score_notes import score_notes
 from mrs_evaluation.score_systems import (
     compare_neighbours,
-    is_saved,
+    load_systems,
     name_systems,
     rank_systems,
-    read_values,
     save_values,
 )
 from mrs_evaluation.score_tables import Form, ScoreTable, print_tables, shown_columns
-from mrs_evaluation.scoring import ScoredSystem, score_system
 
 DEFAULT = "mrs_rouge"
 
@@ -40,7 +38,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pred", type=Path, nargs="+", default=[], metavar="FILE", help="another way to name the files"
     )
-    parser.add_argument("--metric", choices=SPECS, default=DEFAULT, help=f"default {DEFAULT}, with Dist-1 and -2")
+    parser.add_argument(
+        "--metric", choices=SPECS, default=DEFAULT, help=f"default {DEFAULT}, which also prints Dist-1 and -2"
+    )
     _add_metric_options(parser.add_argument_group("options of metrics"))
     parser.add_argument(
         "--compare",
@@ -90,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
     files = options.compare or [*options.files, *options.pred]
     _require_fitting(options, spec, files)
     with standard_input(files, folder=spec.reads.folder) as paths:
-        systems = _systems(spec, given, paths, saved=bool(options.compare))
+        systems = load_systems(spec, given, paths, saved=bool(options.compare))
     name_systems(systems, files)
     if options.compare:
         comparison = compare_neighbours(systems, spec, options.holm)
@@ -118,16 +118,6 @@ def _require_fitting(options: argparse.Namespace, spec: MetricSpec, files: Seque
         raise InputError(f"--compare does not apply to {spec.name}, which is not a mean over examples.")
     if options.save_scores and (len(files) > 1 or not spec.mean_over_examples):
         raise InputError("--save-scores takes one system, and a metric that is a mean over examples.")
-
-
-def _systems(spec: MetricSpec, given: Mapping[str, object], paths: Sequence[Path], saved: bool) -> list[ScoredSystem]:
-    """Score the files; with `saved`, those that hold saved scores are read, and need no options of the metric."""
-    read = [saved and is_saved(path) for path in paths]
-    metric = None if all(read) else make_metric(spec, given)
-    return [
-        read_values(path, spec.name) if metric is None or done else score_system(spec, metric, path)
-        for path, done in zip(paths, read, strict=True)
-    ]
 
 
 def _print(form: Form | Literal["json"], content: object, tables: Sequence[ScoreTable], notes: Sequence[str]) -> None:

@@ -90,6 +90,7 @@ def make_metric(spec: MetricSpec, given: Mapping[str, object]) -> Metric:
             raise InputError(f"{option.flag}: {spec.name} needs {about.help}{known}.")
         if about.choices and name in given and given[name] not in about.choices:
             raise InputError(f"{option.flag} {given[name]}: {spec.name} takes {' or '.join(about.choices)}.")
-    metric = spec.metric(**{name: value for name, value in given.items() if name in declared})
+    own = {name: value for name, value in given.items() if name in declared}
+    metric = spec.metric(**{name: tuple(value) if isinstance(value, list) else value for name, value in own.items()})
     metric.check()
     return metric

@@ -55,14 +55,14 @@ class ScoreRecord:
     @classmethod
     def of(
         cls,
-        found: Mapping[str, Figure],
+        found: Mapping[str, float],
         signature: str,
         interval: tuple[float, ...] | None = None,
         skipped: Mapping[str, int] | None = None,
     ) -> ScoreRecord:
         """A record of what the `aggregate` of a topic of `mrs_metrics` returns: `n` and the figures."""
         figures = {name: figure for name, figure in found.items() if name != "n"}
-        return cls(int(found["n"] or 0), figures, {"signature": signature}, interval, skipped=skipped)
+        return cls(int(found["n"]), figures, {"signature": signature}, interval, skipped=skipped)
 
     def numbers(self) -> dict[str, Figure]:
         """All that a column of a table can show, by name."""

@@ -5,19 +5,44 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mrs_core.errors import InputError
 from mrs_core.metric_errors import metric_errors
+from mrs_evaluation.metric_options import make_metric
 from mrs_evaluation.metric_record import ScoreRecord
 from mrs_evaluation.metric_spec import Column, MetricSpec
 from mrs_evaluation.score_tables import Row, ScoreTable
-from mrs_evaluation.scoring import ScoredSystem
+from mrs_evaluation.scoring import ScoredSystem, score_system
 
 ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
 SAMPLES = 100_000  # of the permutation test, as there
+
+
+def load_systems(
+    spec: MetricSpec, given: Mapping[str, object], paths: Sequence[Path], saved: bool = False
+) -> list[ScoredSystem]:
+    """Score the files of systems.
+
+    Args:
+        spec: of the metric.
+        given: options of the metric that are given, by name.
+        paths: of the systems' files.
+        saved: whether files `*.json` hold scores that `save_values` wrote; these need no options of the metric.
+
+    Raises:
+        InputError: a file is missing or broken, an option does not fit, or the metric refuses a file.
+    """
+    are_saved = [saved and path.suffix == ".json" for path in paths]
+    if all(are_saved):
+        return [read_values(path, spec.name) for path in paths]
+    metric = make_metric(spec, given)
+    return [
+        read_values(path, spec.name) if is_saved else score_system(spec, metric, path)
+        for path, is_saved in zip(paths, are_saved, strict=True)
+    ]
 
 
 def name_systems(systems: Sequence[ScoredSystem], paths: Sequence[Path]) -> None:
@@ -215,11 +240,6 @@ def _main_figure(system: ScoredSystem, spec: MetricSpec) -> float:
 
 def _mean(column: Sequence[float]) -> float:
     return math.fsum(column) / len(column)
-
-
-def is_saved(path: Path) -> bool:
-    """Whether a file of `--compare` is named as saved scores are."""
-    return path.suffix == ".json"
 
 
 def save_values(path: Path, name: str, system: ScoredSystem) -> None:
