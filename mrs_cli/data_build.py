@@ -5,17 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_core.text import visible
 
+if TYPE_CHECKING:
+    from mrs_core.storage import Location
+
 
 def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser("build", help="build MRS from monthly dumps of Reddit comments (RC_*.zst)")
-    parser.add_argument("--dumps", required=True, nargs="+", metavar="GLOB", help="the months, such as 'RC_*.zst'")
-    parser.add_argument("--out", required=True, type=Path, help="the folder to write")
+    parser.add_argument(
+        "--dumps", required=True, nargs="+", metavar="GLOB", help="the months, such as 'RC_*.zst'; or URLs"
+    )
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder to write; or a URL, with --scratch")
+    parser.add_argument(
+        "--scratch", metavar="FOLDER", help="local folder for files that are made, where --out is a URL"
+    )
     parser.add_argument(
         "--profile",
         default="paper",
@@ -23,7 +32,6 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument(
         "--language-model",
-        type=Path,
         metavar="FILE",
         help="lid.176.ftz or lid.176.bin of fastText (default: the one that is installed)",
     )
@@ -58,6 +66,8 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run_build(options: argparse.Namespace) -> int:
     from mrs_core.language_id import LanguageIdentifier
+    from mrs_core.remote import masked
+    from mrs_core.storage import is_url
     from mrs_datasets.reddit.build import build
     from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_plan, read_size
     from mrs_datasets.reddit.settings import ALL_MONTHS, make_settings, read_months
@@ -74,7 +84,14 @@ def run_build(options: argparse.Namespace) -> int:
         settings = make_settings(options.profile, **changes, english_months=months)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
-    identifier = LanguageIdentifier.open(options.language_model)  # refused now, not after hours of reading
+    out = _out(options.out, options.scratch)
+    if options.language_model and is_url(options.language_model):
+        raise InputError(
+            f"--language-model {masked(options.language_model)}: fastText opens local files alone; fetch it, and pass "
+            "its path."
+        )
+    model = None if options.language_model is None else Path(options.language_model)
+    identifier = LanguageIdentifier.open(model)  # refused now, not after hours of reading
     if not identifier.languages & set(LANGUAGES):
         raise InputError(
             f"{identifier.path}: knows no language of MRS ({' '.join(LANGUAGES)}); expected lid.176, or a model with "
@@ -83,15 +100,15 @@ def run_build(options: argparse.Namespace) -> int:
     files = find_dumps(options.dumps)
     buckets = settings.buckets if options.buckets is None else options.buckets
     if options.resume and options.buckets is None:
-        buckets = begun_buckets(options.out) or buckets
-    plan = make_plan(files, options.out, options.workers, read_size(options.memory), buckets, settings.clean)
+        buckets = begun_buckets(out) or buckets
+    plan = make_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
     for line in plan.lines():
         print(visible(line), file=sys.stderr)
     if options.plan:
         return 0
     report = build(
         plan,
-        options.out,
+        out,
         settings,
         Path(identifier.path),
         resume=options.resume,
@@ -99,8 +116,35 @@ def run_build(options: argparse.Namespace) -> int:
         say=lambda line: print(visible(line), file=sys.stderr),
     )
     _print_funnel(report)
-    print(f"wrote {visible(options.out)}: data/, README.md, report.json, {PAGE}")
+    print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
     return 0
+
+
+def _out(text: str, scratch: str | None) -> Location:
+    """Where the data set goes.
+
+    Raises:
+        InputError: it cannot go there, or a remote folder has no local scratch folder.
+    """
+    from mrs_core.remote import masked
+    from mrs_core.storage import is_url, location, require_writable
+
+    if not is_url(text):
+        if scratch is not None:
+            raise InputError(
+                f"--scratch {masked(scratch)}: is for a URL as --out; a local build makes its files beside --out."
+            )
+        return Path(text)
+    if scratch is None or is_url(scratch):
+        raise InputError(
+            f"--out {masked(text)}: files are made on this machine before they are sent; pass a local folder with "
+            "--scratch FOLDER."
+        )
+    out = location(text, Path(scratch).absolute())
+    require_writable(out)
+    if text.startswith("memory:"):
+        raise InputError(f"--out {text}: would be gone with this command; pass another folder.")
+    return out
 
 
 def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:

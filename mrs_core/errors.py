@@ -6,6 +6,7 @@ sentence and exits with 2; everything else that escapes is a bug and keeps its t
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 
@@ -56,6 +57,25 @@ class MissingExtraError(MrsError):
             f"{purpose} needs the package {package!r}, which is not installed: "
             f"run `pip install 'mrs-suggest[{extra}]'`."
         )
+
+
+class RemoteError(OSError):
+    """What a remote storage refused, as an `OSError`, so that it is met where the disk's errors are.
+
+    `str()` is the reason alone; `filename` is the URL, without credentials.
+    """
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def reason_of(error: OSError) -> str:
+    """What the disk, or a remote storage, gives for a reason, without the path.
+
+    >>> reason_of(FileNotFoundError(2, "[Errno 2] Failed to open 'x'"))
+    'No such file or directory'
+    """
+    return os.strerror(error.errno) if error.errno and not isinstance(error, RemoteError) else str(error)
 
 
 def first_line(error: BaseException) -> str:

@@ -11,19 +11,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, reason_of
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no room, for the disk, the person or the file
 
 
 @contextmanager
-def writing(path: Path, advice: str = "make room there, or choose another folder") -> Iterator[None]:
+def writing(path: object, advice: str = "make room there, or choose another folder") -> Iterator[None]:
     """Turn what the disk refuses in the block into a sentence that names `path` and ends with what to do."""
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(f"{path}: cannot be written ({reason}); {advice}.") from None
+        raise InputError(f"{path}: cannot be written ({reason_of(error)}); {advice}.") from None
 
 
 def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mrs_core import __version__
-from mrs_core.files import require_replaceable
+from mrs_core.errors import InputError
+from mrs_core.storage import Location, remove, require_free, require_writable
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, name_and_bytes, run_stages
 from mrs_datasets.reddit.plan import Plan, work_place
@@ -28,7 +29,7 @@ from mrs_datasets.reddit.shard_stages import (
 )
 from mrs_datasets.reddit.stages import Engine
 from mrs_datasets.reddit.work_folder import MARKER as WORK_MARKER
-from mrs_datasets.reddit.work_folder import WorkFolder, remove_leftovers, remove_work
+from mrs_datasets.reddit.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work
 from mrs_datasets.reddit.write_stage import write_data_set
 
 # Settings of the stages; what is in neither is of the months. The last stage is done in one go.
@@ -51,7 +52,7 @@ def stages_of(settings: Settings) -> list[Stage]:
 
 def build(
     plan: Plan,
-    out: Path,
+    out: Location,
     settings: Settings,
     language_model: Path,
     *,
@@ -66,6 +67,7 @@ def build(
     on with `resume`, and ends with the same Parquet files as one that was not.
 
     Args:
+        out: a local folder, or a remote one with a scratch folder (`mrs_core.storage.location`).
         engine: does the shards, in place of the plan's number of processes; it makes the same files.
 
     Raises:
@@ -73,16 +75,20 @@ def build(
             what was finished stays for `resume`.
     """
     settings = replace(settings, buckets=plan.buckets)
-    out = Path(os.path.realpath(out))  # work lies beside the folder itself, not beside a link to it
+    out = _checked(out, plan, engine)
     pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
     place = work_place(out)
     if resume and (report := _whole_already(out, pipeline)):
         if place.is_dir() and ((place / WORK_MARKER).is_file() or not any(place.iterdir())):
             remove_work(place)
+            if own_scratch(place).is_dir():
+                remove(own_scratch(place))
         remove_leftovers(out, "partial", "old")
         return report
-    require_replaceable(out, overwrite, MARKER)
+    require_free(out, overwrite, MARKER)
     work = WorkFolder(place, _identity(plan, settings, pipeline), resume, overwrite, {"pairs": FROM_PAIRS})
+    if not isinstance(out, Path):
+        out = replace(out, scratch=work.scratch)
     if work.changed:
         say(f"--resume: other {work.changed}; months that are done stay, pairs are made again")
     running = Build(plan, settings, language_model, out, overwrite, work, pipeline, say)
@@ -91,6 +97,26 @@ def build(
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
     return running.report
+
+
+def _checked(out: Location, plan: Plan, engine: Engine | None) -> Location:
+    """Where the data set goes, behind a link: work lies beside the folder itself, not beside a link to it.
+
+    Raises:
+        InputError: a remote folder cannot be written, has no scratch folder, or would not be seen by the workers.
+    """
+    if isinstance(out, Path):
+        places: tuple[Location, ...] = plan.files
+        out = Path(os.path.realpath(out))
+    else:
+        places = (out, *plan.files)
+        require_writable(out)
+        if out.scratch is None:
+            raise InputError(f"--out {out}: a remote folder needs a local one for files that are made; pass --scratch.")
+    hidden = [path for path in places if not isinstance(path, Path) and "memory" in path.protocols]
+    if hidden and engine is None and plan.workers > 1:
+        raise InputError(f"{hidden[0]}: lies in the memory of this process alone; pass --workers 1.")
+    return out
 
 
 def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, Any]:
@@ -105,7 +131,7 @@ def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, A
     return {"format of the work": WORK, "settings": of_months, "buckets": plan.buckets, "pairs": of_pairs}
 
 
-def _whole_already(out: Path, pipeline: Pipeline) -> dict[str, Any] | None:
+def _whole_already(out: Location, pipeline: Pipeline) -> dict[str, Any] | None:
     """The report at `out`, where it is of this very build, which was then cut off after its last step."""
     try:
         report: dict[str, Any] = json.loads((out / MARKER).read_text(encoding="utf-8"))

@@ -19,14 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mrs_core.errors import first_line
+from mrs_core.errors import RemoteError, first_line
+from mrs_core.storage import Location, local_file, open_stream
 from mrs_core.text import normalise_reply
 from mrs_datasets.reddit.language import BATCH_ROWS
 from mrs_datasets.reddit.near_duplicates import Arrival, NearRules, Signatures, near_duplicates, repeated, sign_pairs
 from mrs_datasets.reddit.pair_files import damaged, read_pairs, whole_file
 from mrs_datasets.reddit.partition import stable_hashes
 from mrs_datasets.reddit.stages import Advance
-from mrs_datasets.reddit.work_folder import writing
+from mrs_datasets.reddit.work_folder import unreachable, writing
 
 EXACT, NEAR = "exact duplicate", "near duplicate"
 KEPT_CODE, EXACT_CODE, NEAR_CODE = range(3)
@@ -55,12 +56,12 @@ def keyed_pairs(pairs: pa.Table, rules: NearRules = RULES) -> tuple[pa.Table, Si
     return pairs.append_column(KEY, pa.array(np.concatenate(keys))), np.concatenate(signed, axis=1)
 
 
-def signature_file(pairs: Path) -> Path:
+def signature_file(pairs: Location) -> Location:
     """Where the signatures of a bucket's pairs lie."""
     return pairs.with_suffix(".signatures.npy")
 
 
-def write_array(path: Path, array: npt.NDArray[Any]) -> None:
+def write_array(path: Location, array: npt.NDArray[Any]) -> None:
     """Write an array; the file appears whole.
 
     Raises:
@@ -96,27 +97,24 @@ def find_duplicates(
 
 
 def duplicates_shard(
-    buckets: Sequence[Path], language: str, target: Path, advance: Advance, rules: NearRules = RULES
+    buckets: Sequence[Location], language: str, target: Location, advance: Advance, rules: NearRules = RULES
 ) -> dict[str, Any]:
     """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts.
 
     Raises:
         InputError: a file is damaged, or the disk refuses.
     """
-    gathered = target.with_name(f".{target.name}.partial-gathered")
-    try:
+    with local_file(target, "gathered") as gathered:
         numbers, signed = _gather(buckets, language, gathered, rules)
         arrival = Arrival(numbers["order"], numbers["thread"])
         with writing(target):
-            codes = find_duplicates(numbers[KEY], arrival, signed, rules, advance, target.parent)
+            codes = find_duplicates(numbers[KEY], arrival, signed, rules, advance, gathered.parent)
         del numbers, signed
-    finally:
-        gathered.unlink(missing_ok=True)
     write_array(target, codes)
     return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum())}
 
 
-def read_codes(path: Path, pairs: int) -> Codes:
+def read_codes(path: Location, pairs: int) -> Codes:
     """What `duplicates_shard` wrote, for so many pairs.
 
     Raises:
@@ -143,7 +141,7 @@ class _Columns:
 
 
 def _gather(
-    buckets: Sequence[Path], language: str, path: Path, rules: NearRules
+    buckets: Sequence[Location], language: str, path: Path, rules: NearRules
 ) -> tuple[dict[str, npt.NDArray[np.uint64]], Signatures]:
     """The numbers (n,) and signatures (bands, n, 2, rows) of a language, from all buckets, in one file, mapped."""
     sizes = []
@@ -171,7 +169,7 @@ def _gather(
     return dict(zip(_NUMBERS, numbers, strict=True)), signatures
 
 
-def _read_signatures(path: Path, least: int, shape: tuple[int, ...]) -> Signatures:
+def _read_signatures(path: Location, least: int, shape: tuple[int, ...]) -> Signatures:
     signed = _read_array(path)
     if signed.dtype != np.uint16 or signed.shape[:1] + signed.shape[2:] != shape[:1] + shape[2:]:
         raise damaged(path, f"it holds {signed.dtype} {signed.shape}")
@@ -180,8 +178,14 @@ def _read_signatures(path: Path, least: int, shape: tuple[int, ...]) -> Signatur
     return signed
 
 
-def _read_array(path: Path) -> npt.NDArray[Any]:
+def _read_array(path: Location) -> npt.NDArray[Any]:
+    """An array of a file: mapped where it is local, else in memory."""
     try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        if isinstance(path, Path):
+            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        with open_stream(path) as file:
+            return np.asarray(np.load(file, allow_pickle=False))
+    except RemoteError as error:
+        raise unreachable(path, error) from None
     except (OSError, ValueError, EOFError) as error:
         raise damaged(path, first_line(error)) from None

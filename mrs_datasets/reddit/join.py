@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.storage import Location
 from mrs_datasets.reddit.partition import read_bucket, read_stats, stable_hashes
 from mrs_datasets.reddit.schema import COMMENT_PREFIX, POST_PREFIX
 
@@ -50,7 +50,7 @@ class JoinCounts:
     dropped: dict[str, int]
 
 
-def join_bucket(files: Sequence[Path], bucket: int) -> tuple[pa.Table, JoinCounts]:
+def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinCounts]:
     """Pairs of a message and a reply to it, from one bucket of the months' partition files.
 
     A reply goes with the comment of the same thread (`link_id`) whose id its `parent_id` names, in whichever month and
@@ -148,7 +148,7 @@ def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
         steps *= 2
     reached = np.zeros(comments + 1, bool)
     reached[above[left]] = True
-    return reached[rows[1]]
+    return np.asarray(reached[rows[1]])
 
 
 def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:

@@ -79,7 +79,8 @@ def identify_pairs(
 
 def _texts(batch: pa.RecordBatch) -> list[str]:
     joined = pc.binary_join_element_wise(batch["message"], batch["reply"], " ")
-    return pc.replace_substring_regex(joined, rf"[\r\n]|{MASK_PATTERN}", " ").to_pylist()
+    texts: list[str] = pc.replace_substring_regex(joined, rf"[\r\n]|{MASK_PATTERN}", " ").to_pylist()
+    return texts
 
 
 def languages_with(outcomes: Mapping[tuple[str, str], int], min_examples: int = MIN_EXAMPLES) -> list[str]:

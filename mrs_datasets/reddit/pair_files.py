@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_core.errors import InputError, first_line
-from mrs_core.files import to_disk
+from mrs_core.errors import InputError, RemoteError, first_line
+from mrs_core.storage import Location, local_file, open_arrow, publish
 from mrs_datasets.reddit.partition_files import column_checksum
-from mrs_datasets.reddit.work_folder import writing
+from mrs_datasets.reddit.work_folder import unreachable, writing
 
 BATCH_ROWS = 1 << 16
 
@@ -25,7 +25,7 @@ def by_language(pairs: pa.Table) -> pa.Table:
     return pa.concat_tables(parts) if parts else pairs
 
 
-def write_pairs(path: Path, pairs: pa.Table) -> None:
+def write_pairs(path: Location, pairs: pa.Table) -> None:
     """Write pairs that are ordered by `language`; the file appears whole.
 
     Raises:
@@ -44,23 +44,18 @@ def write_pairs(path: Path, pairs: pa.Table) -> None:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which becomes `path` when the block ends without an error.
+def whole_file(path: Location) -> Iterator[Path]:
+    """A temporary local path, which becomes `path` when the block ends without an error.
 
     Raises:
         InputError: the disk refuses.
     """
-    temporary = path.with_name(f".{path.name}.partial-0")
-    with writing(path):
-        try:
-            yield temporary
-            to_disk(temporary)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with writing(path), local_file(path) as temporary:
+        yield temporary
+        publish(temporary, path)
 
 
-def read_pairs(path: Path, language: str, columns: Sequence[str]) -> tuple[pa.Table, int]:
+def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[pa.Table, int]:
     """The rows of a language, and the number of the first of them in the file.
 
     Args:
@@ -70,7 +65,7 @@ def read_pairs(path: Path, language: str, columns: Sequence[str]) -> tuple[pa.Ta
         InputError: the file is not what was written.
     """
     try:
-        with pa.OSFile(str(path), "rb") as source:
+        with open_arrow(path) as source:
             before, numbers = _batches_of(source, language)
             reader = _reader(source, [*columns, "language"])
             batches = [_checked(reader, number) for number in numbers]
@@ -78,11 +73,13 @@ def read_pairs(path: Path, language: str, columns: Sequence[str]) -> tuple[pa.Ta
             rows = np.flatnonzero(pc.equal(table["language"], language).to_numpy())
             first, end = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
             return table.select(list(columns)).slice(first, end - first), before + first
+    except RemoteError as error:
+        raise unreachable(path, error) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError, SystemError) as error:
         raise damaged(path, first_line(error)) from None
 
 
-def damaged(path: Path, reason: str) -> InputError:
+def damaged(path: Location, reason: str) -> InputError:
     """What to say of a file between the stages that is not what was written."""
     return InputError(f"{path}: is damaged ({reason}); delete it and go on with --resume.")
 

@@ -22,6 +22,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError, first_line
+from mrs_core.storage import Location, local_file
+from mrs_core.storage import size as size_of
 from mrs_datasets.reddit.partition_files import (
     PARTITION,
     PartitionWriter,
@@ -63,7 +65,7 @@ class PartitionStats:
 
 
 def partition(
-    batches: Iterable[pa.RecordBatch], path: Path, buckets: int, chunk_bytes: int = CHUNK_BYTES
+    batches: Iterable[pa.RecordBatch], path: Location, buckets: int, chunk_bytes: int = CHUNK_BYTES
 ) -> PartitionStats:
     """Write the comments of `batches` into `path`, ordered by bucket, `xxhash64(link_id) % buckets`.
 
@@ -91,10 +93,10 @@ def partition(
         runs = _write_runs(pieces, out) if buckets <= GROUPS else _write_groups(pieces, out, path, chunk_bytes)
         out.finish(runs)
         rows, sizes = tuple(out.comments.tolist()), tuple(out.bytes.tolist())
-    return PartitionStats(sum(rows), path.stat().st_size, runs, rows, sizes)
+    return PartitionStats(sum(rows), size_of(path), runs, rows, sizes)
 
 
-def read_stats(path: Path) -> PartitionStats:
+def read_stats(path: Location) -> PartitionStats:
     """What a finished partition file holds, from its index alone.
 
     Raises:
@@ -102,10 +104,10 @@ def read_stats(path: Path) -> PartitionStats:
     """
     with opened(path) as file:
         rows, sizes = tuple(file.comments.tolist()), tuple(file.bytes.tolist())
-        return PartitionStats(sum(rows), path.stat().st_size, file.runs, rows, sizes)
+        return PartitionStats(sum(rows), size_of(path), file.runs, rows, sizes)
 
 
-def read_bucket(path: Path, bucket: int, buckets: int | None = None) -> pa.Table:
+def read_bucket(path: Location, bucket: int, buckets: int | None = None) -> pa.Table:
     """The comments of one bucket, in the order in which they were written.
 
     Args:
@@ -191,7 +193,7 @@ def _write_runs(runs: Iterable[_Run], out: PartitionWriter) -> int:
     return written
 
 
-def _write_groups(runs: Iterator[_Run], out: PartitionWriter, path: Path, chunk_bytes: int) -> int:
+def _write_groups(runs: Iterator[_Run], out: PartitionWriter, path: Location, chunk_bytes: int) -> int:
     """Write the buckets of all runs together, by way of groups; return how many runs there were."""
     run, more = next(runs, ([], False))
     if not more:
@@ -216,19 +218,18 @@ def _write_groups(runs: Iterator[_Run], out: PartitionWriter, path: Path, chunk_
 
 
 @contextmanager
-def _scratch_file(path: Path) -> Iterator[tuple[Path, pa.RecordBatchFileWriter]]:
-    """A file beside `path`, to be written and then read: gone with the block, and after a kill with the next build."""
-    scratch = path.with_name(f".{path.name}.partial-groups-{os.getpid()}")
-    sink = None
-    try:
-        with writing(path):
-            sink = pa.OSFile(str(scratch), "wb")
-            writer = new_ipc_file(sink)
-        yield scratch, writer
-    finally:
-        if sink is not None:
-            sink.close()
-        scratch.unlink(missing_ok=True)
+def _scratch_file(path: Location) -> Iterator[tuple[Path, pa.RecordBatchFileWriter]]:
+    """A local file, to be written and then read: gone with the block, and after a kill with the next build."""
+    with local_file(path, f"groups-{os.getpid()}") as scratch:
+        sink = None
+        try:
+            with writing(path):
+                sink = pa.OSFile(str(scratch), "wb")
+                writer = new_ipc_file(sink)
+            yield scratch, writer
+        finally:
+            if sink is not None:
+                sink.close()
 
 
 def _batches_of_group(scratch: Path, group: int) -> Iterator[pa.RecordBatch]:

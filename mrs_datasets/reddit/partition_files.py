@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mrs_core.errors import InputError, MissingExtraError, first_line
+from mrs_core.errors import InputError, MissingExtraError, RemoteError, first_line, reason_of
 from mrs_core.files import to_disk
+from mrs_core.storage import Location, local_file, open_arrow, publish
 from mrs_datasets.reddit.schema import COMMENTS
-from mrs_datasets.reddit.work_folder import writing
+from mrs_datasets.reddit.work_folder import unreachable, writing
 
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
 _FORMAT = {"format": "mrs-reddit-partition", "version": "2"}
@@ -37,7 +38,7 @@ class PartitionWriter:
         comments, bytes: (buckets,) rows, and bytes in memory before compression, so far.
     """
 
-    def __init__(self, writer: pa.RecordBatchFileWriter, path: Path, buckets: int) -> None:
+    def __init__(self, writer: pa.RecordBatchFileWriter, path: Location, buckets: int) -> None:
         self._writer, self._path = writer, path
         self.comments, self.bytes = np.zeros(buckets, np.int64), np.zeros(buckets, np.int64)
         self._segments: list[tuple[int, int, int]] = []  # first bucket, bucket after the last, first batch
@@ -102,7 +103,7 @@ class PartitionReader:
         return [read_checked(self._reader, number) for number in numbers]
 
 
-def write_checked(writer: pa.RecordBatchFileWriter, path: Path, batch: pa.RecordBatch) -> None:
+def write_checked(writer: pa.RecordBatchFileWriter, path: Location, batch: pa.RecordBatch) -> None:
     """Write a batch with its checksum.
 
     Raises:
@@ -193,38 +194,40 @@ def new_ipc_file(sink: pa.NativeFile) -> pa.RecordBatchFileWriter:
 
 
 @contextmanager
-def whole_ipc_file(path: Path) -> Iterator[pa.RecordBatchFileWriter]:
+def whole_ipc_file(path: Location) -> Iterator[pa.RecordBatchFileWriter]:
     """A writer of an Arrow file beside `path` that becomes `path` when the block ends without an error."""
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    sink = writer = None
-    try:
-        with writing(path):
-            sink = pa.OSFile(str(partial), "wb")
-            writer = new_ipc_file(sink)
-        yield writer
-        with writing(path):
-            writer.close()
-            sink.close()
-            to_disk(partial)
-            partial.replace(path)
-            to_disk(path.parent)
-    finally:
-        if sink is not None and not sink.closed:
-            sink.close()
-        partial.unlink(missing_ok=True)
+    with local_file(path, str(os.getpid())) as partial:
+        sink = None
+        try:
+            with writing(path):
+                sink = pa.OSFile(str(partial), "wb")
+                writer = new_ipc_file(sink)
+            yield writer
+            with writing(path):
+                writer.close()
+                sink.close()
+                publish(partial, path)
+                if isinstance(path, Path):
+                    to_disk(path.parent)
+        finally:
+            if sink is not None and not sink.closed:
+                sink.close()
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[PartitionReader]:
+def opened(path: Location) -> Iterator[PartitionReader]:
     """A partition file; whatever is found wrong with the contents, also later on, names the file."""
     try:
-        source = pa.OSFile(str(path), "rb")  # no memory map: a page that cannot be read would end the process
+        source = open_arrow(path)  # no memory map: a page that cannot be read would end the process
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(f"{path}: cannot be read ({reason}); expected a partition file of a month.") from None
+        raise InputError(
+            f"{path}: cannot be read ({reason_of(error)}); expected a partition file of a month."
+        ) from None
     with source:
         try:
             yield PartitionReader(pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False)))
+        except RemoteError as error:
+            raise unreachable(path, error) from None
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"{path}: is not a whole partition file ({first_line(error)}); delete it and resume."

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mrs_core.storage import Location, size
 from mrs_datasets.reddit.language import KEPT, Outcomes
 from mrs_datasets.reddit.plan import Plan
 from mrs_datasets.reddit.settings import Settings
@@ -86,12 +87,12 @@ class Build:
     plan: Plan
     settings: Settings
     language_model: Path
-    out: Path
+    out: Location
     overwrite: bool
     work: WorkFolder
     pipeline: Pipeline
     say: Callable[[str], None]
-    months: list[Path] = field(default_factory=list)
+    months: list[Location] = field(default_factory=list)
     outcomes: Outcomes = field(default_factory=Counter)
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -151,9 +152,9 @@ def run_stages(stages: Iterable[Stage], build: Build, engine: Engine | None = No
     return seconds
 
 
-def name_and_bytes(path: Path) -> dict[str, Any]:
+def name_and_bytes(path: Location) -> dict[str, Any]:
     """What tells a file from another one of its name."""
-    return {"name": path.name, "bytes": path.stat().st_size}
+    return {"name": path.name, "bytes": size(path)}
 
 
 def summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -12,6 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_core.remote import masked
+from mrs_core.storage import (
+    Location,
+    files_below,
+    find_files,
+    is_url,
+    same_file,
+    scratch_folder,
+)
+from mrs_core.storage import size as size_of
 from mrs_datasets.reddit.work_folder import MARKER
 
 # Of monthly dumps: bytes of JSON a comment and how far zstd takes them (2010-2019: 5.8 TB in 6.65 billion comments).
@@ -41,7 +51,7 @@ class Plan:
         buckets: parts of the join.
     """
 
-    files: tuple[Path, ...]
+    files: tuple[Location, ...]
     bytes: int
     comments: int
     disk: int
@@ -60,30 +70,34 @@ class Plan:
         ]
 
 
-def find_dumps(patterns: Sequence[str]) -> tuple[Path, ...]:
+def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
     """The files of the patterns, each once, in the order of their names.
 
     Raises:
-        InputError: a pattern matches nothing, or two files have one name.
+        InputError: a pattern matches nothing, two files have one name, or a storage cannot be asked.
     """
-    found: dict[str, Path] = {}
+    found: dict[str, Location] = {}
     for pattern in patterns:
-        matches = sorted(Path(name) for name in glob.glob(os.path.expanduser(pattern)))
-        files = [path for path in matches if path.is_file()]
+        files = find_files(pattern) if is_url(pattern) else _local_files(pattern)
         if not files:
-            raise InputError(f"--dumps {pattern}: no such file; pass monthly dumps such as 'RC_*.zst'.")
+            raise InputError(f"--dumps {masked(pattern)}: no such file; pass monthly dumps such as 'RC_*.zst'.")
         for path in files:
-            if found.setdefault(path.name, path).resolve() != path.resolve():
+            if not same_file(found.setdefault(path.name, path), path):
                 raise InputError(f"--dumps: {path} and {found[path.name]} have one name; pass one of them.")
     return tuple(found[name] for name in sorted(found))
 
 
-def work_place(out: Path) -> Path:
+def _local_files(pattern: str) -> list[Location]:
+    matches = sorted(Path(name) for name in glob.glob(os.path.expanduser(pattern)))
+    return [path for path in matches if path.is_file()]
+
+
+def work_place(out: Location) -> Location:
     """Where a build to `out` keeps its work."""
     return out.parent / f".{out.name}.build"
 
 
-def begun_buckets(out: Path) -> int | None:
+def begun_buckets(out: Location) -> int | None:
     """The parts of the join of a build to `out` that was cut off; None where there is none.
 
     A build that goes on must keep them, also with other workers or memory than it was planned for.
@@ -95,12 +109,12 @@ def begun_buckets(out: Path) -> int | None:
 
 
 def make_plan(
-    files: Sequence[Path], out: Path, workers: int | None, memory: int, buckets: int, clean: bool = False
+    files: Sequence[Location], out: Location, workers: int | None, memory: int, buckets: int, clean: bool = False
 ) -> Plan:
     """Estimate, and refuse what cannot be.
 
     Args:
-        out: the data set's folder; work lies beside it.
+        out: the data set's folder; work lies beside it. Of a remote one, the scratch folder's disk is looked at.
         workers: at most so many; None: as many as cores and memory allow.
         memory: bytes that the build may use.
         buckets: at least so many; more where a bucket would not fit the memory.
@@ -115,23 +129,33 @@ def make_plan(
         )
     fit = max(1, min(memory // READER_BYTES, os.cpu_count() or 1))
     workers = min(workers, fit) if workers else fit
-    size = sum(path.stat().st_size for path in files)
-    comments = int(sum(path.stat().st_size * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files))
+    size = sum(map(size_of, files))
+    months = [size_of(path) * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files]
+    comments = int(sum(months))
     pair_bytes = PAIR_BYTES + (SIGNED_BYTES if clean else 0)
     disk = int(RESERVE * comments * (SPILL_BYTES + PAIRS_PER_COMMENT * pair_bytes))
     needed = -(-comments * BUCKET_BYTES * workers // memory)
     while buckets < needed:
         buckets *= 2
-    place = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
-    free = shutil.disk_usage(place).free
-    held = sum(path.stat().st_size for path in work_place(out).rglob("*") if path.is_file())  # used, or replaced
-    if disk > free + held:
-        raise InputError(
-            f"--out {out}: the build needs about {readable(disk)}, and {place} has {readable(free)} free; choose "
-            "another disk, or build fewer months."
-        )
+    if isinstance(out, Path):
+        held = sum(map(size_of, files_below(work_place(out))))  # used, or replaced
+        _require_room(disk - held, disk, out, f"--out {out}")
+    else:  # a month of each worker, in groups and in buckets; then the pairs, before they are sent
+        scratch = int(RESERVE * max(2 * workers * max(months) * SPILL_BYTES, comments * PAIRS_PER_COMMENT * pair_bytes))
+        _require_room(scratch, scratch, scratch_folder(out), f"--scratch {scratch_folder(out)}")
     readers = min(workers, len(files))
     return Plan(tuple(files), size, comments, disk, workers, readers * READER_BYTES, buckets)
+
+
+def _require_room(missing: int, needed: int, folder: Path, option: str) -> None:
+    """Refuse a folder whose disk has less than what is missing of what is needed."""
+    place = next(there for there in (folder, *folder.absolute().parents) if there.is_dir())
+    free = shutil.disk_usage(place).free
+    if missing > free:
+        raise InputError(
+            f"{option}: the build needs about {readable(needed)}, and {place} has {readable(free)} free; choose "
+            "another disk, or build fewer months."
+        )
 
 
 def read_size(text: str) -> int:

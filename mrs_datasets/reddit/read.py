@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.storage import Location, open_stream
 from mrs_datasets.reddit.bots import is_bot
 from mrs_datasets.reddit.schema import COMMENTS
 from mrs_datasets.reddit.streams import HEAD, MAX_WINDOW, DamagedError, packing_of, read_pieces
@@ -106,7 +106,7 @@ _decoder, _loose_decoder = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_
 
 
 def read_comments(
-    path: Path,
+    path: Location,
     batch_rows: int = BATCH_ROWS,
     counts: ReadCounts | None = None,
     max_line: int = MAX_LINE,
@@ -357,10 +357,10 @@ def _as_batch(rows: list[Comment], tell_bots: bool = True) -> pa.RecordBatch:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Location) -> Iterator[BinaryIO]:
     """Open a file for reading bytes; whatever the disk refuses, also later on, becomes one sentence."""
     try:
-        with path.open("rb", buffering=1 << 20) as file:
+        with open_stream(path) as file:
             yield file
     except OSError as error:
         raise InputError(
@@ -368,7 +368,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         ) from None
 
 
-def _require_packing(path: Path, file: BinaryIO) -> str:
+def _require_packing(path: Location, file: BinaryIO) -> str:
     head = file.read(HEAD)
     file.seek(0)
     if not head:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
+from mrs_core.storage import Location, size
 from mrs_datasets.reddit.duplicates import EXACT, NEAR, duplicates_shard, signature_file
 from mrs_datasets.reddit.language import KEPT, Outcomes, languages_with
 from mrs_datasets.reddit.markup import mask
@@ -23,10 +23,10 @@ MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # their names and f
 def month_shards(build: Build) -> list[Shard]:
     """A shard for every dump."""
     settings, plan = build.settings, build.plan
-    names = [f"{path.name}.{path.stat().st_size}" for path in plan.files]  # fetched again, it is another shard
+    names = [f"{path.name}.{size(path)}" for path in plan.files]  # fetched again, it is another shard
     targets = [build.work.folder / MONTHS / f"{name}.arrow" for name in names]
     return [
-        Shard(name, path.stat().st_size, target, partial(month_shard, path, target, settings, plan.buckets))
+        Shard(name, size(path), target, partial(month_shard, path, target, settings, plan.buckets))
         for name, path, target in zip(names, plan.files, targets, strict=True)
     ]
 
@@ -87,7 +87,7 @@ def finish_pairs(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
     pipeline.add("language" + (" and cleaning" if build.settings.clean else ""), outcomes.total(), dropped)
 
 
-def pair_files(work: WorkFolder, buckets: int) -> list[Path]:
+def pair_files(work: WorkFolder, buckets: int) -> list[Location]:
     """The pairs of every bucket."""
     return [work.folder / PAIRS / f"bucket-{number:05d}.arrow" for number in range(buckets)]
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from mrs_core.language_id import LanguageIdentifier
 from mrs_core.languages import LANGUAGES
+from mrs_core.storage import Location
 from mrs_datasets.reddit.clean import clean_pairs
 from mrs_datasets.reddit.duplicates import keyed_pairs, signature_file, write_array
 from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
@@ -30,7 +31,7 @@ NOT_IN_MRS = "not a language of MRS"
 OTHER_MONTH = "English of another month"
 
 
-def month_shard(path: Path, target: Path, settings: Settings, buckets: int, advance: Advance) -> dict[str, Any]:
+def month_shard(path: Location, target: Location, settings: Settings, buckets: int, advance: Advance) -> dict[str, Any]:
     """Read, filter and partition one dump; the counts of all three.
 
     A dump with frames that are not what was packed is read again without them, from its beginning.
@@ -44,7 +45,7 @@ def month_shard(path: Path, target: Path, settings: Settings, buckets: int, adva
 
 
 def _read_month(
-    path: Path, target: Path, settings: Settings, buckets: int, advance: Advance, skipped: Sequence[int]
+    path: Location, target: Location, settings: Settings, buckets: int, advance: Advance, skipped: Sequence[int]
 ) -> dict[str, Any]:
     read, kept = ReadCounts(), FilterCounts()
     rules = Rules(settings.min_score, settings.drop_bots, settings.min_characters, settings.max_characters)
@@ -74,7 +75,7 @@ def _read_month(
 
 
 def pair_shard(
-    months: Sequence[Path], bucket: int, target: Path, settings: Settings, model: Path, advance: Advance
+    months: Sequence[Location], bucket: int, target: Location, settings: Settings, model: Path, advance: Advance
 ) -> dict[str, Any]:
     """Join one bucket, mask, tell languages, and clean where the profile says so; the counts of all."""
     pairs, joined = join_bucket(months, bucket)

@@ -42,7 +42,7 @@ def split_numbers(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
     >>> [SPLITS[number] for number in split_numbers(np.arange(6, dtype=np.uint64))]
     ['train', 'train', 'train', 'train', 'validation', 'validation']
     """
-    return np.array(_TENTHS, dtype=np.int8)[mix(keys) % np.uint64(10)]
+    return np.asarray(np.array(_TENTHS, dtype=np.int8)[mix(keys) % np.uint64(10)])
 
 
 def mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

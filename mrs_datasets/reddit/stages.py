@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from tqdm import tqdm
 
+from mrs_core.storage import Location
 from mrs_datasets.reddit.work_folder import WorkFolder
 
 Advance = Callable[[int], None]  # told how many units more are done
@@ -30,9 +30,9 @@ class Shard:
 
     name: str
     size: int
-    output: Path
+    output: Location
     work: Callable[[Advance], dict[str, Any]]
-    beside: Path | None = None
+    beside: Location | None = None
 
     def is_whole(self) -> bool:
         """Whether its files are there."""
@@ -60,7 +60,8 @@ class Engine(Protocol):
         - When it is yielded, its files are whole, and this process sees them (`Shard.is_whole`).
         - Each of `shards` is yielded once. `Shard.work` and the counts can be pickled; the counts are plain JSON.
         - Shards that are done when another one fails are yielded before the error is raised, as far as they are known.
-        - Shards read and write local paths (dumps, work folder, language model): several machines need a shared disk.
+        - Shards read and write the locations that they hold, and a remote one's scratch folder: several machines need a
+          remote work folder or a disk that all see, and local paths (language model, scratch) that each of them has.
         - Between calls nothing of a stage goes on: the next stage reads what this one wrote.
         - It moves `bar` by the sizes of all shards in total; how often is up to it.
 

@@ -1,14 +1,20 @@
-"""Where a build keeps what is finished, for one build at a time, and what is left of builds that were killed."""
+"""Where a build keeps what is finished, for one build at a time, and what is left of builds that were killed.
+
+The lock is of this machine: where the folder is remote, it lies in the scratch folder, and keeps out no build of
+another machine.
+"""
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 try:
     import fcntl
@@ -16,11 +22,12 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from mrs_core import files
-from mrs_core.errors import InputError
-from mrs_core.files import atomic_write
+from mrs_core.errors import InputError, RemoteError
+from mrs_core.storage import Location, files_below, remove, scratch_folder, write_text
 
 MARKER = "settings.json"  # every work folder has one
 LOCK = "lock"
+RESUME = "go on with --resume"
 
 
 class WorkFolder:
@@ -32,6 +39,7 @@ class WorkFolder:
         changeable: keys of `identity` that may differ, each with the stages that are then done again.
 
     Attributes:
+        scratch: the local folder for what is made on the way; the work folder itself, where that is local.
         changed: what differs in the changeable keys; empty where nothing does.
 
     Raises:
@@ -41,15 +49,18 @@ class WorkFolder:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Location,
         identity: dict[str, Any],
         resume: bool,
         overwrite: bool,
         changeable: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.folder = folder
+        self.scratch = own_scratch(folder)
+        self.folder = folder = folder if isinstance(folder, Path) else replace(folder, scratch=self.scratch)
         self.changed = ""
-        self._lock: Any = None
+        self._lock: IO[str] | None = None
+        if self.scratch != folder:
+            self._begin_scratch()
         marker = folder / MARKER
         if folder.exists() and not (folder.is_dir() and (marker.is_file() or all(map(_is_begun, folder.iterdir())))):
             raise InputError(f"{folder}: has no {MARKER}, so it was not made here; choose another --out.")
@@ -66,11 +77,21 @@ class WorkFolder:
             self._take_up(plain, changeable or {})
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            self.scratch.mkdir(parents=True, exist_ok=True)
             self._lock_out_others()
-            atomic_write(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
-        for partial in folder.rglob("*"):
-            if _is_partial(partial):
-                partial.unlink()
+            write_text(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+        for path in files_below(folder):
+            if _is_partial(path):
+                path.unlink()
+
+    def _begin_scratch(self) -> None:
+        """Make a scratch folder beside a remote work folder, or empty the one of a build that was killed."""
+        with files.writing(self.scratch, "choose another --scratch"):
+            self.scratch.mkdir(parents=True, exist_ok=True)
+            self._lock_out_others()
+            for path in self.scratch.iterdir():
+                if path.name != LOCK:
+                    remove(path)
 
     def _take_up(self, identity: dict[str, Any], changeable: Mapping[str, Sequence[str]]) -> None:
         """Compare with the identity of the work that is there; remove the stages that must be done again."""
@@ -88,7 +109,8 @@ class WorkFolder:
             self.changed = _differing(before, identity, {})
             for key, stages in changeable.items():
                 for stage in stages if before.get(key) != identity[key] else ():
-                    shutil.rmtree(self.folder / stage, ignore_errors=True)
+                    if (self.folder / stage).exists():
+                        remove(self.folder / stage)
 
     def _lock_out_others(self) -> None:
         """Hold a lock until this process ends, or the work is removed.
@@ -98,16 +120,17 @@ class WorkFolder:
         """
         if fcntl is None or self._lock:
             return
-        self._lock = (self.folder / LOCK).open("w")
+        self._lock = (self.scratch / LOCK).open("w")
         try:
             fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._lock.close()
+            self._lock = None
             raise InputError(f"{self.folder}: another build is at work there; wait for it, or end it.") from None
         except OSError:  # a file system without locks
             pass
 
-    def stage(self, name: str) -> Path:
+    def stage(self, name: str) -> Location:
         """The folder of a stage."""
         path = self.folder / name
         path.mkdir(exist_ok=True)
@@ -125,42 +148,62 @@ class WorkFolder:
         """Say that a shard is done, after its output is."""
         path = self.folder / stage / f"{shard}.json"
         with writing(path):
-            atomic_write(path, json.dumps(counts, ensure_ascii=False) + "\n")
+            write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
     def remove(self) -> None:
         """Throw everything away, after the data set is written."""
         remove_work(self.folder)
+        if self.scratch != self.folder:
+            remove(self.scratch)
         if self._lock:
             self._lock.close()
             self._lock = None
 
 
-def remove_work(folder: Path) -> None:
+def own_scratch(folder: Location) -> Path:
+    """The local folder of a work folder alone: itself, or one below the scratch folder of a remote one."""
+    if isinstance(folder, Path):
+        return folder
+    return scratch_folder(folder) / f"{folder.name}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+
+
+def remove_work(folder: Location) -> None:
     """Remove a work folder, its marker last: until the end it can be told from a folder that was not made here."""
     for entry in folder.iterdir():
         if entry.name != MARKER:
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            remove(entry)
     (folder / MARKER).unlink(missing_ok=True)
     folder.rmdir()
 
 
-def remove_leftovers(out: Path, *kinds: str) -> None:
-    """Remove the half written, and the replaced, data sets of builds to `out` that were killed while they wrote."""
+def remove_leftovers(out: Location, *kinds: str) -> None:
+    """Remove the half written, and the replaced, data sets of builds to `out` that were killed while they wrote.
+
+    Beside a remote one there are none: they are made in the scratch folder.
+    """
+    if not isinstance(out, Path):
+        return
     for kind in kinds:
         for folder in out.parent.glob(f".{glob.escape(out.name)}.{kind}-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def writing(path: Path) -> AbstractContextManager[None]:
-    """Turn what the disk refuses into a sentence."""
-    return files.writing(path, "make room on the disk, or mend its rights, and go on with --resume")
+def writing(path: Location) -> AbstractContextManager[None]:
+    """Turn what the disk, or a storage, refuses into a sentence."""
+    disk = "the disk" if isinstance(path, Path) else f"the disk of {scratch_folder(path)} or in the storage"
+    return files.writing(path, f"make room on {disk}, or mend its rights, and {RESUME}")
 
 
-def _is_partial(path: Path) -> bool:
+def unreachable(path: Location, error: RemoteError) -> InputError:
+    """What to say of a remote file that cannot be read now, and may be whole."""
+    return InputError(f"{path}: cannot be read ({error}); see to the storage, and {RESUME}.")
+
+
+def _is_partial(path: Location) -> bool:
     return path.name.startswith(".") and ".partial-" in path.name
 
 
-def _is_begun(path: Path) -> bool:
+def _is_begun(path: Location) -> bool:
     """Whether it may stand in a folder of which nothing but the beginning was made."""
     return _is_partial(path) or path.name == LOCK
 

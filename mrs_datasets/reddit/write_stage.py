@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
-from mrs_core.files import atomic_folder, atomic_write
+from mrs_core.files import atomic_write
 from mrs_core.languages import LANGUAGES
+from mrs_core.storage import atomic_target
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.readers import Chunks
 from mrs_datasets.reddit.duplicates import EXACT, KEPT_CODE, NEAR, read_codes
@@ -22,7 +23,7 @@ from mrs_datasets.reddit.shard_stages import DUPLICATES, kept, pair_files
 from mrs_datasets.reddit.split import KEYS, assign_splits
 from mrs_datasets.reddit.stages import Shard
 from mrs_datasets.reddit.survey import COLUMNS, survey
-from mrs_datasets.reddit.work_folder import remove_leftovers, writing
+from mrs_datasets.reddit.work_folder import RESUME, remove_leftovers, writing
 from mrs_datasets.report import Report
 from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.writer import write_prepared
@@ -41,7 +42,7 @@ def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> Non
     languages = _chosen_languages(build)
     report = Report("reddit", build.settings.as_dict())
     remove_leftovers(build.out, "partial")  # what was replaced stays until there is something in its place
-    with atomic_folder(build.out, build.overwrite, MARKER) as folder, writing(build.out):
+    with atomic_target(build.out, build.overwrite, MARKER, RESUME) as folder, writing(build.out):
         report.extra["pipeline"] = build.pipeline.as_dict  # complete once the chunks are written
         build.report = write_prepared(folder, _chunks(build, languages, report), report, MRS, "the dumps")
         atomic_write(folder / PAGE, funnel_page(build.report))
@@ -76,7 +77,7 @@ def _chunks(build: Build, languages: list[str], report: Report) -> Chunks:
     lacking: list[str] = []
     for language in languages:
         pairs = partial(_kept_pairs, build, language, dict(pipeline.languages[language]))
-        found = survey(pairs(COLUMNS), settings, build.work.folder / "replies")
+        found = survey(pairs(COLUMNS), settings, build.work.scratch / "replies")
         if lack := found.lack(settings):
             lacking.append(f"{language}: {lack}")
             pipeline.leave_out(language, LACKING)

@@ -1,0 +1,269 @@
+"""Files and folders on this machine or in a remote storage, behind the few operations that a build needs.
+
+A `Location` is a `pathlib.Path`, or a `RemotePath` where it was given as a URL that fsspec knows. Functions here take
+either. What local paths do is what they would do without this module: plain files, renamed when they are whole. Remote
+files are made on the local disk, in the location's scratch folder, and sent when they are whole.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import pyarrow as pa
+
+from mrs_core.errors import InputError, RemoteError, first_line
+from mrs_core.files import atomic_folder, atomic_write, require_replaceable, to_disk, writing
+from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath, masked
+
+UNFINISHED = ".unfinished"  # lies in a remote folder while it is being filled
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?:://|::)")
+_MAGIC = re.compile(r"[*?\[]")
+
+Location: TypeAlias = Path | RemotePath
+
+
+def is_url(text: str) -> bool:
+    """Whether it names a place in a storage of fsspec, and not a local path.
+
+    >>> is_url("s3://bucket/out"), is_url("file:///data/out"), is_url("data/out")
+    (True, True, False)
+    """
+    return bool(_URL.match(text))
+
+
+def location(text: str, scratch: Path | None = None) -> Location:
+    """A local path, or a remote one where `text` is a URL.
+
+    Raises:
+        InputError: fsspec does not know the protocol, lacks the package for it, or takes the URL for no such one.
+    """
+    if not is_url(text):
+        return Path(text)
+    from fsspec.core import url_to_fs
+
+    protocol = re.split("://|::", text, maxsplit=1)[0]
+    try:
+        filesystem, path = url_to_fs(text)
+    except ImportError as error:
+        raise InputError(
+            f"{masked(text)}: {protocol}:// needs a package that is not installed ({masked(first_line(error))})."
+        ) from None
+    except ValueError as error:
+        if "Protocol not known" not in str(error):
+            raise InputError(f"{masked(text)}: is no such URL ({masked(first_line(error))}).") from None
+        raise InputError(
+            f"{masked(text)}: fsspec knows no protocol {protocol!r}; pass a local path, or a URL such as "
+            "s3://BUCKET/PATH (with the package s3fs) or gs://BUCKET/PATH (gcsfs)."
+        ) from None
+    except Exception as error:  # storages connect here, each with errors of its own
+        raise InputError(f"{masked(text)}: cannot be reached ({masked(first_line(error))}).") from None
+    return RemotePath(filesystem, path, scratch)
+
+
+def require_writable(folder: Location) -> None:
+    """Refuse a remote folder that cannot be written here.
+
+    Raises:
+        InputError: it is read only, is not below a bucket, or has a pattern in its name.
+    """
+    if isinstance(folder, Path):
+        return
+    if folder.protocols & READ_ONLY:
+        raise InputError(f"{folder}: HTTP is only read here; pass a local folder, or one of a storage such as s3://.")
+    if not folder.name or (folder.protocols & OBJECT_STORES and "/" not in folder.path.strip("/")):
+        raise InputError(f"{folder}: names no folder; pass one in it, such as {str(folder).rstrip('/')}/NAME.")
+    if _MAGIC.search(folder.path):
+        raise InputError(f"{folder}: a remote folder may have no *, ? or [ in its name; choose another name.")
+
+
+def find_files(pattern: str) -> list[Location]:
+    """The remote files of a URL, which may have a pattern (`*`, `?`, `[...]`) in its path, by name.
+
+    Raises:
+        InputError: the storage cannot be asked, or lists no files.
+    """
+    where = location(pattern)
+    assert isinstance(where, RemotePath)
+    if where.protocols & READ_ONLY:
+        if "*" in where.path:
+            raise InputError(f"{where}: an HTTP server lists no files; pass the URL of each.")
+        names = [where.path]
+    else:
+        with _stopping(where):
+            names = where.matches() if _MAGIC.search(where.path) else [where.path]
+    with _stopping(where):
+        return [path for path in (replace(where, path=name) for name in names) if path.is_file()]
+
+
+def same_file(a: Location, b: Location) -> bool:
+    """Whether two locations are of one file."""
+    return a.resolve() == b.resolve() if isinstance(a, Path) and isinstance(b, Path) else a == b
+
+
+def size(path: Location) -> int:
+    """Bytes of a file.
+
+    Raises:
+        OSError: there is none.
+    """
+    return path.stat().st_size if isinstance(path, Path) else path.size()
+
+
+def open_stream(path: Location) -> BinaryIO:
+    """A file, to be read from its beginning to its end.
+
+    Raises:
+        OSError: now or later, it cannot be read.
+    """
+    if isinstance(path, Path):
+        return path.open("rb", buffering=BUFFER_BYTES)
+    return path.open()
+
+
+def open_arrow(path: Location) -> pa.NativeFile:
+    """A file, to be read in places by Arrow; a local one is not mapped.
+
+    Raises:
+        OSError: now or later, it cannot be read.
+    """
+    if isinstance(path, Path):
+        return pa.OSFile(str(path), "rb")
+    return pa.PythonFile(path.open(in_places=True), "r")
+
+
+@contextmanager
+def local_file(path: Location, purpose: str = "0") -> Iterator[Path]:
+    """A local path for what belongs to `path`: beside it, or in its scratch folder; it is gone after the block.
+
+    Args:
+        purpose: tells several such files of one path apart.
+    """
+    name = f".{path.name}.partial-{purpose}"
+    if isinstance(path, Path):
+        temporary = path.with_name(name)
+    else:
+        temporary = scratch_folder(path) / name
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def publish(temporary: Path, path: Location) -> None:
+    """Make `path` of a file of `local_file` that is whole: renamed once it is on the disk, or sent.
+
+    Raises:
+        OSError: the disk, or the storage, refuses.
+    """
+    if isinstance(path, Path):
+        to_disk(temporary)
+        temporary.replace(path)
+    else:
+        path.put(temporary)
+
+
+def write_text(path: Location, text: str) -> None:
+    """Write a text as UTF-8; the file appears whole.
+
+    Raises:
+        OSError: the disk, or the storage, refuses.
+    """
+    atomic_write(path, text) if isinstance(path, Path) else path.write_text(text)
+
+
+def files_below(folder: Location) -> list[Location]:
+    """All files in a folder and in those inside it."""
+    if isinstance(folder, Path):
+        return [path for path in folder.rglob("*") if path.is_file()]
+    return list(folder.files_below())
+
+
+def remove(path: Location) -> None:
+    """Remove a file, or a folder with all that is in it; what is not there is no error for a remote one."""
+    if isinstance(path, Path):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    elif path.exists():
+        path.remove()
+
+
+def scratch_folder(path: Location) -> Path:
+    """The local folder for what is made on the way to `path`: the one it lies in, or the scratch folder."""
+    return path.parent if isinstance(path, Path) else path.scratch or Path(tempfile.gettempdir())
+
+
+def require_free(target: Location, overwrite: bool, marker: str) -> None:
+    """Refuse to write a folder over what must stay, as `require_replaceable`; an unfinished remote one may go.
+
+    Raises:
+        InputError: `target` exists, and may not be replaced.
+        RemoteError: the storage cannot be asked.
+    """
+    if isinstance(target, Path):
+        require_replaceable(target, overwrite, marker)
+    elif (target / UNFINISHED).is_file() or not target.exists():
+        return
+    elif not overwrite:
+        raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
+    elif not (target / marker).is_file():
+        raise InputError(
+            f"{target} has no {marker}, so it was not made here and is not replaced; choose another folder."
+        )
+
+
+@contextmanager
+def atomic_target(target: Location, overwrite: bool, marker: str, advice: str = "try again") -> Iterator[Path]:
+    """Yield a new empty local folder, which becomes `target` when the block ends without an error.
+
+    A local target is that of `atomic_folder`. To a remote one the files are sent, `marker` last of all, and what stood
+    there goes first. While they are sent, the folder holds `UNFINISHED`; what was sent is removed on an error.
+
+    Args:
+        advice: what to do where a storage refuses, after it is seen to.
+
+    Raises:
+        InputError: as `require_free`, the disk was full in the block, or the storage refuses.
+    """
+    if isinstance(target, Path):
+        with atomic_folder(target, overwrite, marker) as folder:
+            yield folder
+        return
+    require_free(target, overwrite, marker)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.partial-", dir=scratch_folder(target)) as name:
+        folder = Path(name)
+        yield folder
+        with writing(target, f"see to the storage, and {advice}"):
+            _send(folder, target, marker)
+
+
+def _send(folder: Path, target: RemotePath, marker: str) -> None:
+    """Replace a remote folder with what is in a local one, `marker` last; on an error, nothing is left there."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    try:
+        remove(target)
+        target.mkdir()
+        (target / UNFINISHED).write_text("")
+        for path in sorted(files, key=lambda path: path == folder / marker):
+            there = target / path.relative_to(folder).as_posix()
+            there.parent.mkdir()
+            there.put(path)
+        (target / UNFINISHED).unlink()
+    except BaseException:
+        with suppress(OSError):
+            remove(target)
+        raise
+
+
+@contextmanager
+def _stopping(path: RemotePath) -> Iterator[None]:
+    """Turn what a storage refuses into a sentence."""
+    try:
+        yield
+    except RemoteError as error:
+        raise InputError(f"{path}: cannot be reached ({error}); check the URL and your rights.") from None
