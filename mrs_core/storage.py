@@ -23,7 +23,7 @@ from mrs_core.files import atomic_folder, atomic_write, require_replaceable, to_
 from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath, masked
 
 UNFINISHED = ".unfinished"  # lies in a remote folder while it is being filled
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?:://|::)")
+_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")  # `simplecache::s3://`, too
 _MAGIC = re.compile(r"[*?\[]")
 
 Location: TypeAlias = Path | RemotePath
@@ -32,8 +32,8 @@ Location: TypeAlias = Path | RemotePath
 def is_url(text: str) -> bool:
     """Whether it names a place in a storage of fsspec, and not a local path.
 
-    >>> is_url("s3://bucket/out"), is_url("file:///data/out"), is_url("data/out")
-    (True, True, False)
+    >>> is_url("s3://bucket/out"), is_url("file:///data/out"), is_url("data/out"), is_url("odd::name")
+    (True, True, False, False)
     """
     return bool(_URL.match(text))
 

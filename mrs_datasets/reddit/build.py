@@ -75,7 +75,7 @@ def build(
             what was finished stays for `resume`.
     """
     settings = replace(settings, buckets=plan.buckets)
-    out = _checked(out, plan, engine)
+    out = _checked_out(out, plan, engine)
     pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
     place = work_place(out)
     if resume and (report := _whole_already(out, pipeline)):
@@ -99,7 +99,7 @@ def build(
     return running.report
 
 
-def _checked(out: Location, plan: Plan, engine: Engine | None) -> Location:
+def _checked_out(out: Location, plan: Plan, engine: Engine | None) -> Location:
     """Where the data set goes, behind a link: work lies beside the folder itself, not beside a link to it.
 
     Raises:
@@ -119,7 +119,7 @@ def _checked(out: Location, plan: Plan, engine: Engine | None) -> Location:
     return out
 
 
-def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, Any]:
+def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, object]:
     """What the work of a build comes from: the months, each of which has a name of its own, and the pairs of them."""
     values = settings.as_dict()
     of_months = {name: value for name, value in values.items() if name not in (*OF_PAIRS, *OF_WRITING)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
-def write_array(path: Location, array: npt.NDArray[Any]) -> None:
+def write_array(path: Location, array: npt.NDArray[np.generic]) -> None:
     """Write an array; the file appears whole.
 
     Raises:
@@ -98,7 +98,7 @@ def find_duplicates(
 
 def duplicates_shard(
     buckets: Sequence[Location], language: str, target: Location, advance: Advance, rules: NearRules = RULES
-) -> dict[str, Any]:
+) -> dict[str, int]:
     """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts.
 
     Raises:
@@ -123,7 +123,7 @@ def read_codes(path: Location, pairs: int) -> Codes:
     codes = _read_array(path)
     if codes.shape != (pairs,) or codes.dtype != np.uint8:
         raise damaged(path, f"it has {codes.size:,} entries for {pairs:,} pairs")
-    return codes
+    return np.asarray(codes, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class _Columns:
     file: BinaryIO
     pairs: int
 
-    def write(self, before: int, start: int, piece: npt.NDArray[Any]) -> None:
+    def write(self, before: int, start: int, piece: npt.NDArray[np.generic]) -> None:
         """Write rows from `start` on of a column that has `before` bytes a pair in front of it."""
         width = piece.nbytes // len(piece)
         self.file.seek(before * self.pairs + start * width)
@@ -175,10 +175,10 @@ def _read_signatures(path: Location, least: int, shape: tuple[int, ...]) -> Sign
         raise damaged(path, f"it holds {signed.dtype} {signed.shape}")
     if signed.shape[1] < least:
         raise damaged(path, f"it has {signed.shape[1]:,} signatures for {least:,} pairs and more")
-    return signed
+    return np.asarray(signed, np.uint16)
 
 
-def _read_array(path: Location) -> npt.NDArray[Any]:
+def _read_array(path: Location) -> npt.NDArray[np.generic]:
     """An array of a file: mapped where it is local, else in memory."""
     try:
         if isinstance(path, Path):

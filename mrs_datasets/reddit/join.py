@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -172,7 +172,7 @@ def _months(created: NDArray[np.int64]) -> NDArray[np.int32]:
     return ((1970 + months // 12) * 100 + months % 12 + 1).astype(np.int32)
 
 
-def _polars() -> Any:
+def _polars() -> ModuleType:
     try:
         import polars
     except ImportError:

@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ import numpy.typing as npt
 from mrs_datasets.reddit.split import mix
 
 Signatures = npt.NDArray[np.uint16]
+Keys = npt.NDArray[np.uint64] | Signatures  # (n,) of pairs, or (n, 2, rows) of a band
 BATCH_SHINGLES = 1 << 18  # hashed at once: 2 MB a temporary array, which stays in the processor's cache
 BATCH_PAIRS = 1 << 16  # compared at once
 SCAN_PAIRS = 1 << 22  # read at once: .2 GB
@@ -116,7 +116,7 @@ def near_duplicates(
     rules: NearRules,
     arrival: Arrival,
     among: npt.NDArray[np.bool_] | None = None,
-    each_band: Callable[[], None] = lambda: None,
+    each_band: Callable[[], object] = lambda: None,
     folder: Path | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Which pairs have one before them that is nearly the same.
@@ -145,7 +145,7 @@ def near_duplicates(
 
 
 def repeated(
-    values: npt.NDArray[Any],
+    values: Keys,
     arrival: Arrival,
     among: npt.NDArray[np.bool_] | None = None,
     folder: Path | None = None,
@@ -175,7 +175,7 @@ def repeated(
 
 
 def _parts(
-    values: npt.NDArray[Any], among: npt.NDArray[np.bool_] | None, folder: Path | None
+    values: Keys, among: npt.NDArray[np.bool_] | None, folder: Path | None
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
     """Places of pairs and their keys, all of a key in one part.
 
@@ -212,7 +212,7 @@ def _parts(
 
 
 def _scans(
-    values: npt.NDArray[Any], among: npt.NDArray[np.bool_] | None
+    values: Keys, among: npt.NDArray[np.bool_] | None
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
     """Places and keys of the pairs to look at, `SCAN_PAIRS` at a time."""
     for start in range(0, len(values), SCAN_PAIRS):
@@ -240,7 +240,7 @@ def _mark_alike(
         found[later[part][_similarity(signed, later[part], earlier[part]) >= rules.threshold]] = True
 
 
-def _band_keys(band: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def _band_keys(band: Keys) -> npt.NDArray[np.uint64]:
     """(n,) keys or (n, 2, rows) of a band -> (n,) one number for all of them, scrambled."""
     keys = np.zeros(len(band), dtype=np.uint64)
     for column in band.reshape(len(band), -1).T if len(band) else ():

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +58,7 @@ class PartitionStats:
     bucket_comments: tuple[int, ...]
     bucket_bytes: tuple[int, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """All values, as JSON has them."""
         return {**asdict(self), "bucket_comments": list(self.bucket_comments), "bucket_bytes": list(self.bucket_bytes)}
 

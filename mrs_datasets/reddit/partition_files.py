@@ -12,7 +12,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Protocol, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,24 @@ _FORMAT = {"format": "mrs-reddit-partition", "version": "2"}
 _INDEX, _CHECKSUM = b"index", b"xxh3_64"
 _COMPRESSION = "lz4"  # half as large again as zstd's level 1, for a third of its time to write and read
 _EMPTY = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in PARTITION.types], schema=PARTITION)
+
+
+class _Index(TypedDict):
+    """What lies where; a segment: its first bucket, the bucket after its last, its first batch."""
+
+    buckets: int
+    runs: int
+    batches: int
+    segments: list[tuple[int, int, int]]
+    comments: str
+    bytes: str
+
+
+class _Digest(Protocol):
+    """Of the package xxhash, which has no types here."""
+
+    def update(self, data: object, /) -> None: ...
+    def hexdigest(self) -> str: ...
 
 
 class PartitionWriter:
@@ -65,7 +84,7 @@ class PartitionWriter:
 
     def finish(self, runs: int) -> None:
         """Write the index."""
-        index = {
+        index: _Index = {
             "buckets": len(self.comments),
             "runs": runs,
             "batches": self._batches,
@@ -90,7 +109,7 @@ class PartitionReader:
         self._reader = reader
         index = _read_index(reader)
         self.runs: int = index["runs"]
-        self._segments: list[list[int]] = index["segments"]
+        self._segments = index["segments"]
         self.comments, self.bytes = _from_text(index["comments"]), _from_text(index["bytes"])
 
     def batches(self, bucket: int) -> list[pa.RecordBatch]:
@@ -149,7 +168,7 @@ def column_checksum(column: pa.Array) -> bytes:
     return _hex(digest)
 
 
-def _update(digest: Any, column: pa.Array) -> None:
+def _update(digest: _Digest, column: pa.Array) -> None:
     if column.null_count:
         raise pa.ArrowInvalid("it has nulls")
     if len(column) and pa.types.is_string(column.type):
@@ -162,11 +181,11 @@ def _update(digest: Any, column: pa.Array) -> None:
         digest.update(column.to_numpy())
 
 
-def _hex(digest: Any) -> bytes:
+def _hex(digest: _Digest) -> bytes:
     return str(digest.hexdigest()).encode()
 
 
-def xxhash() -> Any:
+def xxhash() -> ModuleType:
     """The module.
 
     Raises:
@@ -234,7 +253,7 @@ def opened(path: Location) -> Iterator[PartitionReader]:
             ) from None
 
 
-def _read_index(reader: pa.RecordBatchFileReader) -> dict[str, Any]:
+def _read_index(reader: pa.RecordBatchFileReader) -> _Index:
     """The index, checked.
 
     Raises:
@@ -249,7 +268,7 @@ def _read_index(reader: pa.RecordBatchFileReader) -> dict[str, Any]:
     text = (last or {}).get(_INDEX, b"")
     if not text or (last or {}).get(_CHECKSUM) != _hex(xxhash().xxh3_64(text)):
         raise pa.ArrowInvalid("it has no index, or a broken one")
-    index: dict[str, Any] = json.loads(text)
+    index: _Index = json.loads(text)
     if reader.num_record_batches != index["batches"] + 1:
         raise pa.ArrowInvalid("its index does not fit its batches")
     return index

@@ -7,17 +7,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from mrs_core.storage import Location, size
 from mrs_datasets.reddit.language import KEPT, Outcomes
 from mrs_datasets.reddit.plan import Plan
 from mrs_datasets.reddit.settings import Settings
-from mrs_datasets.reddit.stages import Engine, Shard, run_stage, timed
+from mrs_datasets.reddit.stages import Engine, Shard, ShardCounts, run_stage, timed
 from mrs_datasets.reddit.work_folder import WorkFolder
 from mrs_datasets.reddit.workers import Workers
 
-Counts = list[dict[str, Any]]  # of the shards of a stage, in their order
+Counts = list[ShardCounts]  # of the shards of a stage, in their order
+
+
+class FileFacts(TypedDict):
+    """What tells a file from another one of its name."""
+
+    name: str
+    bytes: int
+
+
+StageCounts = TypedDict("StageCounts", {"stage": str, "in": int, "out": int, "dropped": dict[str, int]})
 
 
 @dataclass
@@ -26,8 +36,8 @@ class Pipeline:
 
     plan: Plan
     settings: Settings
-    language_model: dict[str, Any]
-    stages: list[dict[str, Any]] = field(default_factory=list)
+    language_model: FileFacts
+    stages: list[StageCounts] = field(default_factory=list)
     languages: dict[str, dict[str, int]] = field(default_factory=dict)
     leakage: dict[str, dict[str, int]] = field(default_factory=dict)
     repairs: dict[str, int] = field(default_factory=dict)
@@ -54,7 +64,7 @@ class Pipeline:
         stage["dropped"][reason] = stage["dropped"].get(reason, 0) + pairs
         stage["out"] -= pairs
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return {
             "dumps": [name_and_bytes(path) for path in self.plan.files],
             "language_model": self.language_model,
@@ -152,7 +162,7 @@ def run_stages(stages: Iterable[Stage], build: Build, engine: Engine | None = No
     return seconds
 
 
-def name_and_bytes(path: Location) -> dict[str, Any]:
+def name_and_bytes(path: Location) -> FileFacts:
     """What tells a file from another one of its name."""
     return {"name": path.name, "bytes": size(path)}
 

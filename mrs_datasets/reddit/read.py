@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -99,6 +99,7 @@ class _Loose(Comment, kw_only=True):
     score: Annotated[int, _SCORE] | float | None = None  # type: ignore[assignment]
 
 
+CommentT = TypeVar("CommentT", bound=Comment)
 _TEXTS = ("id", "parent_id", "link_id", "body")  # what half a surrogate pair spoils
 _READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
 _LINE_END, _OPENING, _CLOSING = b"\n{}"
@@ -240,7 +241,7 @@ def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
     return rows
 
 
-def _decode_together(block: bytes, decoder: Any) -> list[Any] | None:
+def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> list[CommentT] | None:
     """The comments of a block at one go; None where that fails, or a line is not exactly one comment.
 
     `decode_lines` lets an object go on over a line end, skips blank lines, and takes two objects of one line. Where
@@ -253,7 +254,7 @@ def _decode_together(block: bytes, decoder: Any) -> list[Any] | None:
     if not ((octets[ends - 1] == _CLOSING).all() and (octets[ends[:-1] + 1] == _OPENING).all()):
         return None
     try:
-        rows: list[Any] = decoder.decode_lines(block)
+        rows: list[CommentT] = decoder.decode_lines(block)
     except (ValueError, RecursionError):
         return None
     return rows if len(rows) == len(ends) else None

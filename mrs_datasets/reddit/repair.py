@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from types import ModuleType
 
 from mrs_core.errors import MissingExtraError
 
@@ -56,7 +56,7 @@ def without_mojibake(text: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _ftfy() -> Any:
+def _ftfy() -> ModuleType:
     try:
         import ftfy
     except ImportError:

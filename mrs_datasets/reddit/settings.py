@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from mrs_core.errors import InputError
 from mrs_datasets.reddit.partition import MAX_BUCKETS
@@ -15,6 +15,7 @@ _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 SPLITS_BY = ("example", "thread")
 RESPONSES_FROM = ("all", "training")
 ALL_MONTHS = "all"
+SettingValue: TypeAlias = str | int | float | bool | None  # of a setting, as JSON has it
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,12 @@ class Settings:
         if low is not None and high is not None and low > high:
             raise InputError(f"--min-characters {low}: is more than --max-characters, which is {high}; lower it.")
 
-    def departures(self) -> dict[str, Any]:
+    def departures(self) -> dict[str, SettingValue]:
         """The values that differ from the profile's, as `as_dict` has them."""
         profile = PROFILES[self.profile].as_dict()
         return {name: value for name, value in self.as_dict().items() if value != profile[name]}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, SettingValue]:
         """All values, as JSON has them."""
         return {**asdict(self), "english_months": ":".join(self.english_months or ()) or ALL_MONTHS}
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
 from mrs_core.storage import Location, size
 from mrs_datasets.reddit.duplicates import EXACT, NEAR, duplicates_shard, signature_file
 from mrs_datasets.reddit.language import KEPT, Outcomes, languages_with
 from mrs_datasets.reddit.markup import mask
 from mrs_datasets.reddit.pipeline import Build, Counts, summed
-from mrs_datasets.reddit.shards import month_shard, pair_shard
+from mrs_datasets.reddit.shards import MonthCounts, PairCounts, month_shard, pair_shard
 from mrs_datasets.reddit.stages import Shard
 from mrs_datasets.reddit.work_folder import WorkFolder
 
@@ -33,14 +34,14 @@ def month_shards(build: Build) -> list[Shard]:
 
 def finish_months(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
     """Add what was read and filtered, and tell what is wrong with the dumps."""
-    pipeline = build.pipeline
+    pipeline, months = build.pipeline, [cast(MonthCounts, found) for found in counts]
     build.months = [shard.output for shard in shards]
-    lines = pipeline.add("read", sum(c["lines"] for c in counts), summed(c["rejected"] for c in counts))
-    comments = sum(c["comments"] for c in counts)
+    lines = pipeline.add("read", sum(c["lines"] for c in months), summed(c["rejected"] for c in months))
+    comments = sum(c["comments"] for c in months)
     if lines != comments:
         raise AssertionError(f"{lines} comments were read, {comments} came to the filter")
-    pipeline.add("filter", comments, summed(c["dropped"] for c in counts))
-    for path, found in zip(build.plan.files, counts, strict=True):
+    pipeline.add("filter", comments, summed(c["dropped"] for c in months))
+    for path, found in zip(build.plan.files, months, strict=True):
         pipeline.warnings += [
             f"{path.name}: frame {frame + 1} is not what was packed (its checksum tells); nothing of it was used."
             for frame in found["altered"]
@@ -75,11 +76,12 @@ def pair_shards(build: Build) -> list[Shard]:
 def finish_pairs(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
     """Add what was joined, and what became of the pairs."""
     pipeline, outcomes = build.pipeline, build.outcomes
-    pipeline.add("join", sum(c["comments"] for c in counts), summed(c["dropped"] for c in counts))
-    for found in counts:
+    buckets = [cast(PairCounts, found) for found in counts]
+    pipeline.add("join", sum(c["comments"] for c in buckets), summed(c["dropped"] for c in buckets))
+    for found in buckets:
         for language, outcome, count in found["outcomes"]:
             outcomes[language, outcome] += count
-    pipeline.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
+    pipeline.repairs = dict(sorted(summed(c["repairs"] for c in buckets).items()))
     dropped: Counter[str] = Counter()
     for (_, outcome), count in sorted(outcomes.items()):
         dropped[outcome] += count
@@ -113,8 +115,9 @@ def duplicates_shards(build: Build) -> list[Shard]:
 def finish_duplicates(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
     """Add the duplicates that were found, and move them in the outcomes."""
     outcomes = build.outcomes
-    build.pipeline.add(DUPLICATES, kept(outcomes), summed(counts))
-    for shard, found in zip(shards, counts, strict=True):
+    duplicates = [cast(dict[str, int], found) for found in counts]
+    build.pipeline.add(DUPLICATES, kept(outcomes), summed(duplicates))
+    for shard, found in zip(shards, duplicates, strict=True):
         for reason in (EXACT, NEAR):
             outcomes[shard.name, reason] += found[reason]
             outcomes[shard.name, KEPT] -= found[reason]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +31,42 @@ NOT_IN_MRS = "not a language of MRS"
 OTHER_MONTH = "English of another month"
 
 
-def month_shard(path: Location, target: Location, settings: Settings, buckets: int, advance: Advance) -> dict[str, Any]:
+class ReadMonth(TypedDict):
+    """What reading, filtering and partitioning a month counted, as the tallies of these stages say it.
+
+    Attributes:
+        truncated: why the file could not be read to its end, by its name.
+        samples: texts by the reason for which they were dropped.
+        bytes: of the partition.
+    """
+
+    lines: int
+    rejected: dict[str, int]
+    truncated: dict[str, str]
+    comments: int
+    dropped: dict[str, int]
+    samples: dict[str, list[str]]
+    kept: int
+    bytes: int
+
+
+class MonthCounts(ReadMonth):
+    """Of a shard of the stage `months`; `altered`: the frames that were left out, by number from 0."""
+
+    altered: list[int]
+
+
+class PairCounts(TypedDict):
+    """Of a shard of the stage `pairs`; `outcomes`: language, what became of its pairs, how many."""
+
+    comments: int
+    dropped: dict[str, int]
+    pairs: int
+    repairs: dict[str, int]
+    outcomes: list[tuple[str, str, int]]  # lists, once they were JSON
+
+
+def month_shard(path: Location, target: Location, settings: Settings, buckets: int, advance: Advance) -> MonthCounts:
     """Read, filter and partition one dump; the counts of all three.
 
     A dump with frames that are not what was packed is read again without them, from its beginning.
@@ -46,7 +81,7 @@ def month_shard(path: Location, target: Location, settings: Settings, buckets: i
 
 def _read_month(
     path: Location, target: Location, settings: Settings, buckets: int, advance: Advance, skipped: Sequence[int]
-) -> dict[str, Any]:
+) -> ReadMonth:
     read, kept = ReadCounts(), FilterCounts()
     rules = Rules(settings.min_score, settings.drop_bots, settings.min_characters, settings.max_characters)
 
@@ -76,7 +111,7 @@ def _read_month(
 
 def pair_shard(
     months: Sequence[Location], bucket: int, target: Location, settings: Settings, model: Path, advance: Advance
-) -> dict[str, Any]:
+) -> PairCounts:
     """Join one bucket, mask, tell languages, and clean where the profile says so; the counts of all."""
     pairs, joined = join_bucket(months, bucket)
     if settings.clean:  # what is cleaned is the text as it was written
@@ -104,7 +139,7 @@ def pair_shard(
         "dropped": dict(joined.dropped),
         "pairs": joined.pairs,
         "repairs": dict(repairs),
-        "outcomes": [[language, outcome, count] for (language, outcome), count in sorted(outcomes.items()) if count],
+        "outcomes": [(language, outcome, count) for (language, outcome), count in sorted(outcomes.items()) if count],
     }
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 from tqdm import tqdm
 
 from mrs_core.storage import Location
 from mrs_datasets.reddit.work_folder import WorkFolder
 
-Advance = Callable[[int], None]  # told how many units more are done
+Advance = Callable[[int], object]  # told how many units more are done
+ShardCounts: TypeAlias = Mapping[str, object]  # what a shard counted: plain JSON, with the names of its stage
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Shard:
     name: str
     size: int
     output: Location
-    work: Callable[[Advance], dict[str, Any]]
+    work: Callable[[Advance], ShardCounts]
     beside: Location | None = None
 
     def is_whole(self) -> bool:
@@ -42,16 +43,16 @@ class Shard:
 class Bar(Protocol):
     """What an engine moves while it works (tqdm's is one)."""
 
-    n: Any  # how far it is, in the stage's unit
+    n: int  # how far it is, in the stage's unit
 
-    def update(self, n: int) -> Any:
+    def update(self, n: int) -> object:
         """Move it by `n`, which may be negative."""
 
 
 class Engine(Protocol):
     """What does the shards of a stage, such as `mrs_datasets.reddit.workers.Workers` on one machine."""
 
-    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
         """Do every shard, and yield each with its counts once it is done, in any order; `run_stage` sorts them.
 
         A shard that was yielded is noted as done, and a resumed build does not do it again. So:
@@ -73,16 +74,16 @@ class Engine(Protocol):
 
 def run_stage(
     work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, scale: bool = False
-) -> list[dict[str, Any]]:
+) -> list[ShardCounts]:
     """Do the shards that are not done, under one bar; return the counts of all, in order.
 
     Raises:
         InputError: a worker was killed; the finished shards stay.
     """
-    found = {
-        shard.name: counts
+    found: dict[str, ShardCounts] = {
+        shard.name: noted
         for shard in shards
-        if shard.is_whole() and (counts := work.done(stage, shard.name)) is not None
+        if shard.is_whole() and (noted := work.done(stage, shard.name)) is not None
     }
     left = [shard for shard in shards if shard.name not in found]
     with tqdm(

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 try:
     import fcntl
@@ -50,7 +50,7 @@ class WorkFolder:
     def __init__(
         self,
         folder: Location,
-        identity: dict[str, Any],
+        identity: Mapping[str, object],
         resume: bool,
         overwrite: bool,
         changeable: Mapping[str, Sequence[str]] | None = None,
@@ -93,7 +93,7 @@ class WorkFolder:
                 if path.name != LOCK:
                     remove(path)
 
-    def _take_up(self, identity: dict[str, Any], changeable: Mapping[str, Sequence[str]]) -> None:
+    def _take_up(self, identity: Mapping[str, object], changeable: Mapping[str, Sequence[str]]) -> None:
         """Compare with the identity of the work that is there; remove the stages that must be done again."""
         try:
             before = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
@@ -136,7 +136,7 @@ class WorkFolder:
         path.mkdir(exist_ok=True)
         return path
 
-    def done(self, stage: str, shard: str) -> dict[str, Any] | None:
+    def done(self, stage: str, shard: str) -> dict[str, object] | None:
         """The counts of a finished shard."""
         path = self.folder / stage / f"{shard}.json"
         try:
@@ -144,7 +144,7 @@ class WorkFolder:
         except (OSError, ValueError):
             return None
 
-    def finish(self, stage: str, shard: str, counts: Mapping[str, Any]) -> None:
+    def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Say that a shard is done, after its output is."""
         path = self.folder / stage / f"{shard}.json"
         with writing(path):
@@ -208,7 +208,7 @@ def _is_begun(path: Location) -> bool:
     return _is_partial(path) or path.name == LOCK
 
 
-def _differing(before: Any, now: dict[str, Any], skipped: Mapping[str, Any]) -> str:
+def _differing(before: object, now: Mapping[str, object], skipped: Mapping[str, object]) -> str:
     """What differs, by name; of settings, which ones."""
     if not isinstance(before, dict):
         return "settings"
@@ -216,6 +216,9 @@ def _differing(before: Any, now: dict[str, Any], skipped: Mapping[str, Any]) -> 
     for key in now:
         if before.get(key) == now[key] or key in skipped:
             continue
-        inner = now[key] if isinstance(now[key], dict) and isinstance(before.get(key), dict) else {}
-        names += [name for name in inner if before[key].get(name) != inner[name]] or [key]
+        inner, other = now[key], before.get(key)
+        if isinstance(inner, dict) and isinstance(other, dict):
+            names += [name for name in inner if other.get(name) != inner[name]] or [key]
+        else:
+            names.append(key)
     return ", ".join(names) or "settings"

@@ -9,13 +9,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from mrs_core.errors import InputError
 from mrs_datasets.reddit.signals import ignore_sigint_in_children
-from mrs_datasets.reddit.stages import Bar, Shard
+from mrs_datasets.reddit.stages import Bar, Shard, ShardCounts
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import Synchronized
 
 POLL_SECONDS = 0.5
 
@@ -30,7 +33,7 @@ class Workers:
     def __init__(self, number: int) -> None:
         self.number = number
         self._context = multiprocessing.get_context("spawn")  # Arrow and Polars have threads, which a fork would break
-        self._progress: Any = None  # what all workers have done together, in the units of their stages
+        self._progress: Synchronized[int] | None = None  # what all have done together, in the stages' units
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -46,7 +49,7 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
         """Yield every shard with its counts when it is done, and move the bar meanwhile.
 
         Raises:
@@ -62,17 +65,17 @@ class Workers:
             bar.update(before + shard.size - bar.n)  # what an estimate left over
             yield shard, counts
 
-    def _together(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, dict[str, Any]]]:
+    def _together(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
         try:
             with ignore_sigint_in_children():
-                if self._pool is None:
+                if self._pool is None or self._progress is None:
                     self._progress = self._context.Value("q", 0)
                     self._pool = ProcessPoolExecutor(
                         self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
                     )
                 progress = self._progress.get_obj()  # without the lock: a worker that was killed may hold it for ever
                 begun, told, finished = bar.n, progress.value, 0
-                waiting: dict[Future[dict[str, Any]], Shard] = {self._pool.submit(_do, s): s for s in shards}
+                waiting: dict[Future[ShardCounts], Shard] = {self._pool.submit(_do, s): s for s in shards}
             while waiting:
                 ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 bar.update(max(begun + progress.value - told, bar.n) - bar.n)
@@ -98,10 +101,10 @@ def settle() -> None:
     pa.set_memory_pool(pa.system_memory_pool())
 
 
-_progress: Any = None  # of a worker: what all workers have done together
+_progress: Synchronized[int] | None = None  # of a worker: what all workers have done together
 
 
-def _begin(progress: Any) -> None:
+def _begin(progress: Synchronized[int]) -> None:
     global _progress
     _progress = progress
     settle()
@@ -116,8 +119,9 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _do(shard: Shard) -> dict[str, Any]:
+def _do(shard: Shard) -> ShardCounts:
     def advance(amount: int) -> None:
+        assert _progress is not None  # `_begin` came first
         with _progress.get_lock():
             _progress.value += amount
 
