@@ -22,7 +22,7 @@ from mrs_core.errors import InputError, RemoteError, first_line
 from mrs_core.files import atomic_folder, atomic_write, require_replaceable, to_disk, writing
 from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath, masked
 
-UNFINISHED = ".unfinished"  # lies in a remote folder while it is being filled
+UNFINISHED = ".mrs-unfinished"  # lies in a remote folder while it is being filled
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")  # `simplecache::s3://`, too
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -198,6 +198,11 @@ def scratch_folder(path: Location) -> Path:
     return path.parent if isinstance(path, Path) else path.scratch or Path(tempfile.gettempdir())
 
 
+def is_unfinished(target: Location) -> bool:
+    """Whether a remote folder was being filled by `atomic_target` when that ended; a local one never is."""
+    return not isinstance(target, Path) and (target / UNFINISHED).is_file()
+
+
 def require_free(target: Location, overwrite: bool, marker: str) -> None:
     """Refuse to write a folder over what must stay, as `require_replaceable`; an unfinished remote one may go.
 
@@ -207,7 +212,7 @@ def require_free(target: Location, overwrite: bool, marker: str) -> None:
     """
     if isinstance(target, Path):
         require_replaceable(target, overwrite, marker)
-    elif (target / UNFINISHED).is_file() or not target.exists():
+    elif is_unfinished(target) or not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     elif not overwrite:
         raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
@@ -246,9 +251,11 @@ def _send(folder: Path, target: RemotePath, marker: str) -> None:
     """Replace a remote folder with what is in a local one, `marker` last; on an error, nothing is left there."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     try:
-        remove(target)
         target.mkdir()
         (target / UNFINISHED).write_text("")
+        for entry in target.iterdir():
+            if entry.name != UNFINISHED:
+                remove(entry)
         for path in sorted(files, key=lambda path: path == folder / marker):
             there = target / path.relative_to(folder).as_posix()
             there.parent.mkdir()

@@ -11,7 +11,7 @@ from typing import Any
 
 from mrs_core import __version__
 from mrs_core.errors import InputError
-from mrs_core.storage import Location, remove, require_free, require_writable
+from mrs_core.storage import Location, is_unfinished, remove, require_free, require_writable
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, name_and_bytes, run_stages
 from mrs_datasets.reddit.plan import Plan, work_place
@@ -133,6 +133,8 @@ def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, o
 
 def _whole_already(out: Location, pipeline: Pipeline) -> dict[str, Any] | None:
     """The report at `out`, where it is of this very build, which was then cut off after its last step."""
+    if is_unfinished(out):
+        return None
     try:
         report: dict[str, Any] = json.loads((out / MARKER).read_text(encoding="utf-8"))
         buckets = report["settings"]["buckets"]  # they make files, and a resumed build keeps them

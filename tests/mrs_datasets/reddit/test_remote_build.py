@@ -147,15 +147,17 @@ def test_sending_the_data_set_that_fails_leaves_nothing_of_it(
         with pytest.raises(InputError, match=r"memory:///mrs: cannot be written \(gone\).* go on with --resume"):
             make(out, model, dumps, settings)
     assert not out.exists()
-    memory.pipe_file("/mrs/.unfinished", b"")  # as a kill leaves it
+    memory.pipe_file("/mrs/.mrs-unfinished", b"")  # as a kill leaves it
     memory.pipe_file("/mrs/data/en/old.parquet", b"half")
     make(out, model, dumps, settings, resume=True)
     assert {"report.json", "report.html", "README.md"} <= set(contents(out))
     assert "data/en/old.parquet" not in contents(out)
-    assert ".unfinished" not in contents(out)
+    assert ".mrs-unfinished" not in contents(out)
 
 
-def test_what_is_there_is_replaced_where_asked_for(tmp_path: Path, model: Path, months: Path, memory: Any) -> None:
+def test_what_is_there_is_replaced_where_asked_for(
+    tmp_path: Path, model: Path, months: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = make_settings("paper", **FEW)
     out, dumps = location("memory://mrs", tmp_path / "scratch"), f"{months}/RC_*.zst"
     memory.pipe_file("/mrs/letter.txt", b"dear")
@@ -166,6 +168,21 @@ def test_what_is_there_is_replaced_where_asked_for(tmp_path: Path, model: Path, 
     memory.pipe_file("/mrs/report.json", b"{}")
     make(out, model, dumps, settings, overwrite=True)
     assert "letter.txt" not in contents(out)
+    rm = memory.rm
+
+    def stays(path: str, **named: Any) -> None:
+        if path.startswith("/mrs"):
+            raise PermissionError(13, "Permission denied")
+        rm(path, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(memory), "rm", staticmethod(stays))
+        patch.setattr(type(memory), "mv", lambda self, a, b: (self.cp_file(a, b), self.rm_file(a)))
+        with pytest.raises(InputError, match=r"cannot be written \(Permission denied\).* go on with --resume"):
+            make(out, model, dumps, settings, overwrite=True)
+    assert ".mrs-unfinished" in contents(out)
+    make(out, model, dumps, settings, resume=True)
+    assert ".mrs-unfinished" not in contents(out)
     assert make(out, model, dumps, settings, resume=True) == json.loads(contents(out)["report.json"])
 
 
