@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
+from mrs_core.lines import read_lines
 
 BOM = codecs.BOM_UTF8.decode()
 SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
@@ -32,16 +33,9 @@ def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
         InputError: the file is missing, empty, not UTF-8, or a line has fewer than three or more than 2 + `nbest`
             columns.
     """
-    try:
-        raw = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
     predictions = []
-    for number, line in enumerate(raw.removesuffix(b"\n").split(b"\n") if raw else [], start=1):
-        try:
-            fields = line.removesuffix(b"\r").decode("utf-8").split("\t")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}, line {number}: not UTF-8 at byte {error.start}; convert the file.") from None
+    for number, line in read_lines(path):
+        fields = line.split("\t")
         if not 3 <= len(fields) <= 2 + nbest:
             raise InputError(
                 f"{path}, line {number}: expected message, reference and 1 to {nbest} suggestions separated by tabs, "

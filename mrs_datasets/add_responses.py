@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder
+from mrs_core.lines import read_lines
 from mrs_core.text import is_blank
 from mrs_datasets.card import dataset_card
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.lines import read_lines
 from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
 from mrs_datasets.schema import MRS, SPLITS, responses_config

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mrs_core.errors import InputError
 from mrs_core.languages import KNOWN, Language
-from mrs_datasets.readers.lines import read_lines
+from mrs_core.lines import read_lines
 
 MISSING = {"", "--", "?", "nan"}  # `--` in URIEL's own tables, `nan` as pandas may write it
 

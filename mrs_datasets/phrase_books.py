@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_core.lines import read_lines
 
 MIN_REPLIES, MAX_REPLIES = 2, 4
 
@@ -68,7 +69,7 @@ def read_phrase_book(path: Path) -> list[Exchange]:
         messages.clear()
         replies.clear()
 
-    for number, raw in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, raw in read_lines(path):
         line = raw.strip()
         mark, text = line[:1], line[1:].strip()
         if not line or mark == "#":

@@ -27,6 +27,7 @@ from torch import Tensor
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import atomic_folder
 from mrs_core.hub import split_revision
+from mrs_core.lines import read_lines
 
 if TYPE_CHECKING:
     from transformers import BartConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -180,11 +181,11 @@ def read_language_tags(path: Path) -> tuple[str, ...]:
         InputError: the file is missing, empty or no UTF-8, or a line is no tag or a repeated one.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError):
-        raise InputError(f"--language-tags {path}: expected a text file (UTF-8) with one tag a line.") from None
+        lines = list(read_lines(path, any_line_end=True))
+    except InputError as error:
+        raise InputError(f"--language-tags {error}") from None
     names: list[str] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         tag = re.fullmatch(r"\[?([\w-]+)\]?", line.strip())
         if not tag or tag[1] in names:
             what = "is there already" if tag else "is no tag such as en or [en]"

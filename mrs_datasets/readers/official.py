@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES, require_language
+from mrs_core.lines import read_lines
 from mrs_datasets.readers import Chunk, Chunks
-from mrs_datasets.readers.lines import read_lines
 from mrs_datasets.readers.pairs import chunked, is_tsv, read_pairs
 from mrs_datasets.report import Report
 from mrs_datasets.schema import MT_PREFIX, RESPONSE_SCHEMA, responses_config

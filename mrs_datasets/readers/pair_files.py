@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mrs_core.errors import InputError
-from mrs_datasets.readers.lines import parse_object, read_lines
+from mrs_core.lines import read_lines
+from mrs_datasets.readers.json_lines import parse_object
 from mrs_datasets.report import Report
 
 FORMATS = (".tsv", ".csv", ".jsonl")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from mrs_core.errors import InputError
+from mrs_core.lines import read_lines
 from mrs_core.text import is_blank, normalise_reply
 from mrs_datasets.readers import Chunk, Chunks
-from mrs_datasets.readers.lines import read_lines
 from mrs_datasets.report import Report
 from mrs_datasets.responses import MAX_RESPONSES, count_responses
 from mrs_datasets.schema import PAIR_SCHEMA, SPLITS, responses_config

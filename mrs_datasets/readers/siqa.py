@@ -14,9 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from mrs_core.errors import InputError
+from mrs_core.lines import read_lines
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.lines import read_json_rows, read_lines, require_text
+from mrs_datasets.readers.json_lines import read_json_rows, require_text
 from mrs_datasets.report import Report
 
 SIQA = read_record("siqa")

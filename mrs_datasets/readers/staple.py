@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
+from mrs_core.lines import EDITED, ends_inside_a_line, read_lines
 from mrs_core.text import is_blank
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.lines import EDITED, ends_inside_a_line, read_lines
 from mrs_datasets.report import Report
 
 STAPLE = read_record("staple")

@@ -19,7 +19,7 @@ from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
-from mrs_datasets.readers.lines import read_json_rows, require_text
+from mrs_datasets.readers.json_lines import read_json_rows, require_text
 from mrs_datasets.report import Report
 
 XCOPA = read_record("xcopa")

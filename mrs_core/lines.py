@@ -1,0 +1,119 @@
+"""Lines of a text file, plain or compressed, with the file and line in every error."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from mrs_core.errors import InputError
+
+BLOCK = 1 << 22
+MAX_LINE = 64 << 20  # chosen: a message has some KiB; without a limit, zero bytes packed 1000:1 would fill the memory
+EDITED = "somebody edited the file, so fetch it again."
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """Open a plain, `.gz` or `.xz` file for reading bytes."""
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if path.suffix == ".xz":
+        return cast(BinaryIO, lzma.open(path, "rb"))
+    return path.open("rb")
+
+
+def read_lines(
+    path: Path,
+    *,
+    as_published: bool = False,
+    keep_bom: bool = False,
+    any_line_end: bool = False,
+    tolerant: bool = False,
+    data: bytes | None = None,
+) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, text without its line end); the last line may lack its line end.
+
+    Only `\\n` ends a line, since a text may hold any other line end; one `\\r` before it goes too. A byte-order mark at
+    the start, which editors and spreadsheets write, is no part of the first line.
+
+    Args:
+        path: of a plain, `.gz` or `.xz` file in UTF-8.
+        as_published: the file comes from a publisher, in UTF-8 without a byte-order mark and with line ends of one
+            kind: otherwise somebody edited it, and who knows what else changed. Files of one's own may be as they like.
+        keep_bom: a byte-order mark is part of the first line.
+        any_line_end: `\\r` and `\\r\\n` end a line as well, as in Python's text mode.
+        tolerant: bytes that are not UTF-8 come as lone surrogates (`surrogateescape`), for the caller to find.
+        data: the bytes of the file, where they were read already; `path` then only names it in errors.
+
+    Raises:
+        InputError: the file is missing, damaged, a line is not UTF-8, one goes on for more than `MAX_LINE` bytes, or
+            (`as_published`) the file was edited.
+    """
+    number, rest = 0, b""
+    returns = None  # whether lines end with a carriage return
+    try:
+        with open_binary(path) if data is None else io.BytesIO(data) as file:
+            for block in _blocks(path, file, as_published, keep_bom, any_line_end):
+                lines = (rest + block).split(b"\n")
+                rest = lines.pop()
+                for line in lines:
+                    number += 1
+                    if as_published and line.endswith(b"\r") is not returns:
+                        if returns is not None:
+                            raise InputError(
+                                f"{path}, line {number}: another line end than in the lines before; {EDITED}"
+                            )
+                        returns = line.endswith(b"\r")
+                    yield number, _decode(path, number, line, tolerant)
+                if len(rest) > MAX_LINE:
+                    raise InputError(
+                        f"{path}, line {number + 1}: no line end within {MAX_LINE >> 20} MiB; expected a text file "
+                        "with one row a line."
+                    )
+            if rest:
+                yield number + 1, _decode(path, number + 1, rest, tolerant)
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: the compressed file is damaged or cut off ({error}); fetch it again.") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
+
+
+def ends_inside_a_line(path: Path, data: bytes | None = None) -> bool:
+    """Whether a file, or its bytes, ends without a line end, as one does that was cut off."""
+    last = data or b"\n"
+    if data is None:
+        with open_binary(path) as file:
+            while block := file.read(BLOCK):
+                last = block
+    return not last.endswith(b"\n")
+
+
+def _blocks(path: Path, file: BinaryIO, as_published: bool, keep_bom: bool, any_line_end: bool) -> Iterator[bytes]:
+    """The bytes of a file in blocks: the byte-order mark is gone or refused, line ends are `\\n` where any counts."""
+    start = True
+    while block := file.read(BLOCK):
+        if start and not keep_bom and block.startswith(codecs.BOM_UTF8):
+            if as_published:
+                raise InputError(f"{path}, line 1: a byte-order mark, which the published file does not have; {EDITED}")
+            block = block.removeprefix(codecs.BOM_UTF8)
+        start = False
+        if any_line_end:
+            while block.endswith(b"\r") and (more := file.read(1)):  # the two bytes of \r\n belong together
+                block += more
+            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        yield block
+
+
+def _decode(path: Path, number: int, line: bytes, tolerant: bool) -> str:
+    try:
+        return line.removesuffix(b"\r").decode("utf-8", "surrogateescape" if tolerant else "strict")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at position {error.start}); "
+            "convert the file to UTF-8."
+        ) from None

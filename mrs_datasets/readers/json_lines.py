@@ -1,0 +1,76 @@
+"""Files of JSON lines as publishers hand them out: one object a line, with the file and line in every error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mrs_core.errors import InputError
+from mrs_core.lines import EDITED, read_lines
+from mrs_core.text import is_blank
+
+
+def read_json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (file and line, for errors; the object) of a published file of JSON lines.
+
+    Raises:
+        InputError: a line is empty or no JSON object, or as for `read_lines`.
+    """
+    for number, line in read_lines(path, as_published=True):
+        where = f"{path}, line {number}"
+        yield where, parse_object(where, line)
+
+
+def parse_object(where: str, line: str) -> dict[str, Any]:
+    """The JSON object that a line holds.
+
+    Raises:
+        InputError: the line is empty or no JSON object, a key comes twice in one object, or a text has half a
+            character; the sentence starts with `where`.
+    """
+    if not line.strip():
+        raise InputError(f"{where}: an empty line; expected one JSON object a line.")
+    try:
+        row = json.loads(line, object_pairs_hook=_distinct_keys)
+        if "\\u" in line:  # an escape can name half a surrogate pair, which UTF-8 cannot hold
+            json.dumps(row, ensure_ascii=False).encode()
+    except _RepeatedKeyError as error:
+        raise InputError(f"{where}: the key {error.args[0]!r} comes twice in one object; keep one of them.") from None
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{where}: half a character (an escape \\ud800 to \\udfff alone); fetch the file again."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")
+    return row
+
+
+class _RepeatedKeyError(Exception):
+    """A key stands twice in one JSON object; Python would keep the last value without a word."""
+
+
+def _distinct_keys(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(items)
+    if len(found) < len(items):
+        keys = [key for key, _ in items]
+        raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def require_text(where: str, row: dict[str, Any], name: str) -> str:
+    """The text that a row has under `name`.
+
+    Raises:
+        InputError: there is none, it shows nothing (see `is_blank`), or it has a NUL in it.
+    """
+    value = row.get(name)
+    if not isinstance(value, str) or is_blank(value):
+        found = repr(value)[:60] if name in row else "nothing"
+        raise InputError(f"{where}: expected {name!r} to be a text, found {found}.")
+    if "\0" in value:
+        raise InputError(f"{where}: {name!r} has a NUL character (U+0000) in it; {EDITED}")
+    return value
