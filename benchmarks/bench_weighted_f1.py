@@ -1,4 +1,4 @@
-"""Weighted F1 from file to number: `mrs_metrics.staple_files.score_files` against a scorer that goes line by line.
+"""Weighted F1 from file to number: `mrs_evaluation.score_staple.score_files` against a scorer that goes line by line.
 
 Workload: a gold file of 60,000 accepted translations of 500 prompts, as many as the Portuguese development set of
 STAPLE has (Mayhew et al. 2020, Table 2: 500 and 60,294), and a prediction file of as many lines for the same prompts,
@@ -120,7 +120,7 @@ def line_by_line(gold: Path, predictions: Path, rules: str) -> dict[str, float]:
 
 def at_once(gold: Path, predictions: Path, rules: str) -> dict[str, float]:
     """This project."""
-    from mrs_metrics.staple_files import score_files
+    from mrs_evaluation.score_staple import score_files
     from mrs_metrics.translations_f1 import official_report
 
     return official_report(score_files(gold, predictions, rules))

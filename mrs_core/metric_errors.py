@@ -9,9 +9,9 @@ from mrs_core.errors import InputError
 
 
 @contextmanager
-def metric_errors(where: str) -> Iterator[None]:
-    """Turn a metric's refusal of its input into the sentence that the command line prints."""
+def metric_errors(where: str = "") -> Iterator[None]:
+    """Turn a metric's refusal of its input into the sentence that the command line prints; it begins with `where`."""
     try:
         yield
     except (ValueError, ImportError) as error:
-        raise InputError(f"{where}: {error}") from error
+        raise InputError(f"{where}: {error}" if where else str(error)) from error

@@ -1,31 +1,30 @@
-"""The task format of STAPLE (Mayhew et al. 2020): read and written.
+"""The data set of the STAPLE task (Mayhew et al. 2020), from the folder that the task handed out.
 
     en_XX/{train,dev,test}.en_XX.*.gold.txt           prompts with their accepted translations and weights
     en_XX/{train,dev,test}.en_XX.*.aws_baseline.pred.txt   the automatic reference translation of each prompt
     en_XX/{dev,test}.en_XX.*blind*.txt                prompts without gold, as the task handed them out first
 
-A file holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
-text alone in prediction files. Files may be `.gz` or `.xz`. A split without gold takes its prompts from the blind file,
-or from the reference translations. Leading folders are tolerated; other prediction files are left alone.
+The format of the files is that of `mrs_datasets.readers.staple_files`; they may be `.gz` or `.xz`. A split without gold
+takes its prompts from the blind file, or from the reference translations. Leading folders are tolerated; other
+prediction files are left alone.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from mrs_core.errors import InputError
-from mrs_core.files import atomic_write
-from mrs_core.lines import EDITED, ends_inside_a_line, read_lines
+from mrs_core.lines import EDITED
 from mrs_core.text import is_blank
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.staple_files import Block, read_blocks, read_gold
 from mrs_datasets.report import Report
 
 STAPLE = read_record("staple")
@@ -39,19 +38,8 @@ TABLE_2 = {
     "vi": {"train": (3500, 194_720), "validation": (500, 29_637), "test": (500, 28_242)},
 }
 WEIGHT_TOLERANCE = 1e-3
-CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
 CHUNK_TRANSLATIONS = 50_000
-ID_PREFIX = "prompt_"
 _NAME = re.compile(r"(train|dev|test)\.en_(hu|ja|ko|pt|vi)\.(.+)\.txt(?:\.gz|\.xz)?")
-
-
-class Block(NamedTuple):
-    """One prompt of a file: the number of its first line, its id, its text, the lines below it."""
-
-    number: int
-    id: str
-    prompt: str
-    lines: list[str]
 
 
 def read_staple(sources: list[Path], report: Report) -> Chunks:
@@ -89,67 +77,6 @@ def read_staple(sources: list[Path], report: Report) -> Chunks:
         report.notes.append(f"not in the source: {' '.join([*absent, *missing])}.")
 
 
-def read_blocks(path: Path, prompts_alone: bool = False) -> Iterator[Block]:
-    """Yield the blocks of a file in the task's format.
-
-    Args:
-        prompts_alone: every line is a prompt, with or without an empty line between, as in blind files.
-
-    Raises:
-        InputError: the file cannot be read or holds no prompt, a block does not start with one, or an id comes twice.
-    """
-    first: dict[str, int] = {}
-    block: Block | None = None
-    for number, line in read_lines(path, as_published=True):
-        if "\0" in line:
-            raise InputError(f"{path}, line {number}: a NUL byte, which the published file does not have; {EDITED}")
-        if not line or line.isspace():
-            if block:
-                yield block
-            block = None
-        elif block and not prompts_alone:
-            block.lines.append(line)
-        else:
-            if block:
-                yield block
-            block = _head(path, number, line)
-            other = first.setdefault(block.id, number)
-            if other != number:
-                raise InputError(f"{path}, line {number}: the prompt {block.id} stands in line {other} already.")
-    if block:
-        yield block
-    if not first:
-        raise InputError(f"{path}: the file holds no prompt; expected blocks that start with {ID_PREFIX}<md5>|text.")
-
-
-def read_staple_predictions(path: Path) -> dict[str, list[str]]:
-    """The translations of each prompt id of a prediction file, in its order; a prompt may have none.
-
-    Raises:
-        InputError: see `read_blocks`.
-    """
-    return {block.id: block.lines for block in read_blocks(path)}
-
-
-def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write rows of a split as a gold file of the task; what was prepared from a gold file gives its content again.
-
-    Args:
-        rows: with the columns id, prompt and translations.
-
-    Raises:
-        InputError: a text that the format cannot hold.
-    """
-    blocks = []
-    for row in rows:
-        lines = [f"{row['id']}|{row['prompt']}"]
-        lines += [f"{entry['text']}|{entry['weight']!r}" for entry in row["translations"]]
-        if any("\n" in line for line in lines) or "|" in row["id"]:
-            raise InputError(f"{path}: {row['id']}: an id with a | or a text with a line end does not fit the format.")
-        blocks.append("\n".join([*lines, ""]))
-    atomic_write(path, "\n".join(blocks))
-
-
 def _files(source: Path) -> Iterator[tuple[tuple[str, str], str, Path]]:
     """((config, split), kind, file) of the task's files in a folder and the two levels of folders below it."""
     if not source.is_dir():
@@ -171,26 +98,20 @@ def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> 
     """The rows of one split, in chunks; what is unusual goes into the report."""
     references = _read_references(files["reference"]) if "reference" in files else {}
     kind = next(kind for kind in ("gold", "blind", "reference") if kind in files)
+    path = files[kind]
     schema = STAPLE.schema(config)
     counts = _Counts()
     chunk = _Chunk()
-    total = 1.0  # of the last prompt's weights
-    for block in read_blocks(files[kind], prompts_alone=kind == "blind"):
-        texts, weights = _weighted(files[kind], block) if kind == "gold" else ([], [])
+    blocks = read_gold(path) if kind == "gold" else _without_gold(path, kind == "blind")
+    for block, texts, weights in blocks:
         line_and_text = references.pop(block.id, None)
         chunk.add(block, line_and_text[1] if line_and_text else None, texts, weights)
         counts.add(block, weights, line_and_text is None)
-        total = math.fsum(weights) if weights else 1.0
         if len(chunk.texts) >= CHUNK_TRANSLATIONS or len(chunk.ids) >= CHUNK_TRANSLATIONS:
             yield chunk.table(schema)
             chunk = _Chunk()
-    if abs(total - 1) > CUT_TOLERANCE and ends_inside_a_line(files[kind]):
-        raise InputError(
-            f"{files[kind]}, line {block.number + len(block.lines)}: the file ends without a line end, and the weights "
-            f"of its last prompt sum to {total:.6g}, not 1; it was cut off, so fetch it again."
-        )
     for prompt_id, (number, _) in references.items():  # those that no prompt took
-        raise InputError(f"{files['reference']}, line {number}: {prompt_id} is no prompt of {files[kind]}.")
+        raise InputError(f"{files['reference']}, line {number}: {prompt_id} is no prompt of {path}.")
     if chunk.ids:
         yield chunk.table(schema)
     report.notes.extend(counts.notes(config, split, kind, "reference" in files))
@@ -198,48 +119,10 @@ def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> 
         report.partial_splits.append(f"{config}/{split}")
 
 
-def _head(path: Path, number: int, line: str) -> Block:
-    prompt_id, bar, prompt = line.partition("|")
-    if not bar or not prompt_id.startswith(ID_PREFIX) or is_blank(prompt):
-        raise InputError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
-    return Block(number, prompt_id, prompt, [])
-
-
-def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
-    """The translations of a block and their weights."""
-    parts = [line.rpartition("|") for line in block.lines]
-    texts = [part[0] for part in parts]
-    try:
-        weights = [float(part[2]) for part in parts]
-        plain = "".join(part[2] for part in parts)
-        if "_" in plain or not plain.isascii():  # Python would take them
-            weights = []
-    except ValueError:
-        weights = []
-    if not weights or min(weights) < 0 or not all(map(math.isfinite, weights)) or any(map(is_blank, texts)):
-        _refuse(path, block)
-    return texts, weights
-
-
-def _refuse(path: Path, block: Block) -> None:
-    """Name the first line of a block that is no `text|weight`."""
-    for number, line in enumerate(block.lines, start=block.number + 1):
-        text, bar, weight = line.rpartition("|")
-        problem = ""
-        if bar and line.startswith(ID_PREFIX):
-            problem = "expected an empty line before the next prompt"
-        elif not bar or is_blank(text):
-            problem = "expected text|weight"
-        else:
-            try:
-                problem = "" if 0 <= float(weight) < math.inf else "expected a finite weight of 0 or more"
-                if "_" in weight or not weight.isascii():
-                    problem = "expected a number after the last |"
-            except ValueError:
-                problem = "expected a number after the last |"
-        if problem:
-            raise InputError(f"{path}, line {number}: {problem}, found {line[-60:]!r}.")
-    raise InputError(f"{path}, line {block.number}: the prompt {block.id} has no translation; a gold file needs one.")
+def _without_gold(path: Path, prompts_alone: bool) -> Iterator[tuple[Block, list[str], list[float]]]:
+    """The blocks of a file, as `read_gold` gives them, with no accepted translation."""
+    for block in read_blocks(path, prompts_alone):
+        yield block, [], []
 
 
 def _read_references(path: Path) -> dict[str, tuple[int, str]]:

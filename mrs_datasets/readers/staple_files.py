@@ -1,40 +1,42 @@
-"""From the files of the STAPLE task to their weighted F1, at once: the fast way to score a prediction file.
+"""The files of the STAPLE task (Mayhew et al. 2020): read, whole or prompt by prompt, and written.
 
-A file of the task (Mayhew et al. 2020) holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one
-`text|weight` a line in gold files, the text alone in prediction files; plain, `.gz` or `.xz`, UTF-8.
+A file holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
+text alone in prediction files; plain, `.gz` or `.xz`, UTF-8.
 
-A file is read and compared as a whole: one decoding, one lower-casing, one pass for each punctuation mark that occurs.
-Where anything in it is unusual, it is read again line by line, which finds what is wrong and where. The reader of the
-data set, `mrs_datasets.readers.staple`, accepts the same files and refuses the others with the same sentences (a test
-compares them); metrics import nothing of the data sets. Under the official rules, `mrs_metrics.staple_official` reads
-what is unusual, as the official scorer does.
+`read_blocks` and `read_gold` go line by line: they take files of any size and say what is wrong and where.
+`read_task_file` takes a file as a whole, which is many times as fast, and goes line by line where anything is unusual;
+a test compares the two ways.
 """
 
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
 import lzma
 import math
-import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from mrs_metrics.staple_official import read_official_file
-from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, merge_equal, read_texts, weighted_f1_signature
+from mrs_core.errors import InputError
+from mrs_core.files import atomic_write
+from mrs_core.lines import BLOCK, EDITED, MAX_LINE, ends_inside_a_line, open_binary, read_lines
+from mrs_core.text import is_blank
 
 ID_PREFIX = "prompt_"
-BLOCK = 1 << 22
-MAX_LINE = 64 << 20  # as for data sets: a file of zero bytes packed 1000:1 would fill the memory
 CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
 MAX_AT_ONCE = 1 << 30  # chosen: the largest published file has 60 MB; larger ones are read line by line
 _NO_ENDS = bytes(set(range(256)) - set(b"|\n"))
-EDITED = "somebody edited the file, so fetch it again."
+
+
+class Block(NamedTuple):
+    """One prompt of a file: the number of its first line, its id, its text, the lines below it."""
+
+    number: int
+    id: str
+    prompt: str
+    lines: list[str]
 
 
 class TaskFile(NamedTuple):
@@ -46,78 +48,106 @@ class TaskFile(NamedTuple):
     weights: list[float]
 
 
-def score_files(
-    gold: str | Path, predictions: str | Path, rules: str = "paper", warn: Callable[[str], None] | None = None
-) -> WeightedF1Scores:
-    """Score a prediction file of the task against its gold file.
-
-    Args:
-        gold: the file of the accepted translations and their weights.
-        predictions: the file of the predicted translations; a prompt may be missing or have none.
-        rules: `paper` or `official`, see `mrs_metrics.translations_f1`. The paper's refuse a file that is not in the
-            task's format; the official ones read it as the official scorer does, see `mrs_metrics.staple_official`.
-        warn: gets a sentence, with file and line, for each kind of oddity that the official rules let through;
-            `warnings.warn` if None.
-
-    Returns:
-        what `score_translations` gives for the same content, to the last bit.
-
-    Raises:
-        ValueError: the rules are unknown, a file cannot be read, holds no prompt or is not in the task's format (file,
-            line and what was expected), or (official) the scorer would end with an error, as where the first prompt
-            has no prediction.
-    """
-    weighted_f1_signature(rules)  # unknown rules are refused before anything is read
-    read = partial(_read_official, warn=warn or warnings.warn) if rules == "official" else read_task_file
-    accepted = read(gold, weighted=True)
-    predicted = read(predictions, weighted=False)
-    accepted_texts = read_texts(accepted.texts, rules, accepted=True)
-    predicted_texts = read_texts(predicted.texts, rules)
-    where = dict(zip(predicted.ids, pairwise(predicted.bounds), strict=True))
-    tally = Tally(rules)
-    for prompt_id, (start, end) in zip(accepted.ids, pairwise(accepted.bounds), strict=True):
-        first, last = where.get(prompt_id, (0, 0))
-        tally.add(
-            prompt_id,
-            merge_equal(accepted_texts[start:end], accepted.weights[start:end], rules),
-            set(predicted_texts[first:last]),
-        )
-    return tally.scores(predicted.ids)
-
-
 def read_task_file(path: str | Path, weighted: bool = False) -> TaskFile:
     """Read a prediction file or, with `weighted`, a gold file.
 
     Raises:
-        ValueError: see `score_files`.
+        InputError: see `read_blocks` and `read_gold`.
     """
     path = Path(path)
-    data = _whole(path)
-    found = _at_once(data, weighted) if data is not None else None
-    return _line_by_line(path, data, weighted) if found is None else found
+    data = read_whole(path)
+    found = parse_whole(data, weighted) if data is not None else None
+    return parse_lines(path, data, weighted) if found is None else found
 
 
-def _read_official(path: str | Path, weighted: bool, warn: Callable[[str], None]) -> TaskFile:
-    """A file as the official scorer reads it; an ordinary one at once."""
-    path = Path(path)
-    data = _whole(path)
-    if data is None:
-        return _line_by_line(path, data, weighted)
-    found = _at_once(data, weighted) if data.count(b"\r") == data.count(b"\r\n") else None
-    if found is not None and all(map(str.islower, found.ids)):
-        return found
-    prompts = read_official_file(path, data, weighted, warn)
-    bounds = [0, *accumulate(map(len, prompts.values()))]
-    texts, weights = zip(*(pair for pairs in prompts.values() for pair in pairs), strict=True)
-    return TaskFile(list(prompts), bounds, list(texts), list(weights) if weighted else [])
+def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = None) -> Iterator[Block]:
+    """Yield the blocks of a file in the task's format.
+
+    Args:
+        prompts_alone: every line is a prompt, with or without an empty line between, as in blind files.
+        data: the bytes of the file, where they were read already.
+
+    Raises:
+        InputError: the file cannot be read or holds no prompt, a block does not start with one, or an id comes twice.
+    """
+    first: dict[str, int] = {}
+    block: Block | None = None
+    for number, line in read_lines(path, as_published=True, data=data):
+        if "\0" in line:
+            raise InputError(f"{path}, line {number}: a NUL byte, which the published file does not have; {EDITED}")
+        if not line or line.isspace():
+            if block:
+                yield block
+            block = None
+        elif block and not prompts_alone:
+            block.lines.append(line)
+        else:
+            if block:
+                yield block
+            prompt_id, prompt = _head(line)
+            if not prompt_id:
+                raise InputError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
+            block = Block(number, prompt_id, prompt, [])
+            other = first.setdefault(prompt_id, number)
+            if other != number:
+                raise InputError(f"{path}, line {number}: the prompt {prompt_id} stands in line {other} already.")
+    if block:
+        yield block
+    if not first:
+        raise InputError(f"{path}: the file holds no prompt; expected blocks that start with {ID_PREFIX}<md5>|text.")
 
 
-def _whole(path: Path) -> bytes | None:
-    """The bytes of a file; None where reading it line by line must tell what is wrong."""
+def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, list[str], list[float]]]:
+    """Yield the blocks of a gold file, each with its translations and their weights.
+
+    Raises:
+        InputError: see `read_blocks`; a line is no `text|weight`, a prompt has none, or the file was cut off.
+    """
+    block, weights = None, [1.0]
+    for block in read_blocks(path, data=data):
+        texts, weights = _weighted(path, block)
+        yield block, texts, weights
+    if block and _lacks_weight(weights) and ends_inside_a_line(path, data):
+        raise InputError(
+            f"{path}, line {block.number + len(block.lines)}: the file ends without a line end, and the weights of its "
+            f"last prompt sum to {math.fsum(weights):.6g}, not 1; it was cut off, so fetch it again."
+        )
+
+
+def read_staple_predictions(path: Path) -> dict[str, list[str]]:
+    """The translations of each prompt id of a prediction file, in its order; a prompt may have none.
+
+    Raises:
+        InputError: see `read_blocks`.
+    """
+    return {block.id: block.lines for block in read_blocks(path)}
+
+
+def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write rows of a split as a gold file of the task; what was prepared from a gold file gives its content again.
+
+    Args:
+        rows: with the columns id, prompt and translations.
+
+    Raises:
+        InputError: a text that the format cannot hold.
+    """
+    blocks = []
+    for row in rows:
+        lines = [f"{row['id']}|{row['prompt']}"]
+        lines += [f"{entry['text']}|{entry['weight']!r}" for entry in row["translations"]]
+        if any("\n" in line for line in lines) or "|" in row["id"]:
+            raise InputError(f"{path}: {row['id']}: an id with a | or a text with a line end does not fit the format.")
+        blocks.append("\n".join([*lines, ""]))
+    atomic_write(path, "\n".join(blocks))
+
+
+def read_whole(path: Path) -> bytes | None:
+    """The bytes of a file; None where it cannot be read or is too large, which reading it line by line tells."""
     parts = []
     size = unended = 0
     try:
-        with _open(path) as file:
+        with open_binary(path) as file:
             while block := file.read(BLOCK):
                 ended = block.rfind(b"\n") + 1
                 unended = len(block) - ended if ended else unended + len(block)
@@ -130,9 +160,9 @@ def _whole(path: Path) -> bytes | None:
     return b"".join(parts)
 
 
-def _at_once(data: bytes, weighted: bool) -> TaskFile | None:
-    """The content of a file; None where it is not as expected."""
-    if data.startswith(codecs.BOM_UTF8):
+def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
+    """The content of a file, at once; None where anything in it is unusual, and `parse_lines` must tell what."""
+    if data.startswith(codecs.BOM_UTF8) or b"\0" in data:
         return None
     if b"\r" in data:
         returns = data.count(b"\r\n")
@@ -144,7 +174,7 @@ def _at_once(data: bytes, weighted: bool) -> TaskFile | None:
     except UnicodeDecodeError:
         return None
     blocks = [block.strip("\n").partition("\n") for block in text.split("\n\n") if block.strip("\n")]
-    ids = [_prompt_id(head) for head, _, _ in blocks]
+    ids = [_head(head)[0] for head, _, _ in blocks]
     if not ids or not all(ids) or len(set(ids)) < len(ids):
         return None
     bounds = [0, *accumulate(lines.count("\n") + 1 if lines else 0 for _, _, lines in blocks)]
@@ -163,137 +193,40 @@ def _at_once(data: bytes, weighted: bool) -> TaskFile | None:
     if not _are_weighted(texts, values.values()):
         return None
     weights = list(map(values.__getitem__, numbers))
-    if not data.endswith(b"\n") and _is_part(weights[bounds[-2] :]):
+    if not data.endswith(b"\n") and _lacks_weight(weights[bounds[-2] :]):
         return None
     return TaskFile(ids, bounds, texts, weights)
 
 
-def _is_part(weights: Sequence[float]) -> bool:
-    """Whether the weights of a prompt may lack some: they do not sum to 1."""
-    return abs(math.fsum(weights) - 1) > CUT_TOLERANCE
+def parse_lines(path: Path, data: bytes | None, weighted: bool) -> TaskFile:
+    """The content of a file, or of its bytes where they were read; InputError at the first line that is wrong."""
+    found = TaskFile([], [0], [], [])
+    if weighted:
+        for block, texts, weights in read_gold(path, data):
+            _append(found, block, texts, weights)
+    else:
+        for block in read_blocks(path, data=data):
+            _append(found, block, block.lines)
+    return found
 
 
-def _ends_inside_a_line(path: Path, data: bytes | None) -> bool:
-    last = data or b"\n"
-    if data is None:
-        with _open(path) as file:
-            while block := file.read(BLOCK):
-                last = block
-    return not last.endswith(b"\n")
+def _append(found: TaskFile, block: Block, texts: list[str], weights: Sequence[float] = ()) -> None:
+    found.ids.append(block.id)
+    found.texts.extend(texts)
+    found.weights.extend(weights)
+    found.bounds.append(len(found.texts))
+
+
+def _head(line: str) -> tuple[str, str]:
+    """The id and the text of a prompt's line; an empty id where it is no such line."""
+    prompt_id, bar, prompt = line.partition("|")
+    return (prompt_id if bar and prompt_id.startswith(ID_PREFIX) and not is_blank(prompt) else ""), prompt
 
 
 def _one_bar_a_line(text: str) -> bool:
     """Whether bars and line ends alternate, from a bar to a bar."""
     ends = text.encode().translate(None, _NO_ENDS)
     return ends == b"|\n" * (len(ends) // 2) + b"|"
-
-
-def _line_by_line(path: Path, data: bytes | None, weighted: bool) -> TaskFile:
-    """The content of a file; ValueError at the first line that is not as expected."""
-    found = TaskFile([], [0], [], [])
-    for number, prompt_id, lines in _blocks(path, data):
-        texts = lines
-        if weighted:
-            texts, weights = _weighted(path, number, prompt_id, lines)
-            found.weights.extend(weights)
-        found.ids.append(prompt_id)
-        found.texts.extend(texts)
-        found.bounds.append(len(found.texts))
-        last = number + len(lines)
-    total = found.weights[found.bounds[-2] :] if weighted else [1.0]
-    if _is_part(total) and _ends_inside_a_line(path, data):
-        raise ValueError(
-            f"{path}, line {last}: the file ends without a line end, and the weights of its last prompt sum to "
-            f"{math.fsum(total):.6g}, not 1; it was cut off, so fetch it again."
-        )
-    return found
-
-
-def _blocks(path: Path, data: bytes | None) -> Iterator[tuple[int, str, list[str]]]:
-    """(line of the prompt, its id, the lines below it) of each block."""
-    first: dict[str, int] = {}
-    block: tuple[int, str, list[str]] | None = None
-    for number, line in _lines(path, data):
-        if not line or line.isspace():
-            if block:
-                yield block
-            block = None
-        elif block:
-            block[2].append(line)
-        else:
-            prompt_id = _prompt_id(line)
-            if not prompt_id:
-                raise ValueError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
-            if prompt_id in first:
-                raise ValueError(
-                    f"{path}, line {number}: the prompt {prompt_id} stands in line {first[prompt_id]} already."
-                )
-            first[prompt_id] = number
-            block = number, prompt_id, []
-    if block:
-        yield block
-    if not first:
-        raise ValueError(f"{path}: the file holds no prompt; expected blocks that start with {ID_PREFIX}<md5>|text.")
-
-
-def _lines(path: Path, data: bytes | None) -> Iterator[tuple[int, str]]:
-    """(line number from 1, text) of each line of the bytes, or of the file where they could not be read at once."""
-    number = 0
-    rest = b""
-    returns = None  # whether lines end with a carriage return
-    try:
-        with _open(path) if data is None else io.BytesIO(data) as file:
-            while block := file.read(BLOCK):
-                if number == 0 and not rest and block.startswith(codecs.BOM_UTF8):
-                    raise ValueError(
-                        f"{path}, line 1: a byte-order mark, which the published file does not have; {EDITED}"
-                    )
-                lines = (rest + block).split(b"\n")
-                rest = lines.pop()
-                for line in lines:
-                    number += 1
-                    if line.endswith(b"\r") is not returns:
-                        if returns is not None:
-                            raise ValueError(
-                                f"{path}, line {number}: another line end than in the lines before; {EDITED}"
-                            )
-                        returns = line.endswith(b"\r")
-                    yield number, _decode(path, number, line)
-                if len(rest) > MAX_LINE:
-                    raise ValueError(
-                        f"{path}, line {number + 1}: no line end within {MAX_LINE >> 20} MiB; expected a text file "
-                        "with one row a line."
-                    )
-            if rest:
-                yield number + 1, _decode(path, number + 1, rest)
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: the compressed file is damaged or cut off ({error}); fetch it again.") from None
-    except OSError as error:
-        raise ValueError(f"{path}: cannot read the file ({error.strerror}).") from None
-
-
-def _open(path: Path) -> BinaryIO:
-    if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    if path.suffix == ".xz":
-        return cast(BinaryIO, lzma.open(path, "rb"))
-    return path.open("rb")
-
-
-def _decode(path: Path, number: int, line: bytes) -> str:
-    try:
-        return line.removesuffix(b"\r").decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at position {error.start}); "
-            "convert the file to UTF-8."
-        ) from None
-
-
-def _prompt_id(line: str) -> str:
-    """The id of a prompt's line; empty where it is no such line."""
-    prompt_id, bar, prompt = line.partition("|")
-    return prompt_id if bar and prompt_id.startswith(ID_PREFIX) and prompt.strip() else ""
 
 
 def _weight(text: str) -> float:
@@ -303,13 +236,24 @@ def _weight(text: str) -> float:
     return float(text)
 
 
-def _are_weighted(texts: list[str], weights: Collection[float]) -> bool:
-    return bool(weights) and min(weights) >= 0 and all(map(math.isfinite, weights)) and all(map(str.strip, texts))
+def _are_weighted(texts: Sequence[str], weights: Collection[float]) -> bool:
+    return bool(weights) and min(weights) >= 0 and all(map(math.isfinite, weights)) and not _any_blank(texts)
 
 
-def _weighted(path: Path, number: int, prompt_id: str, lines: list[str]) -> tuple[list[str], list[float]]:
-    """The translations below the prompt in line `number`, and their weights."""
-    parts = [line.rpartition("|") for line in lines]
+def _any_blank(texts: Sequence[str]) -> bool:
+    """Whether a text is blank; most are told by their first character, of which there are few different ones."""
+    blank = {first for first in {text[:1] for text in texts} if is_blank(first)}
+    return bool(blank) and any(text[:1] in blank and is_blank(text) for text in texts)
+
+
+def _lacks_weight(weights: Sequence[float]) -> bool:
+    """Whether the weights of a prompt may lack some: they do not sum to 1."""
+    return abs(math.fsum(weights) - 1) > CUT_TOLERANCE
+
+
+def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
+    """The translations of a block and their weights; InputError at the first line that is no `text|weight`."""
+    parts = [line.rpartition("|") for line in block.lines]
     texts = [part[0] for part in parts]
     try:
         weights = [_weight(part[2]) for part in parts]
@@ -317,11 +261,13 @@ def _weighted(path: Path, number: int, prompt_id: str, lines: list[str]) -> tupl
         weights = []
     if _are_weighted(texts, weights):
         return texts, weights
-    if not lines:
-        raise ValueError(f"{path}, line {number}: the prompt {prompt_id} has no translation; a gold file needs one.")
-    below = ((at, line, _problem(line)) for at, line in enumerate(lines, start=number + 1))
-    at, line, problem = next(entry for entry in below if entry[2])
-    raise ValueError(f"{path}, line {at}: {problem}, found {line[-60:]!r}.")
+    if not block.lines:
+        raise InputError(
+            f"{path}, line {block.number}: the prompt {block.id} has no translation; a gold file needs one."
+        )
+    below = ((number, line, _problem(line)) for number, line in enumerate(block.lines, start=block.number + 1))
+    number, line, problem = next(entry for entry in below if entry[2])
+    raise InputError(f"{path}, line {number}: {problem}, found {line[-60:]!r}.")
 
 
 def _problem(line: str) -> str:
@@ -329,7 +275,7 @@ def _problem(line: str) -> str:
     text, bar, weight = line.rpartition("|")
     if bar and line.startswith(ID_PREFIX):
         return "expected an empty line before the next prompt"
-    if not bar or not text.strip():
+    if not bar or is_blank(text):
         return "expected text|weight"
     try:
         return "" if 0 <= _weight(weight) < math.inf else "expected a finite weight of 0 or more"

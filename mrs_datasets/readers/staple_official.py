@@ -20,7 +20,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
+
+from mrs_core.errors import InputError
+from mrs_core.lines import read_lines
+from mrs_datasets.readers.staple_files import TaskFile, parse_lines, parse_whole, read_whole
 
 Prompts = dict[str, list[tuple[str, float]]]  # id -> texts with their weights
 
@@ -43,20 +48,34 @@ class _Warnings:
             warn(f"{self._path}, line {number}{more}: {kind}{shown}; the task's format has no such thing.")
 
 
-def read_official_file(path: Path, data: bytes, weighted: bool, warn: Callable[[str], None]) -> Prompts:
-    """The translations of each prompt with their weights (1 in prediction files), as the official scorer reads them.
+def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], None]) -> TaskFile:
+    """A file as the official scorer reads it; an ordinary one at once.
 
     Args:
-        data: of the file.
         weighted: a gold file.
         warn: gets a sentence for each kind of oddity, with file and line.
 
     Raises:
-        ValueError: the scorer would end with an error, or the file holds no translation; file, line and what was
-            expected.
+        InputError: the file cannot be read or holds no translation, or the scorer would end with an error; file, line
+            and what was expected.
     """
-    oddities = _Warnings(path)
-    data, prompts = _told_line_ends(data, oddities), Prompts()
+    path = Path(path)
+    data = read_whole(path)
+    if data is None:
+        return parse_lines(path, data, weighted)
+    found = parse_whole(data, weighted) if data.count(b"\r") == data.count(b"\r\n") else None
+    if found is not None and all(map(str.islower, found.ids)):
+        return found
+    prompts = _read_prompts(path, data, weighted, warn)
+    bounds = [0, *accumulate(map(len, prompts.values()))]
+    texts, weights = zip(*(pair for pairs in prompts.values() for pair in pairs), strict=True)
+    return TaskFile(list(prompts), bounds, list(texts), list(weights) if weighted else [])
+
+
+def _read_prompts(path: Path, data: bytes, weighted: bool, warn: Callable[[str], None]) -> Prompts:
+    """The translations of each prompt with their weights (1 in prediction files)."""
+    oddities, prompts = _Warnings(path), Prompts()
+    _note_line_ends(data, oddities)
     key, lines, first = "", list[tuple[str, float]](), True
     at = 0
 
@@ -67,8 +86,8 @@ def read_official_file(path: Path, data: bytes, weighted: bool, warn: Callable[[
         prompts[key] = lines
         lines = []
 
-    for number, raw in enumerate(data.split(b"\n"), start=1):
-        line = _decoded(path, number, raw).strip()
+    for number, raw in read_lines(path, keep_bom=True, any_line_end=True, data=data):
+        line = raw.strip()
         if not line:
             if key and lines:
                 close()
@@ -84,28 +103,26 @@ def read_official_file(path: Path, data: bytes, weighted: bool, warn: Callable[[
     elif key and not first:
         oddities.add(at, "a prompt without translations does not count:", key)
     if not prompts:
-        raise ValueError(
+        raise InputError(
             f"{path}: the file holds no prompt with a translation; expected blocks of id|prompt and texts."
         )
     oddities.tell(warn)
     return prompts
 
 
-def _told_line_ends(data: bytes, oddities: _Warnings) -> bytes:
-    """The data with line feeds alone; they are as many as the scorer's."""
+def _note_line_ends(data: bytes, oddities: _Warnings) -> None:
     kinds: set[bytes] = set()
     for number, end in enumerate(re.finditer(rb"\r\n|\r|\n", data) if b"\r" in data else (), start=1):
         kinds.add(end[0])
         if len(kinds) > 1:
             oddities.add(number, "line ends of several kinds, each of which ends a line")
-            break
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            return
 
 
-def _key(path: Path, number: int, line: str, raw: bytes, oddities: _Warnings) -> str:
+def _key(path: Path, number: int, line: str, raw: str, oddities: _Warnings) -> str:
     name, bar, prompt = line.partition("|")
     if not bar:
-        raise ValueError(f"{path}, line {number}: expected id|prompt, found {line[:60]!r}.")
+        raise InputError(f"{path}, line {number}: expected id|prompt, found {line[:60]!r}.")
     key = name.lower()
     if number == 1 and key.startswith("\ufeff"):
         oddities.add(number, "the byte-order mark is part of the id, which matches no other:", name)
@@ -123,11 +140,11 @@ def _key(path: Path, number: int, line: str, raw: bytes, oddities: _Warnings) ->
 def _translation(path: Path, number: int, line: str, oddities: _Warnings) -> tuple[str, float]:
     text, bar, number_text = line.rpartition("|")
     if not bar:
-        raise ValueError(f"{path}, line {number}: expected text|weight, found {line[-60:]!r}.")
+        raise InputError(f"{path}, line {number}: expected text|weight, found {line[-60:]!r}.")
     try:
         weight = float(number_text)
     except ValueError:
-        raise ValueError(f"{path}, line {number}: expected a number after the last |, found {line[-60:]!r}.") from None
+        raise InputError(f"{path}, line {number}: expected a number after the last |, found {line[-60:]!r}.") from None
     if not 0 <= weight < math.inf:
         oddities.add(number, "a weight that is not finite or below 0 is taken:", number_text)
     elif "_" in number_text or not number_text.isascii():
@@ -135,13 +152,3 @@ def _translation(path: Path, number: int, line: str, oddities: _Warnings) -> tup
     if not text.strip():
         oddities.add(number, "a translation without text is taken:", line)
     return text, weight
-
-
-def _decoded(path: Path, number: int, line: bytes) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at position {error.start}); "
-            "convert the file to UTF-8."
-        ) from None

@@ -17,27 +17,28 @@ The right answers are in the folder that the data's archive unpacks to (`xglue_f
 - QG/xglue.qg.LANG.tgt.SPLIT (so for NTG): a text a line, the last column if there are tabs.
 - MLQA/MLQA_V1/SPLIT/SPLIT-context-LANG-question-LANG.json: the format of SQuAD 1.1.
 
-Lines are stripped of white space. Where the official script would go on, or fail, with files that do not belong
-together, there is an error.
+Lines are stripped of white space; as in the official script, a carriage return ends one too.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrs_metrics.xglue import XglueScores, score_task
-from mrs_metrics.xglue_tasks import TASKS, Task, get_task, require_label
+from mrs_core.errors import InputError
+from mrs_core.lines import read_lines
+from mrs_core.metric_errors import metric_errors
+from mrs_metrics.xglue_tasks import Task, get_task, require_label
 
 SPLITS = ("dev", "test")
 _HEADER = "label"  # of the last column of PAWS-X
 
 
-@dataclasses.dataclass(frozen=True)
-class Right:
+@dataclass(frozen=True)
+class References:
     """What is right, of one task in one language.
 
     Attributes:
@@ -56,24 +57,27 @@ class Right:
 def predictions_path(folder: str | Path, task: str, language: str) -> Path:
     """Return where a submission has the predictions of a task in a language.
 
+    Raises:
+        InputError: the task is unknown.
+
     >>> predictions_path("mine", "PAWS-X", "de").as_posix()
     'mine/PAWSX/de.prediction'
     """
-    return Path(folder) / get_task(task).name / f"{language}.prediction"
+    return Path(folder) / _task(task).name / f"{language}.prediction"
 
 
 def references_path(folder: str | Path, task: str, language: str, split: str = "test") -> Path:
     """Return where the released data have the right answers.
 
     Raises:
-        ValueError: the task is unknown, or the split is none of `dev` and `test`.
+        InputError: the task is unknown, or the split is none of `dev` and `test`.
 
     >>> references_path("xglue_full_dataset", "QG", "fr", "dev").as_posix()
     'xglue_full_dataset/QG/xglue.qg.fr.tgt.dev'
     """
-    known = get_task(task)
+    known = _task(task)
     if split not in SPLITS:
-        raise ValueError(f"XGLUE is scored on one of the splits {list(SPLITS)}, not on {split!r}.")
+        raise InputError(f"XGLUE is scored on one of the splits {list(SPLITS)}, not on {split!r}.")
     name, low = known.name, known.name.lower()
     files = {"NER": f"{language}.{split}", "POS": f"{language}.{split}", "XNLI": f"{language}.{split}"}
     files["PAWSX"] = f"{language}/{split}_2k.tsv"
@@ -82,141 +86,74 @@ def references_path(folder: str | Path, task: str, language: str, split: str = "
     return Path(folder) / name / files.get(name, f"xglue.{low}.{language}.{target}{split}")
 
 
-def read_predictions(path: str | Path, task: str) -> list[Any] | dict[str, str]:
+def read_xglue_predictions(path: str | Path, task: str) -> list[Any] | dict[str, str]:
     """Read a file of predictions.
 
     Returns:
         a list of tags for each sentence (NER, POS), of labels or texts, or id -> answer (MLQA).
 
     Raises:
-        ValueError: there is no such file, it is no UTF-8, or a line is not of the task's format.
+        InputError: the task is unknown, the file cannot be read, or a line is not of the task's format.
     """
-    known, path = get_task(task), Path(path)
+    known, path = _task(task), Path(path)
     if known.kind == "answer":
         return _read_answers(path)
     if known.kind == "tags":
-        return [tags for _, tags in _predicted_sentences(path)]
-    lines = [line.strip() for line in _lines(path)]
-    for number, line in enumerate(lines, start=1):
+        return [tags for _, tags in predicted_sentences(path)]
+    lines = []
+    for number, raw in read_lines(path, any_line_end=True):
+        line = raw.strip()
+        lines.append(line)
         if not line and known.kind != "text":
-            raise ValueError(f"'{path}', line {number}: a label of {known.name} is expected, not a blank line.")
+            raise InputError(f"{path}, line {number}: a label of {known.name} is expected, not a blank line.")
         if known.kind == "page" and not _is_number(line):
-            raise ValueError(f"'{path}', line {number}: the relevance of a page must be a number, not {line!r:.80}.")
+            raise InputError(f"{path}, line {number}: the relevance of a page must be a number, not {line!r:.80}.")
     return lines
 
 
-def read_references(path: str | Path, task: str) -> Right:
+def read_xglue_references(path: str | Path, task: str) -> References:
     """Read a file of the released data.
 
     Raises:
-        ValueError: there is no such file, it is no UTF-8, or a line is not of the task's format, such as one without
-            a label.
+        InputError: the task is unknown, the file cannot be read, or a line is not of the task's format, such as one
+            without a label.
     """
-    known, path = get_task(task), Path(path)
+    known, path = _task(task), Path(path)
     if known.kind == "answer":
         return _read_questions(path)
     if known.kind == "tags":
-        return Right(path, [tags for _, tags in _right_sentences(path, known)])
-    rows = [(number, line.split("\t")) for number, line in enumerate(_lines(path), start=1)]
+        return References(path, [tags for _, tags in _right_sentences(path, known)])
+    rows = [(number, line.split("\t")) for number, line in read_lines(path, any_line_end=True)]
     if known.name == "PAWSX":
         if rows and rows[0][1][-1].strip() in known.labels:
-            raise ValueError(
-                f"'{path}', line 1: a header is expected, whose last column is {_HEADER!r}, not an example."
-            )
+            raise InputError(f"{path}, line 1: a header is expected, whose last column is {_HEADER!r}, not an example.")
         rows = [(number, cells) for number, cells in rows[1:] if any(map(str.strip, cells))]
-    for number, cells in rows:
-        require_label(known, cells[-1].strip(), f"'{path}', line {number}")
+    with metric_errors():
+        for number, cells in rows:
+            require_label(known, cells[-1].strip(), f"{path}, line {number}")
     queries = [cells[0] for _, cells in rows] if known.kind == "page" else None
-    return Right(path, [cells[-1].strip() for _, cells in rows], queries=queries)
+    return References(path, [cells[-1].strip() for _, cells in rows], queries=queries)
 
 
-def score_files(
-    predictions: str | Path, references: str | Path, task: str, language: str, rules: str = "paper"
-) -> XglueScores:
-    """Score one file of predictions; with MLQA, `notes` also counts answers to `other` questions than those asked.
+def predicted_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The predicted tags of each sentence (NER, POS), with the number of its first line.
 
     Raises:
-        ValueError: see `read_predictions`, `read_references` and `mrs_metrics.xglue.score_task`; or the files have
-            different numbers of examples.
-        ImportError: QG and NTG need sacreBLEU.
+        InputError: see `read_xglue_predictions`.
     """
-    known = get_task(task)
-    right, found = read_references(references, task), read_predictions(predictions, task)
-    if isinstance(found, dict):
-        ids = right.ids or []
-        scores = score_task(task, [found.get(name) for name in ids], right.references, language, rules=rules)
-        return dataclasses.replace(scores, notes={**scores.notes, "other": len(found.keys() - set(ids))})
-    what = "sentences" if known.kind == "tags" else "lines"
-    if len(found) != len(right.references):
-        raise ValueError(
-            f"'{predictions}' has {len(found)} {what} of predictions, but '{references}' has {len(right.references)}: "
-            f"{known.name} needs one for each, in the same order."
-        )
-    if known.kind == "tags":
-        _require_room(Path(predictions), right)
-    return score_task(task, found, right.references, language, queries=right.queries, rules=rules)
-
-
-def score_folder(
-    predictions: str | Path,
-    references: str | Path,
-    tasks: Sequence[str] = tuple(TASKS),
-    languages: Sequence[str] | None = None,
-    split: str = "test",
-    rules: str = "paper",
-) -> dict[str, dict[str, XglueScores]]:
-    """Score a submission: task -> language -> scores; `mrs_metrics.xglue.average_scores` averages them.
-
-    Args:
-        predictions: folder of the submission.
-        references: folder of the released data.
-        tasks: names of the tasks.
-        languages: score these only, each in the tasks that have it; None takes all, and all must be there.
-        split: `dev` or `test`.
-        rules: `paper` or `official`.
-
-    Raises:
-        ValueError: see `score_files`; a file is missing; or there is nothing to score.
-        ImportError: QG and NTG need sacreBLEU.
-    """
-    found: dict[str, dict[str, XglueScores]] = {}
-    for known in dict.fromkeys(get_task(task) for task in tasks):
-        for language in known.languages:
-            if languages is None or language in languages:
-                ours = predictions_path(predictions, known.name, language)
-                theirs = references_path(references, known.name, language, split)
-                found.setdefault(known.name, {})[language] = score_files(ours, theirs, known.name, language, rules)
-    unused = sorted(set(languages or ()) - {language for scored in found.values() for language in scored})
-    if unused:
-        raise ValueError(f"None of the tasks {', '.join(tasks)} is tested in {', '.join(unused)}.")
-    if not found:
-        raise ValueError("There is no task, or no language, to score.")
-    return found
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            return list(file)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"'{path}' is no UTF-8 text: {error}.") from error
-    except OSError as error:
-        raise ValueError(f"'{path}' cannot be read: {error.strerror or error}.") from error
-
-
-def _predicted_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
     for first, lines in _blocks(path):
         for number, line in enumerate(lines, start=first):
             if len(line.split()) > 1:
-                raise ValueError(f"'{path}', line {number}: one tag is expected and no word with it, not {line!r:.80}.")
+                raise InputError(f"{path}, line {number}: one tag is expected and no word with it, not {line!r:.80}.")
         yield first, lines
 
 
 def _right_sentences(path: Path, task: Task) -> Iterator[tuple[int, list[str]]]:
     for first, lines in _blocks(path, without="-DOCSTART-"):
         tags = [line.split()[-1] for line in lines]
-        for number, tag in enumerate(tags, start=first):
-            require_label(task, tag, f"'{path}', line {number}")
+        with metric_errors():
+            for number, tag in enumerate(tags, start=first):
+                require_label(task, tag, f"{path}, line {number}")
         yield first, tags
 
 
@@ -224,7 +161,7 @@ def _blocks(path: Path, without: str | None = None) -> Iterator[tuple[int, list[
     """The runs of lines between blank ones, and such as begin with a word, with the number of their first line."""
     block: list[str] = []
     number = 0
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in read_lines(path, any_line_end=True):
         if line.strip() and not (without and line.startswith(without)):
             block.append(line.strip())
         elif block:
@@ -234,32 +171,26 @@ def _blocks(path: Path, without: str | None = None) -> Iterator[tuple[int, list[
         yield number + 1 - len(block), block
 
 
-def _require_room(path: Path, right: Right) -> None:
-    for (first, ours), theirs in zip(_predicted_sentences(path), right.references, strict=True):
-        if len(ours) > len(theirs):
-            raise ValueError(
-                f"'{path}', line {first}: the sentence has {len(ours)} tags, but {len(theirs)} words in '{right.path}'."
-            )
-
-
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads("".join(_lines(path)))
+        return json.loads("\n".join(line for _, line in read_lines(path, any_line_end=True)))
     except json.JSONDecodeError as error:
-        raise ValueError(f"'{path}', line {error.lineno}: JSON is expected: {error.msg}.") from error
+        raise InputError(f"{path}, line {error.lineno}: JSON is expected: {error.msg}.") from error
 
 
 def _read_answers(path: Path) -> dict[str, str]:
     answers = _read_json(path)
     if not isinstance(answers, dict):
-        raise ValueError(f"'{path}' must hold a JSON object of question id -> answer, not a {type(answers).__name__}.")
+        raise InputError(
+            f"{path}: the file must hold a JSON object of question id -> answer, not a {type(answers).__name__}."
+        )
     for name, answer in answers.items():
         if not isinstance(answer, str):
-            raise ValueError(f"'{path}', question {name!r}: the answer must be a text, not {answer!r:.80}.")
+            raise InputError(f"{path}, question {name!r}: the answer must be a text, not {answer!r:.80}.")
     return answers
 
 
-def _read_questions(path: Path) -> Right:
+def _read_questions(path: Path) -> References:
     ids: list[str] = []
     references: list[list[str]] = []
     data = _read_json(path)
@@ -270,16 +201,16 @@ def _read_questions(path: Path) -> Right:
             ids.append(question["id"])
             references.append([answer["text"] for answer in question["answers"]])
     except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"'{path}' is not in the format of SQuAD 1.1 (data, paragraphs, qas, id, answers, text): question "
+        raise InputError(
+            f"{path}: the file is not in the format of SQuAD 1.1 (data, paragraphs, qas, id, answers, text): question "
             f"{len(ids) + 1} lacks {error}."
         ) from error
     for name, answers in zip(ids, references, strict=True):
         if not isinstance(name, str):
-            raise ValueError(f"'{path}': the id of a question must be a text, not {name!r:.80}.")
+            raise InputError(f"{path}: the id of a question must be a text, not {name!r:.80}.")
         if not answers or not all(isinstance(text, str) for text in answers):
-            raise ValueError(f"'{path}', question {name!r}: one right answer or more is expected, not {answers!r:.80}.")
-    return Right(path, references, ids=ids)
+            raise InputError(f"{path}, question {name!r}: one right answer or more is expected, not {answers!r:.80}.")
+    return References(path, references, ids=ids)
 
 
 def _is_number(text: str) -> bool:
@@ -287,3 +218,8 @@ def _is_number(text: str) -> bool:
         return abs(float(text)) < float("inf")
     except ValueError:
         return False
+
+
+def _task(name: str) -> Task:
+    with metric_errors():
+        return get_task(name)

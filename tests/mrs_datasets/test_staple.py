@@ -18,7 +18,7 @@ from mrs_datasets.check import check
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers import staple
-from mrs_datasets.readers.staple import read_staple_predictions, write_staple
+from mrs_datasets.readers.staple_files import read_staple_predictions, write_staple
 from mrs_datasets.staple_statistics import lrf_weights, split_statistics
 
 GOLD = "prompt_a|yes, please.\nsim, por favor|0.75\na|b |0.25\n\nprompt_b|go!\nvá!|1.0\n"

@@ -1,4 +1,4 @@
-"""Files of the STAPLE task, read at once: the figures of their rows, the refusals of the data set's own reader."""
+"""Files of the STAPLE task: read at once as line by line, with the figures of their rows and the same refusals."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mrs_core import lines as lines_module
 from mrs_core.errors import InputError
-from mrs_datasets.readers.staple import read_blocks, read_staple, read_staple_predictions
+from mrs_datasets.readers import staple_files
+from mrs_datasets.readers.staple import read_staple
+from mrs_datasets.readers.staple_files import TaskFile, read_blocks, read_staple_predictions, read_task_file
 from mrs_datasets.report import Report
-from mrs_metrics import staple_files
-from mrs_metrics.staple_files import TaskFile, read_task_file, score_files
+from mrs_evaluation.score_staple import score_files
 from mrs_metrics.translations_f1 import WeightedF1Scores, official_report, score_translations
 
 NAME = "dev.en_pt.made.gold.txt"
@@ -39,6 +41,7 @@ line = st.sampled_from(
         *("prompt_a|x", "prompt_b|y", "prompt_c| z|z", "prompt_d|"),
         *("um|0.5", "Um!|0.25", " dois  |1e-3", "x|y|0.5", "é|1", "e\u0301|.5", "ΑΣ|0.5", "|", "um", "0.3", "1|2|3"),
         *("x|nan", "x|-1", "x|inf", "x|1_0", " |1", "x| 2 ", "a\rb|1", "\u2028|1", "um|0.5\u00a0"),
+        *("\u200b|1", "\u200bx|1", "a\0b|1", "prompt_e|\u2800"),
         *("", "", "", " ", "\t", "\u00a0"),
     ]
 )
@@ -96,7 +99,7 @@ def as_blocks(path: Path) -> object:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of reading: a file that nothing is unusual in goes through the second one too."""
     if request.param == "line by line":
-        monkeypatch.setattr(staple_files, "_at_once", lambda data, weighted: None)
+        monkeypatch.setattr(staple_files, "parse_whole", lambda data, weighted: None)
     return request.param
 
 
@@ -138,7 +141,7 @@ def test_what_is_wrong_is_said_as_by_the_reader_of_the_data_set(
     tmp_path: Path, content: bytes | str, sentence: str
 ) -> None:
     path = written(tmp_path / "data", content)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         read_task_file(path, weighted=True)
     same(path)
 
@@ -166,7 +169,7 @@ def test_what_is_right_is_read_as_by_the_reader_of_the_data_set(tmp_path: Path, 
 
 
 def test_an_ordinary_file_is_read_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(staple_files, "_line_by_line", lambda *_: pytest.fail("it was read line by line"))
+    monkeypatch.setattr(staple_files, "parse_lines", lambda *_: pytest.fail("it was read line by line"))
     for content in (GOLD, GOLD.replace("\n", "\r\n"), f"\n{GOLD}\n\n", GOLD.rstrip("\n")):
         path = written(tmp_path / "data", content)
         assert read_task_file(path, weighted=True).weights == [0.5, 0.25, 0.25, 1.0]
@@ -264,7 +267,7 @@ def test_ordinary_files_get_no_warning_and_a_library_user_gets_pythons(tmp_path:
 )
 def test_where_the_official_scorer_fails_so_does_ours(tmp_path: Path, gold: str, pred: str, told: str) -> None:
     paths = written(tmp_path, gold), written(tmp_path, pred, "pred.txt")
-    with pytest.raises(ValueError, match=told.replace("|p", r"\|p")):
+    with pytest.raises(InputError, match=told.replace("|p", r"\|p")):
         score_files(*paths, "official", warn=lambda _: None)
 
 
@@ -281,11 +284,11 @@ def test_missing_and_extra_prompts(tmp_path: Path) -> None:
 def test_refusals_of_the_scorer(tmp_path: Path) -> None:
     gold = written(tmp_path, GOLD)
     pred = written(tmp_path, "prompt_b|yes\nsim\n", "pred.txt")
-    with pytest.raises(ValueError, match="first prompt, 'prompt_a', has no prediction"):
+    with pytest.raises(InputError, match="first prompt, 'prompt_a', has no prediction"):
         score_files(gold, pred, "official")
-    with pytest.raises(ValueError, match="must be one of"):
+    with pytest.raises(InputError, match="must be one of"):
         score_files(tmp_path / "absent", pred, "ours")
-    with pytest.raises(ValueError, match=r"pred\.txt, line 2: expected text\|weight"):
+    with pytest.raises(InputError, match=r"pred\.txt, line 2: expected text\|weight"):
         score_files(pred, gold)
 
 
@@ -295,14 +298,14 @@ def test_compressed_files(tmp_path: Path, way: str) -> None:
         path = written(tmp_path / suffix, pack(GOLD.encode()), NAME + suffix)
         assert read_task_file(path, weighted=True) == plain
         path.write_bytes(pack(GOLD.encode() * 1000)[:-20])
-        with pytest.raises(ValueError, match="damaged or cut off"):
+        with pytest.raises(InputError, match="damaged or cut off"):
             read_task_file(path)
         same(path)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.txt", tmp_path):
-        with pytest.raises(ValueError, match=r"cannot read the file"):
+        with pytest.raises(InputError, match=r"cannot read the file"):
             read_task_file(path)
         assert outcome(lambda path=path: read_task_file(path)) == outcome(lambda path=path: as_blocks(path))
 
@@ -322,10 +325,11 @@ def test_a_pipe_is_read_once(tmp_path: Path, content: str) -> None:
 
 
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staple_files, "BLOCK", 64)
-    monkeypatch.setattr(staple_files, "MAX_LINE", 1000)
+    for module in (lines_module, staple_files):
+        monkeypatch.setattr(module, "BLOCK", 64)
+        monkeypatch.setattr(module, "MAX_LINE", 1000)
     path = written(tmp_path, gzip.compress(GOLD.encode() + b"\n" + b"x" * 100_000), NAME + ".gz")
-    with pytest.raises(ValueError, match=r"line 9: no line end within"):
+    with pytest.raises(InputError, match=r"line 9: no line end within"):
         read_task_file(path, weighted=True)
 
 
@@ -333,7 +337,7 @@ def test_a_file_too_large_for_one_piece_is_read_line_by_line(tmp_path: Path, mon
     path = written(tmp_path, GOLD)
     whole = read_task_file(path, weighted=True)
     monkeypatch.setattr(staple_files, "MAX_AT_ONCE", 10)
-    monkeypatch.setattr(staple_files, "_at_once", lambda *_: pytest.fail("it was read at once"))
+    monkeypatch.setattr(staple_files, "parse_whole", lambda *_: pytest.fail("it was read at once"))
     assert read_task_file(path, weighted=True) == whole
 
 

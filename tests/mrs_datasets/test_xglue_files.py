@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.xglue import aggregate, average_scores
-from mrs_metrics.xglue_files import (
+from mrs_core.errors import InputError
+from mrs_datasets.readers import xglue_files
+from mrs_datasets.readers.xglue_files import (
     predictions_path,
-    read_predictions,
-    read_references,
+    read_xglue_predictions,
+    read_xglue_references,
     references_path,
-    score_files,
-    score_folder,
 )
+from mrs_evaluation.score_xglue import score_files, score_folder
+from mrs_metrics.xglue import aggregate, average_scores
 from mrs_metrics.xglue_tasks import TASKS
 
 QUESTIONS = {"data": [{"paragraphs": [{"qas": [{"id": "q1", "answers": [{"text": "1900"}]}]}]}]}
@@ -76,12 +78,12 @@ def test_each_task_is_read_and_scored(tmp_path: Path, task: str) -> None:
 
 def test_what_the_files_hold(tmp_path: Path) -> None:
     ours, theirs = both(tmp_path, "NER")
-    assert read_predictions(ours, "NER") == [["B-PER", "O"], ["O", "B-ORG"], ["O"]]
-    assert read_references(theirs, "NER").references == [["B-PER", "O"], ["O", "B-LOC"], ["O"]]
-    right = read_references(both(tmp_path, "MLQA")[1], "MLQA")
+    assert read_xglue_predictions(ours, "NER") == [["B-PER", "O"], ["O", "B-ORG"], ["O"]]
+    assert read_xglue_references(theirs, "NER").references == [["B-PER", "O"], ["O", "B-LOC"], ["O"]]
+    right = read_xglue_references(both(tmp_path, "MLQA")[1], "MLQA")
     assert (right.ids, right.references) == (["q1", "q2"], [["1900"], ["Madrid", "in Madrid"]])
     assert score_files(*both(tmp_path, "MLQA"), "MLQA", "de").notes == {"unanswered": 1, "other": 1}
-    assert read_references(both(tmp_path, "WPR")[1], "WPR").queries == ["q", "q", "r", "r"]
+    assert read_xglue_references(both(tmp_path, "WPR")[1], "WPR").queries == ["q", "q", "r", "r"]
     assert score_files(*both(tmp_path, "POS"), "POS", "de").notes == {"padded": 1, "unknown": 0}
 
 
@@ -102,6 +104,10 @@ def test_the_layout_is_the_official_one() -> None:
         "NTG": "NTG/xglue.ntg.zh.tgt.test",
     }
     assert predictions_path("", "paws-x", "zh").as_posix() == "PAWSX/zh.prediction"
+
+
+def test_docstring_examples_hold() -> None:
+    assert doctest.testmod(xglue_files).failed == 0
 
 
 def test_a_folder_of_predictions(tmp_path: Path) -> None:
@@ -126,41 +132,41 @@ def test_a_folder_of_predictions(tmp_path: Path) -> None:
         ({"languages": ["es", "sv"]}, "None of the tasks PAWSX, QAM is tested in sv"),
         ({"languages": []}, "no task, or no language"),
         ({"split": "train"}, r"splits \['dev', 'test'\], not on 'train'"),
-        ({"split": "dev"}, "dev_2k.tsv' cannot be read: No such file"),
+        ({"split": "dev"}, "dev_2k.tsv: cannot read the file \\(No such file"),
     ):
-        with pytest.raises(ValueError, match=sentence):
+        with pytest.raises(InputError, match=sentence):
             score_folder(tmp_path / "mine", tmp_path / "data", ["PAWSX", "QAM"], **options)  # type: ignore[arg-type]
     predictions_path(tmp_path / "mine", "QAM", "fr").unlink()
-    with pytest.raises(ValueError, match=r"fr\.prediction' cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"fr\.prediction: cannot read the file \(No such file"):
         score_folder(tmp_path / "mine", tmp_path / "data", ["QAM"])
 
 
 @pytest.mark.parametrize(
     ("task", "right", "ours", "sentence"),
     [
-        ("QAM", None, "1\n", r"has 1 lines of predictions, but .*qam\.de\.dev' has 2: QAM needs one for each"),
-        ("QAM", None, "1\n\n1\n", r"de\.prediction', line 2: a label of QAM is expected, not a blank line"),
+        ("QAM", None, "1\n", r"has 1 lines of predictions, but .*qam\.de\.dev has 2: QAM needs one for each"),
+        ("QAM", None, "1\n\n1\n", r"de\.prediction, line 2: a label of QAM is expected, not a blank line"),
         (
             "QAM",
             "q\ta\t1\nq\tanswer\n",
             None,
-            r"dev', line 2 must be labelled with one of 0, 1 .*'answer'; the test files",
+            r"dev, line 2 must be labelled with one of 0, 1 .*'answer'; the test files",
         ),
-        ("QAM", "q\ta\t1\n\n", None, r"dev', line 2 must be labelled"),
+        ("QAM", "q\ta\t1\n\n", None, r"dev, line 2 must be labelled"),
         ("PAWSX", "1\ta\tb\t0\n2\tc\td\t1\n", None, "line 1: a header is expected, whose last column is 'label'"),
-        ("WPR", None, "2\n1\nGood\n0\n", r"prediction', line 3: the relevance of a page must be a number, not 'Good'"),
+        ("WPR", None, "2\n1\nGood\n0\n", r"prediction, line 3: the relevance of a page must be a number, not 'Good'"),
         ("WPR", None, "2\n1\ninf\n0\n", "line 3: the relevance of a page must be a number"),
         ("WPR", "q\tt\ts\tPerfect\n", None, "line 1 must be labelled with one of 0, 1, 2, 3, 4 for WPR, not 'Perfect'"),
-        ("NER", None, "B-PER\nO\n\nO\nB-ORG\n", r"has 2 sentences of predictions, but .*de\.dev' has 3"),
-        ("NER", None, "B-PER\nO\n\nO\nB-ORG\nO\n\nO\n", r"line 4: the sentence has 3 tags, but 2 words in .*de\.dev'"),
+        ("NER", None, "B-PER\nO\n\nO\nB-ORG\n", r"has 2 sentences of predictions, but .*de\.dev has 3"),
+        ("NER", None, "B-PER\nO\n\nO\nB-ORG\nO\n\nO\n", r"line 4: the sentence has 3 tags, but 2 words in .*de\.dev"),
         (
             "NER",
             None,
             "Anna B-PER\nlebt O\n\nO\n\nO",
             r"line 1: one tag is expected and no word with it, not 'Anna B-PER'",
         ),
-        ("NER", "Anna B-PER\n\nlebt\n", None, r"de\.dev', line 3 must be labelled with one of B-LOC.*not 'lebt'"),
-        ("MLQA", "{", None, r"json', line 1: JSON is expected"),
+        ("NER", "Anna B-PER\n\nlebt\n", None, r"de\.dev, line 3 must be labelled with one of B-LOC.*not 'lebt'"),
+        ("MLQA", "{", None, r"json, line 1: JSON is expected"),
         ("MLQA", None, "[]", "must hold a JSON object of question id -> answer, not a list"),
         ("MLQA", None, '{"q1": 3}', "question 'q1': the answer must be a text, not 3"),
         ("MLQA", '{"data": [{"paragraphs": [{"qas": [{}]}]}]}', None, "format of SQuAD 1.1 .* question 1 lacks 'id'"),
@@ -178,7 +184,7 @@ def test_a_folder_of_predictions(tmp_path: Path) -> None:
 def test_a_broken_file_is_named_with_its_line(
     tmp_path: Path, task: str, right: str | None, ours: str | None, sentence: str
 ) -> None:
-    with pytest.raises(ValueError, match=sentence) as caught:
+    with pytest.raises(InputError, match=sentence) as caught:
         score_files(*both(tmp_path, task, right, ours), task, "de")
     assert "\n" not in str(caught.value)
 
@@ -186,9 +192,9 @@ def test_a_broken_file_is_named_with_its_line(
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     ours, theirs = both(tmp_path, "QAM")
     ours.write_bytes(b"1\n\xff\n")
-    with pytest.raises(ValueError, match=r"de\.prediction' is no UTF-8 text"):
+    with pytest.raises(InputError, match=r"de\.prediction, line 2: not UTF-8"):
         score_files(ours, theirs, "QAM", "de")
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read the file"):
         score_files(tmp_path, theirs, "QAM", "de")
 
 

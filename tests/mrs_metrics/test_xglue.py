@@ -26,7 +26,7 @@ GOLDEN: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parent / "golden" / "xglue_score.yaml").read_text(encoding="utf-8")
 )
 UPOS = TASKS["POS"].labels
-TOPICS = ("xglue", "xglue_files", "xglue_qa", "xglue_statistics", "xglue_tags", "xglue_tasks", "xglue_wpr")
+TOPICS = ("xglue", "xglue_qa", "xglue_statistics", "xglue_tags", "xglue_tasks", "xglue_wpr")
 sentences = st.lists(st.lists(st.sampled_from(["DET", "NOUN", "SYM", "SCONJ", "INTJ"]), max_size=6), min_size=1)
 
 

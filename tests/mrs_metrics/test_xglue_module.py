@@ -122,7 +122,6 @@ def test_the_files_of_a_space() -> None:
     assert {"evaluate", "metric"} <= set(front["tags"])
     assert 'evaluate.load("org/xglue_score")' in card
     assert not [file for file, content in files.items() if b"mrs-suggest[ja]" in content]
-    assert "topic_xglue_files.py" not in files
 
 
 def test_the_page_offers_the_tasks_and_their_languages() -> None:
