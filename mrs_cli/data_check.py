@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
 
 from mrs_core.console import make_console
 from mrs_core.text import visible
-
-if TYPE_CHECKING:
-    from mrs_core.language_id import LanguageIdentifier
 
 
 def add_check(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,6 +29,7 @@ def add_check(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run_check(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
+    from mrs_core.language_id import open_identifier
     from mrs_datasets.catalogue import ERROR
     from mrs_datasets.check import check
     from mrs_datasets.prepared import downloaded, open_prepared
@@ -68,12 +64,3 @@ def run_check(options: argparse.Namespace) -> int:
     rows = f"{len(data.configs())} configs"
     print(f"{visible(data.name)}: {rows}, {errors} errors, {len(findings) - errors} warnings.")
     return 1 if errors else 0
-
-
-def open_identifier(model: str | None) -> LanguageIdentifier | None:
-    """The identifier that was named, or the installed one; None where there is none and none was asked for."""
-    from mrs_core.language_id import MODEL_VARIABLE, LanguageIdentifier, default_model_path
-
-    if model is None and not os.environ.get(MODEL_VARIABLE) and not default_model_path().is_file():
-        return None
-    return LanguageIdentifier.open(model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from mrs_cli.data_check import open_identifier
 from mrs_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ def add_pair_options(parser: argparse.ArgumentParser) -> None:
 
 def pair_options(options: argparse.Namespace) -> PairOptions:
     """The options as the reader takes them."""
+    from mrs_core.language_id import open_identifier
     from mrs_datasets.readers.pair_checks import PairOptions
     from mrs_datasets.readers.pair_files import MESSAGE, REPLY, STOP, Columns
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_core.console import make_console
-from mrs_core.errors import first_line
-from mrs_core.languages import require_any_language, require_known
+from mrs_core.languages import require_any_language
 from mrs_core.metric_errors import metric_errors
 from mrs_core.text import visible
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from mrs_datasets.describe import SplitDescription
     from mrs_datasets.prepared import PreparedData
 
-CURVE = range(1, 21)  # Table 7 has 1, 5 and 10
 Printed = tuple[dict[str, Any], "list[Table | str]"]  # what --json prints, and what people read
 
 
@@ -86,9 +84,9 @@ def run_stats(options: argparse.Namespace) -> int:
 def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
     from tqdm import tqdm
 
-    from mrs_datasets.statistics import split_statistics
+    from mrs_datasets.statistics import languages_by_tokenizer, split_statistics
 
-    counted = split_statistics(data, metric_tokenizer, languages)
+    counted = split_statistics(data, languages=languages)
     with metric_errors(data.name):
         rows = list(tqdm(counted, desc="tokens", unit=" splits", disable=not sys.stderr.isatty()))
     table = _table("Language", "Code", "Family", "Split", ">Examples", ">Tokens", ">Response set")
@@ -98,29 +96,10 @@ def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
         first = named if row.split == "train" else ("", "", "")
         responses = f"{row.responses:,}" if row.split == "train" else ""
         table.add_row(*first, row.split, f"{row.examples:,}", f"{row.tokens:,}", responses)
-    by_tokenizer: dict[str, list[str]] = {}
-    for row in rows:
-        codes = by_tokenizer.setdefault(row.tokenizer, [])
-        codes += [] if row.language in codes else [row.language]
     table.caption = "Tokens of messages and replies, by the metric's tokenizer: " + "; ".join(
-        f"{name} ({', '.join(codes)})" for name, codes in by_tokenizer.items()
+        f"{name} ({', '.join(codes)})" for name, codes in languages_by_tokenizer(rows).items()
     )
     return {"splits": [asdict(row) for row in rows]}, [table]
-
-
-def metric_tokenizer(language: str) -> tuple[str, Callable[[str], list[str]]]:
-    """The metric's tokenizer of a language, with its name and version; where it has none, characters.
-
-    Japanese is tokenized by MeCab, other languages by the Treebank rules. Where the tokenizer of a language is not
-    installed, or there is none, every character but white space counts, and the name says why.
-    """
-    from mrs_metrics.tokenize import get_tokenizer
-
-    try:
-        tokenizer = get_tokenizer(language)
-    except (ImportError, ValueError) as error:
-        return f"characters ({first_line(error)})", lambda text: list("".join(text.split()))
-    return f"{tokenizer.name} {tokenizer.version}", tokenizer
 
 
 def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
@@ -137,12 +116,11 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
 
 
 def _staple(data: PreparedData, configs: list[str] | None, rules: str) -> Printed:
-    from mrs_datasets.staple_statistics import split_statistics
-    from mrs_metrics.translations_f1 import TABLE_7_KS, oracle_curve, weighted_f1_signature
+    from mrs_datasets.staple_statistics import oracle_curves, split_statistics
+    from mrs_metrics.translations_f1 import TABLE_7_KS, weighted_f1_signature
 
     rows = list(split_statistics(data, configs))
-    # blind splits have no gold to score against
-    oracles = [oracle_curve(data.load(row.config, row.split), CURVE, rules) if row.translations else {} for row in rows]
+    oracles = oracle_curves(data, rows, rules)
     table = _table("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
     for k in TABLE_7_KS:
         table.add_column(f"k = {k}", justify="right")
@@ -171,22 +149,14 @@ def _described(rows: list[SplitDescription]) -> list[Table | str]:
         for column in row.lengths:
             lengths.add_row(*start, column, *(str(n) for n in row.quantiles(column)))
             start = ("", "", "")
-        for column, counts in row.labels.items():
-            total = max(1, sum(counts.values()))
-            shares = ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.items())
+        for column in row.labels:
+            shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in row.shares(column).items())
             labels.add_row(row.config, row.split, column, shares)
     return [lengths, *([labels] if labels.row_count else [])]
 
 
 def run_diversity(options: argparse.Namespace) -> int:
-    from mrs_datasets.diversity import (
-        BENCHMARKS,
-        family_index,
-        geography_index,
-        language_vectors,
-        read_uriel,
-        typology_index,
-    )
+    from mrs_datasets.diversity import BENCHMARKS, read_uriel, sample_indices
 
     samples: dict[str, Sequence[str]] = {name: benchmark.codes for name, benchmark in BENCHMARKS.items()}
     if options.languages:
@@ -194,15 +164,7 @@ def run_diversity(options: argparse.Namespace) -> int:
     features = read_uriel(options.uriel) if options.uriel else None
     rows: list[dict[str, Any]] = []
     for name, codes in samples.items():
-        languages = [require_known(code, "languages") for code in codes]
-        typology = None
-        if features is not None:
-            typology = typology_index(language_vectors(features, languages, str(options.uriel)))
-        indices = {
-            "typology": typology,
-            "family": family_index(languages),
-            "geography": geography_index(languages),
-        }
+        indices = sample_indices(codes, features, options.uriel)
         published = {"typology_of_table_2": BENCHMARKS[name].typology} if name else {}
         rows.append({"sample": name or None, "languages": list(codes), **indices, **published})
     if options.json:

@@ -128,6 +128,13 @@ class LanguageIdentifier:
         ]
 
 
+def open_identifier(model: str | Path | None) -> LanguageIdentifier | None:
+    """The identifier that was named, or the installed one; None where there is none and none was asked for."""
+    if model is None and not os.environ.get(MODEL_VARIABLE) and not default_model_path().is_file():
+        return None
+    return LanguageIdentifier.open(model)
+
+
 def is_other_language(found: tuple[str, float], language: str) -> bool:
     """Whether an answer of `identify` names, with more than `MIN_LANGUAGE_SCORE`, another language than `language` (a
     BCP-47 code, of which the first part counts)."""

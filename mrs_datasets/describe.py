@@ -37,6 +37,12 @@ class SplitDescription:
         """The lengths, in characters, at `QUANTILES` of a column; empty for a column without a text."""
         return length_quantiles(self.lengths[column])
 
+    def shares(self, column: str) -> dict[str, float]:
+        """The share of the labelled rows that each label of a column has, 0 to 1."""
+        counts = self.labels[column]
+        total = max(1, sum(counts.values()))
+        return {name: count / total for name, count in counts.items()}
+
     def as_dict(self) -> dict[str, object]:
         """For JSON: quantiles instead of counts."""
         lengths = {column: self.quantiles(column) for column in self.lengths}

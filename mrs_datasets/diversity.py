@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_core.languages import KNOWN, Language
+from mrs_core.languages import KNOWN, Language, require_known
 from mrs_core.lines import read_lines
 
 MISSING = {"", "--", "?", "nan"}  # `--` in URIEL's own tables, `nan` as pandas may write it
@@ -122,6 +122,27 @@ def typology_index(vectors: Iterable[Vector]) -> float:
     if not values:
         raise InputError("typology_index: no language has a value for any feature; choose a table with their values.")
     return math.fsum(map(_entropy, values.values())) / len(values)
+
+
+def sample_indices(
+    codes: Sequence[str], table: Mapping[str, Vector] | None = None, where: str | Path = "the table"
+) -> dict[str, float | None]:
+    """The indices of one sample of languages: `typology`, `family` and `geography`.
+
+    Args:
+        codes: of the languages.
+        table: of `read_uriel`; without one, `typology` is None.
+        where: starts the sentence of the error: the table's file.
+
+    Raises:
+        InputError: an unknown language, or as for `language_vectors` and the indices.
+    """
+    languages = [require_known(code, "languages") for code in codes]
+    return {
+        "typology": None if table is None else typology_index(language_vectors(table, languages, where)),
+        "family": family_index(languages),
+        "geography": geography_index(languages),
+    }
 
 
 def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:

@@ -1,4 +1,4 @@
-"""The figures that the STAPLE paper gives of its data: weights and Table 2 (Mayhew et al. 2020, section 2)."""
+"""The figures that the STAPLE paper gives of its data: weights, Table 2 and Table 7 (Mayhew et al. 2020)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from mrs_core.errors import InputError
 from mrs_datasets.describe import selected_configs
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.readers.staple import STAPLE, TABLE_2
+from mrs_metrics.translations_f1 import oracle_curve
+
+CURVE = range(1, 21)  # Table 7 has 1, 5 and 10
 
 
 @dataclass(frozen=True)
@@ -80,3 +83,16 @@ def split_statistics(data: PreparedData, configs: list[str] | None = None) -> It
                 references,
                 *TABLE_2[config][split],
             )
+
+
+def oracle_curves(data: PreparedData, rows: Sequence[StapleStatistics], rules: str) -> list[dict[int | None, float]]:
+    """Weighted F1 of an oracle that gives the k likeliest translations, for each k of `CURVE` (Table 7).
+
+    Args:
+        rows: of `split_statistics`.
+        rules: `paper` or `official`, see `mrs_metrics.translations_f1`.
+
+    Returns:
+        k -> weighted F1, one for each row; empty for a blind split, which has no gold to score against.
+    """
+    return [oracle_curve(data.load(row.config, row.split), CURVE, rules) if row.translations else {} for row in rows]

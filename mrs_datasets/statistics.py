@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, first_line
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.schema import SPLITS, responses_config
+from mrs_metrics.tokenize import get_tokenizer
 
 Tokenize = Callable[[str], list[str]]
 
@@ -25,8 +26,23 @@ class SplitStatistics:
     tokenizer: str
 
 
+def metric_tokenizer(language: str) -> tuple[str, Tokenize]:
+    """The metric's tokenizer of a language, with its name and version; where it has none, characters.
+
+    Japanese is tokenized by MeCab, other languages by the Treebank rules. Where the tokenizer of a language is not
+    installed, or there is none, every character but white space counts, and the name says why.
+    """
+    try:
+        tokenizer = get_tokenizer(language)
+    except (ImportError, ValueError) as error:
+        return f"characters ({first_line(error)})", lambda text: list("".join(text.split()))
+    return f"{tokenizer.name} {tokenizer.version}", tokenizer
+
+
 def split_statistics(
-    data: PreparedData, tokenizer_of: Callable[[str], tuple[str, Tokenize]], languages: list[str] | None = None
+    data: PreparedData,
+    tokenizer_of: Callable[[str], tuple[str, Tokenize]] = metric_tokenizer,
+    languages: list[str] | None = None,
 ) -> Iterator[SplitStatistics]:
     """Yield the rows of Table 1, one a language and split.
 
@@ -48,6 +64,14 @@ def split_statistics(
                 for text in batch[column]
             )
             yield SplitStatistics(code, split, len(pairs), tokens, responses, name)
+
+
+def languages_by_tokenizer(rows: Iterable[SplitStatistics]) -> dict[str, list[str]]:
+    """The languages that each tokenizer counted, in the order of the rows."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        found.setdefault(row.tokenizer, {})[row.language] = None
+    return {tokenizer: list(codes) for tokenizer, codes in found.items()}
 
 
 def _response_count(data: PreparedData, language: str) -> int:
