@@ -8,11 +8,9 @@ A data set replaces an earlier install of the same one, and leaves the others wh
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from mrs_core.installed import installed_folders, record_installed
 from mrs_core.text import visible
 
 
@@ -31,36 +29,24 @@ def main(argv: Sequence[str]) -> int:
         return _language_model()
     import datasets
 
-    from mrs_datasets.install import install_dataset
-    from mrs_datasets.prepared import PreparedData
+    from mrs_datasets.install import install
     from mrs_datasets.readers.sample import SAMPLE
-    from mrs_metrics.install import install_metric
-    from mrs_metrics.spaces import metric_names
 
     datasets.disable_progress_bars()
-    earlier = installed_folders()
-    source = options.source or SAMPLE
-    name = PreparedData(str(source), source, None).data_set()
-    data = install_dataset(source, name)
-    cache = data[0].parents[2]
-    others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
-    record_installed([*others, *data])  # at once, so that `mrs uninstall` finds it whatever happens to the metrics
-    metrics = {metric: install_metric(metric) for metric in metric_names()}
-    record_installed(metrics.values())
-    report = json.loads((source / "report.json").read_text(encoding="utf-8"))
+    done = install(options.source or SAMPLE)
+    report = done.report
     first = next(iter(report["configs"]))
-    title, where = visible(report["name"]), visible(cache)
-    print(f'load_dataset("{name}", "{visible(first)}"): {title}, {len(data)} configs below {where}')
+    title, where = visible(report["name"]), visible(done.cache)
+    print(f'load_dataset("{done.name}", "{visible(first)}"): {title}, {len(done.configs)} configs below {where}')
     if report["reader"] == "sample":
         print(
             "  This is the embedded sample, not the MRS data set: it is there to try things on. For the data set, run\n"
             "  `mrs data prepare mrs --source mrs.tgz --out DIR` and `mrs install --source DIR`."
         )
-    for metric, folder in metrics.items():
+    for metric, folder in done.metrics.items():
         print(f'evaluate.load("{metric}"): {visible(folder)}')
-    gone = [folder for folder in earlier if not folder.exists()]
-    if gone:
-        print(f"removed {len(gone)} folders of an earlier install")
+    if done.removed:
+        print(f"removed {len(done.removed)} folders of an earlier install")
     print("`mrs uninstall` removes all of this. Set HF_EVALUATE_OFFLINE=1 to spare evaluate its question to the hub.")
     return 0
 

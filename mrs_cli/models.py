@@ -70,6 +70,7 @@ def _download(options: argparse.Namespace) -> None:
 def _card(options: argparse.Namespace) -> None:
     from mrs_core.baselines import require_no_revision
     from mrs_core.files import atomic_write
+    from mrs_training.checked_card import checked_card
 
     folder = Path(options.run_folder)
     name = options.run_folder
@@ -78,16 +79,17 @@ def _card(options: argparse.Namespace) -> None:
         return
     require_no_revision(name, options.revision, "is a folder")
     path = folder / "README.md"
-    atomic_write(path, _checked_card(folder, None))
+    atomic_write(path, checked_card(folder, None))
     print(f"wrote {visible(path)}")
 
 
 def _print_card(name: str, revision: str | None) -> None:
     """The card of a model on the hub, from its record alone: predictions are not published."""
     from mrs_core.hub import download, split_revision
+    from mrs_training.checked_card import checked_card
 
     repo_id, revision = split_revision(name, revision)
-    print(visible(_checked_card(download(repo_id, revision, ["run.json"]), repo_id), "\n\t"))
+    print(visible(checked_card(download(repo_id, revision, ["run.json"]), repo_id), "\n\t"))
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -104,11 +106,12 @@ def _compare(options: argparse.Namespace) -> None:
 def _publish(options: argparse.Namespace) -> None:
     from mrs_core import hub
     from mrs_core.manifest import has_hashes, require_undamaged
+    from mrs_training.checked_card import checked_card
     from mrs_training.run import adapter_publication, publication, read_record
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)
-    card = _checked_card(options.folder, options.repo, options.adapter)
+    card = checked_card(options.folder, options.repo, options.adapter)
     if options.adapter:
         what = adapter_publication(options.folder, options.repo, card)
     else:

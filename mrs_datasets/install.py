@@ -1,4 +1,5 @@
-"""Puts a prepared folder into the cache of `datasets`, so that `load_dataset("mrs", "es")` finds it from any folder.
+"""Puts a prepared folder into the cache of `datasets`, so that `load_dataset("mrs", "es")` finds it from any folder,
+and the metrics into that of `evaluate`.
 
 A bare name never resolves on the hub; without an answer from there `datasets` looks for
 `CACHE/NAME/CONFIG/VERSION/HASH`, which is what a builder with that name and hash leaves behind.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,50 @@ from datasets.exceptions import DatasetGenerationError
 
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
-from mrs_core.installed import installed_folders, remove_cached
+from mrs_core.installed import installed_folders, record_installed, remove_cached
 from mrs_datasets.catalogue import read_record
+from mrs_datasets.prepared import PreparedData
+from mrs_metrics.install import install_metric
+from mrs_metrics.spaces import metric_names
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What `install` put into the caches.
+
+    Attributes:
+        name: by which `load_dataset` finds the data set.
+        report: of the prepared folder.
+        cache: the folder of the data set in the cache of `datasets`.
+        configs: the folders of its configs.
+        metrics: name of a metric -> its folder.
+        removed: folders of an earlier install that are gone.
+    """
+
+    name: str
+    report: dict[str, Any]
+    cache: Path
+    configs: list[Path]
+    metrics: dict[str, Path]
+    removed: list[Path]
+
+
+def install(source: Path) -> Installation:
+    """Install a prepared folder and every metric; an earlier install of the same data set is replaced.
+
+    Raises:
+        InputError: see `install_dataset`.
+    """
+    earlier = installed_folders()
+    name = PreparedData(str(source), source, None).data_set()
+    configs = install_dataset(source, name)
+    cache = configs[0].parents[2]
+    others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
+    record_installed([*others, *configs])  # at once: they are to be uninstalled whatever happens to the metrics
+    metrics = {metric: install_metric(metric) for metric in metric_names()}
+    record_installed(metrics.values())
+    report = json.loads((source / "report.json").read_text(encoding="utf-8"))
+    return Installation(name, report, cache, configs, metrics, [path for path in earlier if not path.exists()])
 
 
 def install_dataset(folder: Path, name: str) -> list[Path]:
