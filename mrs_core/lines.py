@@ -16,6 +16,7 @@ from mrs_core.errors import InputError
 BLOCK = 1 << 22
 MAX_LINE = 64 << 20  # chosen: a message has some KiB; without a limit, zero bytes packed 1000:1 would fill the memory
 EDITED = "somebody edited the file, so fetch it again."
+NUL = "a NUL character (U+0000)"
 
 
 def open_binary(path: Path) -> BinaryIO:
@@ -95,7 +96,7 @@ def ends_inside_a_line(path: Path, data: bytes | None = None) -> bool:
 
 def _blocks(path: Path, file: BinaryIO, as_published: bool, keep_bom: bool, any_line_end: bool) -> Iterator[bytes]:
     """The bytes of a file in blocks: the byte-order mark is gone or refused, line ends are `\\n` where any counts."""
-    start = True
+    start, held = True, b""
     while block := file.read(BLOCK):
         if start and not keep_bom and block.startswith(codecs.BOM_UTF8):
             if as_published:
@@ -103,10 +104,12 @@ def _blocks(path: Path, file: BinaryIO, as_published: bool, keep_bom: bool, any_
             block = block.removeprefix(codecs.BOM_UTF8)
         start = False
         if any_line_end:
-            while block.endswith(b"\r") and (more := file.read(1)):  # the two bytes of \r\n belong together
-                block += more
-            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            block = held + block
+            held = b"\r" if block.endswith(b"\r") else b""  # the two bytes of \r\n belong together
+            block = block.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         yield block
+    if held:
+        yield b"\n"
 
 
 def _decode(path: Path, number: int, line: bytes, tolerant: bool) -> str:

@@ -10,7 +10,7 @@ from mrs_core.errors import InputError
 
 @contextmanager
 def metric_errors(where: str = "") -> Iterator[None]:
-    """Turn a metric's refusal of its input into the sentence that the command line prints; it begins with `where`."""
+    """Turn a metric's refusal of its input into the sentence that the command line prints, after `where`."""
     try:
         yield
     except (ValueError, ImportError) as error:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from mrs_core.errors import InputError, first_line
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.schema import SPLITS, responses_config
-from mrs_metrics.tokenize import get_tokenizer
 
 Tokenize = Callable[[str], list[str]]
 
@@ -32,6 +31,8 @@ def metric_tokenizer(language: str) -> tuple[str, Tokenize]:
     Japanese is tokenized by MeCab, other languages by the Treebank rules. Where the tokenizer of a language is not
     installed, or there is none, every character but white space counts, and the name says why.
     """
+    from mrs_metrics.tokenize import get_tokenizer
+
     try:
         tokenizer = get_tokenizer(language)
     except (ImportError, ValueError) as error:

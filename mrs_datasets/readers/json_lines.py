@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_core.errors import InputError
-from mrs_core.lines import EDITED, read_lines
+from mrs_core.lines import EDITED, NUL, read_lines
 from mrs_core.text import is_blank
 
 
@@ -72,5 +72,5 @@ def require_text(where: str, row: dict[str, Any], name: str) -> str:
         found = repr(value)[:60] if name in row else "nothing"
         raise InputError(f"{where}: expected {name!r} to be a text, found {found}.")
     if "\0" in value:
-        raise InputError(f"{where}: {name!r} has a NUL character (U+0000) in it; {EDITED}")
+        raise InputError(f"{where}: {name!r} has {NUL} in it; {EDITED}")
     return value

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mrs_core.errors import InputError
-from mrs_core.lines import read_lines
+from mrs_core.lines import NUL, read_lines
 from mrs_datasets.readers.json_lines import parse_object
 from mrs_datasets.report import Report
 
@@ -238,7 +238,7 @@ def texts_of_row(
             return None
         texts.append(value)
     if any("\0" in text for text in texts):
-        broken(number, "NUL character", "a NUL character (U+0000), which no text has", unit)
+        broken(number, "NUL character", f"{NUL}, which no text has", unit)
         return None
     return texts[0], texts[1]
 
@@ -246,7 +246,7 @@ def texts_of_row(
 def _unreadable(number: int, text: str, broken: Broken) -> bool:
     """Whether a line (read with `tolerant`) is no text; `broken` took it then."""
     if "\0" in text:
-        broken(number, "NUL character", "a NUL character (U+0000), which no text has; the file may be UTF-16")
+        broken(number, "NUL character", f"{NUL}, which no text has; the file may be UTF-16")
         return True
     try:
         text.encode("utf-8")

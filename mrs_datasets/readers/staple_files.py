@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
-from mrs_core.lines import BLOCK, EDITED, MAX_LINE, ends_inside_a_line, open_binary, read_lines
+from mrs_core.lines import BLOCK, EDITED, MAX_LINE, NUL, ends_inside_a_line, open_binary, read_lines
 from mrs_core.text import is_blank
 
 ID_PREFIX = "prompt_"
@@ -74,7 +74,7 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
     block: Block | None = None
     for number, line in read_lines(path, as_published=True, data=data):
         if "\0" in line:
-            raise InputError(f"{path}, line {number}: a NUL byte, which the published file does not have; {EDITED}")
+            raise InputError(f"{path}, line {number}: {NUL}, which the published file does not have; {EDITED}")
         if not line or line.isspace():
             if block:
                 yield block
