@@ -118,27 +118,3 @@ def _publish(options: argparse.Namespace) -> None:
         what = publication(options.folder, read_record(options.folder), options.repo, card)
     require_undamaged(options.folder, verify=has_hashes(options.folder))
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")
-
-
-def _checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:
-    """The card of a run, once its prediction files give the figures of its record."""
-    from mrs_evaluation.scoring import score_file
-    from mrs_training.card import model_card
-    from mrs_training.run import RunFolder, read_record
-
-    record = read_record(folder)
-    figures = record["metrics"]["systems"]["Model"]
-    for language in record["metrics"]["signatures"]:
-        path = folder / RunFolder.predictions_name(language)
-        if not path.is_file():
-            continue
-        found, recorded = score_file(path, language)["weighted"], figures[language]["weighted"]
-        if abs(found - recorded) > 1e-9:
-            raise InputError(
-                f"{path}: the predictions give weighted ROUGE {found:.6f}, run.json has {recorded:.6f}; "
-                "they belong to different runs."
-            )
-    try:
-        return model_card(record, repo_id, adapter)
-    except KeyError as error:
-        raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None

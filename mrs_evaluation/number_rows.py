@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from mrs_core.errors import InputError
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers; only the line feed ends one, since a reply may hold any other.
-
-    Raises:
-        InputError: the file cannot be read, or is not UTF-8.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}; convert the file.") from None
-    return enumerate(text.removesuffix("\n").split("\n") if text else [], start=1)
 
 
 def read_numbers(path: Path, number: int, line: str, count: int | None, what: str) -> list[float]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_core.metric_errors import metric_errors
-from mrs_core.predictions import read_predictions
 from mrs_evaluation.comparison import MODEL
-from mrs_metrics.rouge import aggregate, score_examples
+from mrs_evaluation.scoring import score_file
 from mrs_training.card import model_card
 from mrs_training.run import RunFolder, read_record
 
@@ -29,7 +27,7 @@ def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> st
         path = folder / RunFolder.predictions_name(language)
         if not path.is_file():
             continue
-        found, recorded = _weighted_rouge(path, language), figures[language]["weighted"]
+        found, recorded = score_file(path, language)["weighted"], figures[language]["weighted"]
         if abs(found - recorded) > 1e-9:
             raise InputError(
                 f"{path}: the predictions give weighted ROUGE {found:.6f}, run.json has {recorded:.6f}; "
@@ -39,11 +37,3 @@ def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> st
         return model_card(record, repo_id, adapter)
     except KeyError as error:
         raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None
-
-
-def _weighted_rouge(path: Path, language: str) -> float:
-    predictions = read_predictions(path)
-    suggestions = [prediction.suggestions for prediction in predictions]
-    with metric_errors(str(path)):
-        scores = score_examples(suggestions, [prediction.reference for prediction in predictions], language)
-    return aggregate(scores)["weighted"]

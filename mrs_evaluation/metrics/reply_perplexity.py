@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_core.lines import read_lines
 from mrs_evaluation.metric_record import Scored, ScoreRecord
 from mrs_evaluation.metric_spec import Column, Input, Metric, MetricSpec, N
-from mrs_evaluation.number_rows import read_lines, read_numbers
+from mrs_evaluation.number_rows import read_numbers
 
 _MOST_TOKENS = 2**53  # where a float still counts one by one
 _FIELDS = "sum of token losses in nats, tokens"

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 from mrs_core.errors import InputError
+from mrs_core.lines import read_lines
 from mrs_evaluation.metric_record import Scored, ScoreRecord, with_gaps
 from mrs_evaluation.metric_spec import Column, Input, Metric, MetricSpec, N, Option
-from mrs_evaluation.number_rows import read_lines, read_numbers
+from mrs_evaluation.number_rows import read_numbers
 
 _FIELDS = "reply, index of the right candidate (-1: none), scores"
 

@@ -24,8 +24,8 @@ class WeightedF1(Metric):
     def score(self, path: Path) -> Scored:
         import numpy as np
 
+        from mrs_evaluation.score_staple import score_files
         from mrs_metrics.significance import bootstrap_interval
-        from mrs_metrics.staple_files import score_files
         from mrs_metrics.translations_f1 import aggregate
 
         scores = score_files(self.gold, path, self.rules, warn=lambda text: print(text, file=sys.stderr))

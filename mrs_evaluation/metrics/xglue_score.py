@@ -26,8 +26,8 @@ class XglueScore(Metric):
     split: Annotated[str, Option("split of the references", choices=("dev", "test"))] = "test"
 
     def score(self, path: Path) -> Scored:
+        from mrs_evaluation.score_xglue import score_folder
         from mrs_metrics.xglue import aggregate, average_scores, xglue_signature
-        from mrs_metrics.xglue_files import score_folder
 
         tasks = self.task or [task for task in TASKS if (path / task).is_dir()]
         languages = [self.language] if self.language else None
