@@ -1,4 +1,4 @@
-"""`mrs convert`: checkpoints of other libraries become folders that transformers loads."""
+"""`mrs convert`: convert a fairseq or Unicoder checkpoint to the transformers format."""
 
 from __future__ import annotations
 

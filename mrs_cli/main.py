@@ -19,11 +19,12 @@ VERBS = {
     "train": "train a model (through accelerate)",
     "score": "score a file of suggestions",
     "metrics": "publish the metric modules as Spaces",
-    "judge": "blind sheets for people who compare two systems, and what they say",
+    "annotate": "human evaluation: make annotation files, blind to the systems, and summarize the annotations",
     "suggest": "answer messages with a trained model",
     "models": "list and download baselines, render cards, publish models",
-    "convert": "make a checkpoint of another library one that transformers loads",
+    "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
 }
+OLD_VERBS = {"judge": "annotate"}  # earlier names, for one version more
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -32,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     listing = "\n".join(f"  {verb:<10}{text}" for verb, text in VERBS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = f"verbs:\n{listing}\n\n`mrs VERB --help` tells more."
-    parser.add_argument("verb", choices=VERBS, metavar="verb")
+    parser.add_argument("verb", choices=VERBS, type=lambda verb: OLD_VERBS.get(verb, verb), metavar="verb")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 

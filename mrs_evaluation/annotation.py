@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_core.errors import MissingExtraError
-from mrs_evaluation.annotation_sheets import Key
+from mrs_evaluation.annotation_files import Key
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import PERMUTATION_SAMPLES, bootstrap_interval, permutation_test
 
@@ -16,49 +16,49 @@ CONFIDENCE = 0.95
 OUTCOMES = {"win": 1, "tie": 0, "loss": -1}  # of system A
 
 
-def summarize(key: Key, sheets: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
+def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
     """The figures of an evaluation.
 
     Shares are of system A: win, tie, loss. `judgements` takes every judgement alone, as Figure 2 of the paper does;
-    `majority` what more than half of the judges say of an item, and a tie where no answer has so many. Intervals
+    `majority` what more than half of the annotators say of an item, and a tie where no answer has so many. Intervals
     resample items, since judgements of one item depend on each other. `p` is of the permutation test of the items' net
     preference for A: without a difference, A and B of an item could as well be swapped.
 
     Args:
-        sheets: sheet -> (items,) 1 for A, 0 for a tie, -1 for B.
+        annotations: file -> (items,) 1 for A, 0 for a tie, -1 for B.
 
     Raises:
         MissingExtraError: statsmodels, which has Fleiss' kappa, is not installed.
     """
-    choices = np.stack(list(sheets.values()), axis=1)  # (items, judges)
-    n_items, n_judges = choices.shape
+    choices = np.stack(list(annotations.values()), axis=1)  # (items, annotators)
+    n_items, n_annotators = choices.shape
     counts = np.stack([(choices == sign).sum(axis=1) for sign in OUTCOMES.values()], axis=1)  # (items, outcomes)
-    clear = 2 * counts > n_judges
+    clear = 2 * counts > n_annotators
     majority = clear.copy()
     majority[~clear.any(axis=1), list(OUTCOMES).index("tie")] = True
     return {
         "system_a": key.systems[0],
         "system_b": key.systems[1],
         "items": n_items,
-        "judges": n_judges,
-        "judges_missing": len(key.sheets) - n_judges,
+        "annotators": n_annotators,
+        "annotators_missing": len(key.files) - n_annotators,
         "same_suggestions": key.same_suggestions,
-        "judgements": _shares(counts / n_judges),
+        "judgements": _shares(counts / n_annotators),
         "majority": _shares(majority.astype(float)),
         "no_majority": int((~clear.any(axis=1)).sum()),
         "p": permutation_test(choices.mean(axis=1), np.zeros(n_items)),
-        "kappa": _fleiss_kappa(counts) if n_judges > 1 else None,
-        "by_judge": [_by_judge(name, column, key) for name, column in sheets.items()],
+        "kappa": _fleiss_kappa(counts) if n_annotators > 1 else None,
+        "by_annotator": [_by_annotator(name, column, key) for name, column in annotations.items()],
         "inputs_sha256": list(key.inputs),
         "signature": signature(
-            "judge",
-            judges=n_judges,
+            "human_evaluation",
+            annotators=n_annotators,
             items=n_items,
             seed=key.seed,
             majority="over-half",
             interval="studentised-bootstrap-of-items",
             test=f"permutation-{PERMUTATION_SAMPLES}",
-            kappa="fleiss" if n_judges > 1 else None,
+            kappa="fleiss" if n_annotators > 1 else None,
         ),
     }
 
@@ -80,13 +80,13 @@ def _fleiss_kappa(counts: NDArray[np.int64]) -> float | None:
     return float(fleiss_kappa(counts)) if (counts.sum(axis=0) > 0).sum() > 1 else None
 
 
-def _by_judge(name: str, choices: NDArray[np.int64], key: Key) -> dict[str, Any]:
-    """One judge's shares, and how often they choose the left side where they choose: about .5 unless by habit."""
+def _by_annotator(name: str, choices: NDArray[np.int64], key: Key) -> dict[str, Any]:
+    """One annotator's shares, and how often they choose the left side where they choose: about .5 unless by habit."""
     sides = np.array([1 if item.a_side == "left" else -1 for item in key.items])
     decided = choices != 0
     left = float((choices[decided] == sides[decided]).mean()) if decided.any() else None
     return {
-        "sheet": name,
+        "file": name,
         **{outcome: float((choices == sign).mean()) for outcome, sign in OUTCOMES.items()},
         "left_of_decided": left,
     }

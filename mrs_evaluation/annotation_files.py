@@ -1,16 +1,18 @@
-"""The files of a human evaluation: blind sheets for the judges, and the key that says which side was whose.
+"""The files of a human evaluation: annotation files, blind to the systems, and the key that says which side was whose.
 
-    DIR/key.json             which side was whose, hashes of the inputs, of the sheets and of every shown text
-    DIR/sheets/judge-1.csv   for one judge: item, message, suggestions left, suggestions right, preference
-    DIR/sheets/instructions.txt
+    DIR/key.json                      which side was whose, hashes of the inputs, of the files and of every shown text
+    DIR/annotations/annotator-1.csv   item, message, suggestions left, suggestions right, preference
+    DIR/annotations/instructions.txt
+
+Earlier versions named the folder DIR/sheets and its files judge-1.csv, ...; such folders are read, too.
 
 Source: Zhang et al. 2021, sections 3.3 and 5.1: a message and the three suggestions of each of two systems, shown to
-three judges, who choose the set with more replies that they prefer to send, or a tie.
+three annotators, who choose the set with more replies that they prefer to send, or a tie.
 
-Sheets are for spreadsheet programs. CSV has no types there: a cell that begins with = + - @ would run as a formula, a
-short one with a digit would become a number or a date. Such a cell, and one that begins with an apostrophe, gets one
-apostrophe in front (`escaped`); reading takes one off (`restored`). Programs that swallow the apostrophe, change line
-ends or upper-case TRUE do no harm, since texts are compared without these.
+Annotators open the files in spreadsheet programs. CSV has no types there: a cell that begins with = + - @ would run
+as a formula, a short one with a digit would become a number or a date. Such a cell, and one that begins with an
+apostrophe, gets one apostrophe in front (`escaped`); reading takes one off (`restored`). Programs that swallow the
+apostrophe, change line ends or upper-case TRUE do no harm, since texts are compared without these.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder, file_sha256
 from mrs_core.predictions import Prediction, read_predictions
 
-JUDGES = 3  # section 3.3
+ANNOTATORS = 3  # section 3.3
 EXAMPLES = 500  # section 5.1
 SEED = 12345
-KEY, SHEETS = "key.json", "sheets"
-KIND = "mrs judge 1"  # in every key: what made it, and the version of its fields
+KEY, ANNOTATIONS = "key.json", "annotations"
+KIND = "mrs annotate 1"  # in every key: what made it, and the version of its fields
+OLD_KIND, OLD_ANNOTATIONS = "mrs judge 1", "sheets"  # of earlier versions
 TEXTS = ("message", "suggestions left", "suggestions right")
 COLUMNS = ("item", *TEXTS, "preference")
 PREFERENCES = ("left", "right", "tie")
@@ -59,7 +62,7 @@ An apostrophe at the beginning of a cell is not part of the text.
 
 @dataclass(frozen=True)
 class Item:
-    """One message with both systems' suggestions, as all judges see it.
+    """One message with both systems' suggestions, as all annotators see it.
 
     Attributes:
         item: its number, from 1.
@@ -83,7 +86,7 @@ class Key:
         inputs: SHA-256 of their contents.
         seed: of the draws.
         same_suggestions: items for which both systems suggest the same texts.
-        sheets: name -> SHA-256 of the sheet as it was made.
+        files: name -> SHA-256 of the annotation file as it was made.
         items: in the order of their numbers.
     """
 
@@ -91,18 +94,18 @@ class Key:
     inputs: tuple[str, str]
     seed: int
     same_suggestions: int
-    sheets: dict[str, str]
+    files: dict[str, str]
     items: tuple[Item, ...]
 
 
-def make_sheets(
-    paths: tuple[Path, Path], out: Path, judges: int, examples: int | None, seed: int, overwrite: bool = False
+def make_annotation_files(
+    paths: tuple[Path, Path], out: Path, annotators: int, examples: int | None, seed: int, overwrite: bool = False
 ) -> Key:
     """Write the folder `out`, whole or not at all.
 
     The items are drawn from the lines of the files. System A is left in half of them (drawn; one more or less where
-    their number is odd), the same for all judges, so that a judge who always chooses one side favours no system. Each
-    judge gets the rows in an order of their own.
+    their number is odd), the same for all annotators, so that an annotator who always chooses one side favours no
+    system. Each annotator gets the rows in an order of their own.
 
     Args:
         examples: how many lines; None for all, up to `EXAMPLES`.
@@ -123,19 +126,19 @@ def make_sheets(
     if overwrite:
         _refuse_to_lose_judgements(out)
     with atomic_folder(out, overwrite, marker=KEY) as folder:
-        (folder / SHEETS).mkdir()
-        (folder / SHEETS / "instructions.txt").write_text(INSTRUCTIONS, encoding="utf-8")
-        sheets = {}
-        for judge in range(1, judges + 1):
-            path = folder / SHEETS / f"judge-{judge}.csv"
-            path.write_bytes(_sheet((int(i) + 1, shown[i]) for i in generator.permutation(count)))
-            sheets[path.name] = file_sha256(path)
+        (folder / ANNOTATIONS).mkdir()
+        (folder / ANNOTATIONS / "instructions.txt").write_text(INSTRUCTIONS, encoding="utf-8")
+        files = {}
+        for annotator in range(1, annotators + 1):
+            path = folder / ANNOTATIONS / f"annotator-{annotator}.csv"
+            path.write_bytes(_csv((int(i) + 1, shown[i]) for i in generator.permutation(count)))
+            files[path.name] = file_sha256(path)
         key = Key(
             systems=(str(paths[0]), str(paths[1])),
             inputs=(file_sha256(paths[0]), file_sha256(paths[1])),
             seed=seed,
             same_suggestions=sum(sorted(a.suggestions) == sorted(b.suggestions) for a, b in pairs),
-            sheets=sheets,
+            files=files,
             items=tuple(
                 Item(number, line + 1, "left" if left else "right", tuple(map(_text_hash, texts)))
                 for number, (line, left, texts) in enumerate(zip(chosen, a_left, shown, strict=True), start=1)
@@ -147,7 +150,7 @@ def make_sheets(
 
 
 def read_key(folder: Path) -> Key:
-    """Read the key of a folder that `make_sheets` wrote.
+    """Read the key of a folder that `make_annotation_files` wrote.
 
     Raises:
         InputError: there is none, or it is not one.
@@ -155,54 +158,57 @@ def read_key(folder: Path) -> Key:
     path = folder / KEY
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("kind") != KIND:
+        if (kind := content.pop("kind")) == OLD_KIND:
+            content["files"] = content.pop("sheets")
+        elif kind != KIND:
             raise ValueError
         items = tuple(Item(**{**item, "texts": tuple(item["texts"])}) for item in content.pop("items"))
         systems, inputs = (tuple(content.pop(name)) for name in ("systems", "inputs"))
         key = Key(systems=systems, inputs=inputs, items=items, **content)
-        sound = all(i.a_side in ("left", "right") and len(i.texts) == len(TEXTS) for i in items) and key.sheets
+        sound = all(i.a_side in ("left", "right") and len(i.texts) == len(TEXTS) for i in items) and key.files
         if not items or not sound or not (len(systems) == len(inputs) == 2):
             raise ValueError
     except FileNotFoundError:
-        raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs judge make` wrote.") from None
+        raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs annotate make` wrote.") from None
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise InputError(f"{path}: not a key of `mrs judge make`; restore the file as it was made.") from None
+        raise InputError(f"{path}: not a key of `mrs annotate make`; restore the file as it was made.") from None
     return key
 
 
-def read_sheets(folder: Path, key: Key, partial: bool = False) -> dict[str, NDArray[np.int64]]:
-    """Read and check the judges' sheets.
+def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict[str, NDArray[np.int64]]:
+    """Read and check what the annotators filled in.
 
     Args:
-        partial: leave out the judges whose sheet is missing or as it was made.
+        partial: leave out the annotators whose file is missing or as it was made.
 
     Returns:
-        sheet -> (items,) 1 where the judge prefers system A, -1 where B, 0 at a tie; in the order of the key's items.
+        file -> (items,) 1 where the annotator prefers system A, -1 where B, 0 at a tie; in the order of the key's
+        items.
 
     Raises:
-        InputError: a sheet is missing, unknown, a copy of another or no sheet; a row is missing, double or altered; a
-            preference is missing or none of `PREFERENCES`.
+        InputError: a file is missing, unknown, a copy of another or not such a file; a row is missing, double or
+            altered; a preference is missing or none of `PREFERENCES`.
     """
-    place = folder / SHEETS
+    place = _place(folder)
     hashes = {p.name: file_sha256(p) for p in sorted(place.glob("*.csv")) if p.is_file() and p.name[0] not in ".~"}
-    if unknown := hashes.keys() - key.sheets.keys():
+    if unknown := hashes.keys() - key.files.keys():
         raise InputError(
-            f"{place / min(unknown)}: not a sheet that was made here; expected {', '.join(key.sheets)} only."
+            f"{place / min(unknown)}: not an annotation file made here; expected {', '.join(key.files)} only."
         )
-    absent = [name for name in key.sheets if name not in hashes]
+    absent = [name for name in key.files if name not in hashes]
     if absent and not partial:
         raise InputError(
-            f"{place / absent[0]} is missing: {len(hashes)} of {len(key.sheets)} judges; put the sheet there, or pass "
-            "--partial to read without the judges that are missing."
+            f"{place / absent[0]} is missing: {len(hashes)} of {len(key.files)} annotators; put the file there, or "
+            "pass --partial to leave out the missing annotators."
         )
-    names = [name for name in key.sheets if name in hashes and not (partial and hashes[name] == key.sheets[name])]
+    names = [name for name in key.files if name in hashes and not (partial and hashes[name] == key.files[name])]
     if not names:
-        raise InputError(f"{place} has no sheet with judgements; put the filled-in sheets there.")
+        raise InputError(f"{place} has no file with judgements; put the annotated files there.")
     first: dict[str, str] = {}
     for name in names:
         twin = first.setdefault(hashes[name], name)
-        if key.sheets[twin] != key.sheets[name]:
-            raise InputError(f"{place / name} is a copy of {twin}; put the sheet of its own judge there.")
+        if key.files[twin] != key.files[name]:
+            raise InputError(f"{place / name} is a copy of {twin}; put the file of its own annotator there.")
     return {name: _preferences(place / name, key) for name in names}
 
 
@@ -221,6 +227,12 @@ def restored(cell: str) -> str:
     return cell.removeprefix("'")
 
 
+def _place(folder: Path) -> Path:
+    """The folder of the annotation files; a made folder has one of the two."""
+    old = folder / OLD_ANNOTATIONS
+    return old if old.is_dir() else folder / ANNOTATIONS
+
+
 def _paired(paths: tuple[Path, Path]) -> list[tuple[Prediction, Prediction]]:
     a, b = (read_predictions(path) for path in paths)
     shared = len({p.message for p in a} & {p.message for p in b})
@@ -235,7 +247,7 @@ def _paired(paths: tuple[Path, Path]) -> list[tuple[Prediction, Prediction]]:
 
 
 def _texts(a: Prediction, b: Prediction, a_left: bool) -> tuple[str, ...]:
-    """What the judge sees of one item, by `TEXTS`."""
+    """What the annotator sees of one item, by `TEXTS`."""
     left, right = (a, b) if a_left else (b, a)
     return _plain(a.message), _bullets(left.suggestions), _bullets(right.suggestions)
 
@@ -255,7 +267,7 @@ def _text_hash(text: str) -> str:
     return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]
 
 
-def _sheet(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
+def _csv(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
     """CSV with a byte order mark, by which spreadsheet programs know UTF-8."""
     text = io.StringIO()
     writer = csv.writer(text)
@@ -267,14 +279,14 @@ def _sheet(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
 def _refuse_to_lose_judgements(out: Path) -> None:
     if not (out / KEY).is_file():
         return  # atomic_folder refuses what was not made here
-    for name, made in read_key(out).sheets.items():
-        path = out / SHEETS / name
+    for name, made in read_key(out).files.items():
+        path = _place(out) / name
         if path.is_file() and file_sha256(path) != made:
             raise InputError(f"{path} was filled in since it was made; move {out} away instead of overwriting it.")
 
 
 def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
-    """The judgements of one sheet, in the order of the key's items."""
+    """The judgements of one file, in the order of the key's items."""
     items = {item.item: item for item in key.items}
     found: dict[int, str] = {}
     wrong: list[str] = []
@@ -309,7 +321,7 @@ def _known_item(path: Path, row: int, cells: dict[str, str], items: dict[int, It
         if made not in (_text_hash(restored(cells[column])), _text_hash(cells[column])):
             raise InputError(
                 f"{path}, row {row}: the column {column!r} of item {number} was altered, so nobody knows what was "
-                "judged; restore the text as it was made."
+                "annotated; restore the text as it was made."
             )
     return item
 
@@ -319,12 +331,12 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text in UTF-8; save the sheet as CSV in UTF-8.") from None
+        raise InputError(f"{path}: not a text in UTF-8; save the file as CSV in UTF-8.") from None
     for delimiter in ",;\t":  # what programs write in different countries
         try:
             records = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
         except csv.Error as error:
-            raise InputError(f"{path}: not a CSV file ({error}); save the sheet as CSV in UTF-8.") from None
+            raise InputError(f"{path}: not a CSV file ({error}); save the file as CSV in UTF-8.") from None
         header = [name.strip().casefold() for name in records[0]] if records else []
         if set(COLUMNS) <= set(header):
             break

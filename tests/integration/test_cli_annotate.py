@@ -1,4 +1,4 @@
-"""`mrs judge`: from two prediction files to blind sheets, and from filled-in sheets to figures."""
+"""`mrs annotate`: from two prediction files to annotation files, and from annotations to figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_cli.main import main
-from mrs_evaluation.annotation_sheets import COLUMNS, escaped, restored
+from mrs_evaluation.annotation_files import COLUMNS, escaped, restored
 
 pytestmark = pytest.mark.integration
 
@@ -27,10 +27,10 @@ LINES = 12
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """A function that runs `mrs judge` in this process: exit code, standard output, standard error."""
+    """A function that runs `mrs annotate` in this process: exit code, standard output, standard error."""
 
     def call(*arguments: object) -> Result:
-        code = main(["judge", *map(str, arguments)])
+        code = main(["annotate", *map(str, arguments)])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -48,7 +48,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def made(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> Path:
-    """A folder of three sheets."""
+    """A folder of three annotation files."""
     code, _, err = run("make", *files, "--out", tmp_path / "round")
     assert (code, err) == (0, "")
     return tmp_path / "round"
@@ -81,8 +81,8 @@ def save(path: Path, rows: Rows, encoding: str = "utf-8-sig", columns: tuple[str
     path.write_bytes(text.getvalue().encode(encoding))
 
 
-def sheet(folder: Path, judge: int) -> Path:
-    return folder / "sheets" / f"judge-{judge}.csv"
+def file_of(folder: Path, annotator: int) -> Path:
+    return folder / "annotations" / f"annotator-{annotator}.csv"
 
 
 def side_of_a(row: dict[str, str]) -> str:
@@ -90,21 +90,21 @@ def side_of_a(row: dict[str, str]) -> str:
     return "left" if re.search(r"\ba\d+ one", row["suggestions left"]) else "right"
 
 
-def judge(folder: Path, number: int, verdicts: list[str]) -> None:
-    """Fill in one sheet: A, B or a tie of each message."""
-    rows = load(sheet(folder, number))
+def annotate(folder: Path, number: int, verdicts: list[str]) -> None:
+    """Fill in one file: A, B or a tie of each message."""
+    rows = load(file_of(folder, number))
     for row in rows:
         a = side_of_a(row)
         chosen = verdicts[int(row["message"].split()[-1])]
         row["preference"] = {"A": a, "B": "right" if a == "left" else "left"}.get(chosen, "tie")
-    save(sheet(folder, number), rows)
+    save(file_of(folder, number), rows)
 
 
-def judge_all(folder: Path) -> None:
+def annotate_all(folder: Path) -> None:
     """A wins 6 items by 3:0, 2 by 2:1; one item each: B 3:0, B 2 and a tie, all ties, one of each."""
     verdicts = ["AAA"] * 6 + ["AAB", "BAA", "BBB", "BtB", "ttt", "ABt"]
     for number in range(3):
-        judge(folder, number + 1, [verdict[number] for verdict in verdicts])
+        annotate(folder, number + 1, [verdict[number] for verdict in verdicts])
 
 
 def figures(run: Callable[..., Result], folder: Path, *options: object) -> dict[str, Any]:
@@ -114,16 +114,16 @@ def figures(run: Callable[..., Result], folder: Path, *options: object) -> dict[
     return json.loads(out)
 
 
-# --- mrs judge make
+# --- mrs annotate make
 
 
-def test_sheets_are_blind_and_whole(made: Path) -> None:
-    assert sorted(p.name for p in made.iterdir()) == ["key.json", "sheets"]
-    assert len(list((made / "sheets").iterdir())) == 4  # three sheets and the instructions
+def test_annotation_files_are_blind_and_whole(made: Path) -> None:
+    assert sorted(p.name for p in made.iterdir()) == ["annotations", "key.json"]
+    assert len(list((made / "annotations").iterdir())) == 4  # three files and the instructions
     orders, sides = [], []
     for number in (1, 2, 3):
-        assert sheet(made, number).read_bytes().startswith(b"\xef\xbb\xbfitem,message,suggestions left,")
-        rows = load(sheet(made, number))
+        assert file_of(made, number).read_bytes().startswith(b"\xef\xbb\xbfitem,message,suggestions left,")
+        rows = load(file_of(made, number))
         orders.append([row["item"] for row in rows])
         sides.append({row["item"]: side_of_a(row) for row in rows})
         for row in rows:
@@ -135,26 +135,26 @@ def test_sheets_are_blind_and_whole(made: Path) -> None:
     assert orders[0] != orders[1] != orders[2] != orders[0]
     assert sides[0] == sides[1] == sides[2]
     assert list(sides[0].values()).count("left") == LINES // 2
-    text = "".join(path.read_text("utf-8-sig") for path in (made / "sheets").iterdir())
+    text = "".join(path.read_text("utf-8-sig") for path in (made / "annotations").iterdir())
     assert not re.search(r"a\.tsv|b\.tsv|\breference|seed", text)
 
 
 def test_the_seed_draws_everything(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> None:
     contents = []
     for name, seed in (("x", 1), ("y", 1), ("z", 2)):
-        assert run("make", *files, "--out", tmp_path / name, "--examples", 5, "--judges", 2, "--seed", seed)[0] == 0
+        assert run("make", *files, "--out", tmp_path / name, "--examples", 5, "--annotators", 2, "--seed", seed)[0] == 0
         contents.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.[cj]s*"))])
     assert contents[0] == contents[1]
-    assert len(contents[0]) == 3  # the key and two sheets
+    assert len(contents[0]) == 3  # the key and two files
     assert all(one != other for one, other in zip(contents[0], contents[2], strict=True))
-    assert len(load(sheet(tmp_path / "x", 2))) == 5
+    assert len(load(file_of(tmp_path / "x", 2))) == 5
 
 
 def test_no_cell_is_a_formula(run: Callable[..., Result], tmp_path: Path) -> None:
     messages = ["=1+1", "+1", "-2", "@x", "'tis", "＝SUM(A1)", "5/6", "1\x00e5", " \x0b=cmd", "\x01-3", "TRUE", "ok"]
     paths = [predictions(tmp_path / f"{s}.tsv", [(m, s, "", "=3") for m in messages]) for s in "ab"]
     assert run("make", *paths, "--out", tmp_path / "out")[0] == 0
-    rows = load(sheet(tmp_path / "out", 1))
+    rows = load(file_of(tmp_path / "out", 1))
     for row in rows:
         for column in COLUMNS[1:4]:
             assert row[column][0] not in "=+-@＝\t\r\n"
@@ -178,8 +178,8 @@ def test_a_long_text_with_a_number_is_left_alone() -> None:
 
 def test_five_hundred_at_most_unless_asked(run: Callable[..., Result], tmp_path: Path) -> None:
     paths = [predictions(tmp_path / f"{s}.tsv", [(f"m{i}", s) for i in range(510)]) for s in "ab"]
-    assert "500 items" in run("make", *paths, "--out", tmp_path / "some", "--judges", 1)[1]
-    assert "510 items" in run("make", *paths, "--out", tmp_path / "all", "--judges", 1, "--examples", 510)[1]
+    assert "500 items" in run("make", *paths, "--out", tmp_path / "some", "--annotators", 1)[1]
+    assert "510 items" in run("make", *paths, "--out", tmp_path / "all", "--annotators", 1, "--examples", 510)[1]
 
 
 def test_different_files_are_refused(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_different_files_are_refused(run: Callable[..., Result], files: tuple[Pa
     assert "has 5" in sentence
     assert "cannot read" in refused(run("make", a, tmp_path / "nowhere.tsv", "--out", out))
     assert "--examples 13" in refused(run("make", a, b, "--out", out, "--examples", 13))
-    for option in ("--examples", "--judges"):
+    for option in ("--examples", "--annotators"):
         assert f"{option} 0" in refused(run("make", a, b, "--out", out, option, 0))
     assert "--seed -1" in refused(run("make", a, b, "--out", out, "--seed", -1))
     assert not out.exists()
@@ -207,28 +207,28 @@ def test_different_files_are_refused(run: Callable[..., Result], files: tuple[Pa
 def test_nothing_is_replaced_unasked(
     run: Callable[..., Result], files: tuple[Path, Path], made: Path, tmp_path: Path
 ) -> None:
-    before = sheet(made, 1).read_bytes()
+    before = file_of(made, 1).read_bytes()
     assert "exists already" in refused(run("make", *files, "--out", made, "--seed", 3))
-    assert sheet(made, 1).read_bytes() == before
+    assert file_of(made, 1).read_bytes() == before
     assert run("make", *files, "--out", made, "--seed", 3, "--overwrite")[0] == 0
-    assert sheet(made, 1).read_bytes() != before
-    # what a judge wrote is not lost, nor a folder that was not made here
-    judge(made, 2, ["A"] * LINES)
+    assert file_of(made, 1).read_bytes() != before
+    # what an annotator wrote is not lost, nor a folder that was not made here
+    annotate(made, 2, ["A"] * LINES)
     assert "filled in" in refused(run("make", *files, "--out", made, "--overwrite"))
-    assert load(sheet(made, 2))[0]["preference"]
+    assert load(file_of(made, 2))[0]["preference"]
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("x")
     assert "not made here" in refused(run("make", *files, "--out", tmp_path / "home", "--overwrite"))
 
 
-# --- mrs judge read
+# --- mrs annotate read
 
 
 def test_figures_by_hand(run: Callable[..., Result], made: Path, files: tuple[Path, Path]) -> None:
-    judge_all(made)
+    annotate_all(made)
     got = figures(run, made)
     assert (got["system_a"], got["system_b"]) == tuple(map(str, files))
-    assert (got["items"], got["judges"], got["no_majority"], got["same_suggestions"]) == (12, 3, 1, 0)
+    assert (got["items"], got["annotators"], got["no_majority"], got["same_suggestions"]) == (12, 3, 1, 0)
     # A: 18 + 4 + 1 judgements of 36, B: 2 + 3 + 2 + 1
     assert {k: v["share"] for k, v in got["judgements"].items()} == pytest.approx(
         {"win": 23 / 36, "tie": 5 / 36, "loss": 8 / 36}
@@ -249,13 +249,13 @@ def test_figures_by_hand(run: Callable[..., Result], made: Path, files: tuple[Pa
     agreement = (8 * 1 + 3 * (1 / 3) + 0) / 12
     chance = (23**2 + 5**2 + 8**2) / 36**2
     assert got["kappa"] == pytest.approx((agreement - chance) / (1 - chance))
-    assert "judges:3|items:12|" in got["signature"]
-    shares = [(row["sheet"], row["win"], row["tie"], row["loss"]) for row in got["by_judge"]]
-    assert shares[0] == ("judge-1.csv", 8 / 12, 1 / 12, 3 / 12)
+    assert "annotators:3|items:12|" in got["signature"]
+    shares = [(row["file"], row["win"], row["tie"], row["loss"]) for row in got["by_annotator"]]
+    assert shares[0] == ("annotator-1.csv", 8 / 12, 1 / 12, 3 / 12)
 
 
 def test_the_table_shows_the_same(run: Callable[..., Result], made: Path, files: tuple[Path, Path]) -> None:
-    judge_all(made)
+    annotate_all(made)
     got = figures(run, made)
     code, out, _ = run("read", made)
     assert code == 0
@@ -270,50 +270,50 @@ def test_the_table_shows_the_same(run: Callable[..., Result], made: Path, files:
     assert "without a majority, counted as ties: 1" in out
 
 
-def test_a_judge_who_always_chooses_left_favours_nobody(run: Callable[..., Result], made: Path) -> None:
+def test_an_annotator_who_always_chooses_left_favours_nobody(run: Callable[..., Result], made: Path) -> None:
     for number in (1, 2, 3):
-        rows = load(sheet(made, number))
-        save(sheet(made, number), [{**row, "preference": "left"} for row in rows])
+        rows = load(file_of(made, number))
+        save(file_of(made, number), [{**row, "preference": "left"} for row in rows])
     got = figures(run, made)
     assert got["judgements"]["win"]["share"] == got["judgements"]["loss"]["share"] == 0.5
-    assert [row["left_of_decided"] for row in got["by_judge"]] == [1, 1, 1]
+    assert [row["left_of_decided"] for row in got["by_annotator"]] == [1, 1, 1]
     assert (got["p"], got["kappa"]) == (1, pytest.approx(1))
 
 
 def test_undefined_agreement_is_null(run: Callable[..., Result], made: Path) -> None:
     for number in (1, 2, 3):
-        judge(made, number, ["tie"] * LINES)
+        annotate(made, number, ["tie"] * LINES)
     got = figures(run, made)
-    assert (got["kappa"], got["p"], got["by_judge"][0]["left_of_decided"]) == (None, 1, None)
+    assert (got["kappa"], got["p"], got["by_annotator"][0]["left_of_decided"]) == (None, 1, None)
     assert "undefined" in run("read", made)[1]
 
 
 def test_a_missing_package_is_named(run: Callable[..., Result], made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_all(made)
+    annotate_all(made)
     monkeypatch.setitem(sys.modules, "statsmodels.stats.inter_rater", None)
     assert "mrs-suggest[analysis]" in refused(run("read", made))
 
 
-def test_what_spreadsheet_programs_do_to_a_sheet(run: Callable[..., Result], made: Path) -> None:
-    judge_all(made)
+def test_what_spreadsheet_programs_do_to_a_file(run: Callable[..., Result], made: Path) -> None:
+    annotate_all(made)
     expected = figures(run, made)
     # semicolons, no mark, sorted rows, other line ends in cells, swallowed apostrophes, words in capitals, empty rows
-    rows = sorted(load(sheet(made, 1)), key=lambda row: int(row["item"]))
+    rows = sorted(load(file_of(made, 1)), key=lambda row: int(row["item"]))
     for row in rows:
         row["preference"] = f" {row['preference'].upper()}"
         row["message"] = restored(row["message"])
         row["suggestions left"] = row["suggestions left"].replace("\n", "\r\n")
-    save(sheet(made, 1), [*rows, dict.fromkeys(COLUMNS, "")], "utf-8", delimiter=";", lineterminator="\n")
+    save(file_of(made, 1), [*rows, dict.fromkeys(COLUMNS, "")], "utf-8", delimiter=";", lineterminator="\n")
     # tabs, columns moved, one more
-    rows = [{**row, "remark": "hm"} for row in load(sheet(made, 2))]
-    save(sheet(made, 2), rows, columns=("preference", "remark", *COLUMNS[:4]), delimiter="\t")
+    rows = [{**row, "remark": "hm"} for row in load(file_of(made, 2))]
+    save(file_of(made, 2), rows, columns=("preference", "remark", *COLUMNS[:4]), delimiter="\t")
     assert figures(run, made) == expected
 
 
 def test_an_apostrophe_of_the_text_may_be_swallowed_too(run: Callable[..., Result], tmp_path: Path) -> None:
     paths = [predictions(tmp_path / f"{s}.tsv", [("'tis", s), ("=1", s)]) for s in "ab"]
-    assert run("make", *paths, "--out", tmp_path / "out", "--judges", 1)[0] == 0
-    path = sheet(tmp_path / "out", 1)
+    assert run("make", *paths, "--out", tmp_path / "out", "--annotators", 1)[0] == 0
+    path = file_of(tmp_path / "out", 1)
     for strip in (False, True):
         rows = [{**row, "preference": "tie"} for row in load(path)]
         save(path, [{**row, "message": row["message"][1:]} if strip else row for row in rows])
@@ -322,9 +322,9 @@ def test_an_apostrophe_of_the_text_may_be_swallowed_too(run: Callable[..., Resul
 
 
 def change(folder: Path, column: str, value: str, row: int = 0) -> None:
-    rows = load(sheet(folder, 2))
+    rows = load(file_of(folder, 2))
     rows[row][column] = value
-    save(sheet(folder, 2), rows)
+    save(file_of(folder, 2), rows)
 
 
 @pytest.mark.parametrize(
@@ -343,75 +343,77 @@ def change(folder: Path, column: str, value: str, row: int = 0) -> None:
 def test_bad_rows_name_file_and_row(
     run: Callable[..., Result], made: Path, column: str, value: str, expected: str
 ) -> None:
-    judge_all(made)
+    annotate_all(made)
     change(made, column, value, row=3)
-    assert f"{sheet(made, 2)}, {expected}" in refused(run("read", made))
+    assert f"{file_of(made, 2)}, {expected}" in refused(run("read", made))
 
 
 def test_several_bad_preferences_are_counted(run: Callable[..., Result], made: Path) -> None:
-    assert f"{sheet(made, 1)}, row 2: no preference (and 11 more)" in refused(run("read", made))
+    assert f"{file_of(made, 1)}, row 2: no preference (and 11 more)" in refused(run("read", made))
 
 
 def test_sides_exchanged_by_hand_are_refused(run: Callable[..., Result], made: Path) -> None:
-    judge_all(made)
-    rows = load(sheet(made, 3))
+    annotate_all(made)
+    rows = load(file_of(made, 3))
     for row in rows:
         row["suggestions left"], row["suggestions right"] = row["suggestions right"], row["suggestions left"]
-    save(sheet(made, 3), rows)
+    save(file_of(made, 3), rows)
     assert "was altered" in refused(run("read", made))
 
 
 def test_missing_and_double_rows(run: Callable[..., Result], made: Path) -> None:
-    judge_all(made)
-    rows = load(sheet(made, 2))
-    save(sheet(made, 2), rows[2:])
-    assert re.search(r"judge-2.csv: item \d+ is missing \(and 1 more\)", refused(run("read", made)))
-    save(sheet(made, 2), [*rows, rows[4]])
+    annotate_all(made)
+    rows = load(file_of(made, 2))
+    save(file_of(made, 2), rows[2:])
+    assert re.search(r"annotator-2.csv: item \d+ is missing \(and 1 more\)", refused(run("read", made)))
+    save(file_of(made, 2), [*rows, rows[4]])
     assert f"row {LINES + 2}: item {rows[4]['item']} is there twice" in refused(run("read", made))
 
 
-def test_fewer_judges(run: Callable[..., Result], made: Path) -> None:
-    judge_all(made)
+def test_fewer_annotators(run: Callable[..., Result], made: Path) -> None:
+    annotate_all(made)
     whole = figures(run, made)
-    last = sheet(made, 3).read_bytes()
-    sheet(made, 3).unlink()
-    assert f"{sheet(made, 3)} is missing: 2 of 3 judges" in refused(run("read", made))
+    last = file_of(made, 3).read_bytes()
+    file_of(made, 3).unlink()
+    assert f"{file_of(made, 3)} is missing: 2 of 3 annotators" in refused(run("read", made))
     got = figures(run, made, "--partial")
-    assert (got["judges"], got["judges_missing"]) == (2, 1)
-    assert got["by_judge"] == whole["by_judge"][:2]
-    # of two judges, both must agree: 7 items on A, 1 on B, 1 on a tie; 3 without a majority
+    assert (got["annotators"], got["annotators_missing"]) == (2, 1)
+    assert got["by_annotator"] == whole["by_annotator"][:2]
+    # of two annotators, both must agree: 7 items on A, 1 on B, 1 on a tie; 3 without a majority
     assert [got["majority"][outcome]["share"] * LINES for outcome in ("win", "tie", "loss")] == pytest.approx([7, 4, 1])
     assert got["no_majority"] == 3
-    sheet(made, 2).unlink()
+    file_of(made, 2).unlink()
     alone = figures(run, made, "--partial")
-    assert (alone["judges"], alone["kappa"]) == (1, None)
+    assert (alone["annotators"], alone["kappa"]) == (1, None)
     assert "left out" in run("read", made, "--partial")[1]
-    sheet(made, 1).unlink()
-    assert "no sheet with judgements" in refused(run("read", made, "--partial"))
-    sheet(made, 1).write_bytes(last)  # one judge's answers under another's name cannot be told apart, but twice can
-    sheet(made, 3).write_bytes(last)
-    assert f"{sheet(made, 3)} is a copy of judge-1.csv" in refused(run("read", made, "--partial"))
+    file_of(made, 1).unlink()
+    assert "no file with judgements" in refused(run("read", made, "--partial"))
+    file_of(made, 1).write_bytes(
+        last
+    )  # one annotator's answers under another's name cannot be told apart, but twice can
+    file_of(made, 3).write_bytes(last)
+    assert f"{file_of(made, 3)} is a copy of annotator-1.csv" in refused(run("read", made, "--partial"))
 
 
-def test_untouched_sheets_are_left_out_on_request(run: Callable[..., Result], made: Path) -> None:
-    judge(made, 2, ["A"] * LINES)
-    assert "judge-1.csv, row 2: no preference" in refused(run("read", made))
+def test_untouched_files_are_left_out_on_request(run: Callable[..., Result], made: Path) -> None:
+    annotate(made, 2, ["A"] * LINES)
+    assert "annotator-1.csv, row 2: no preference" in refused(run("read", made))
     assert figures(run, made, "--partial")["judgements"]["win"]["share"] == 1
 
 
-def test_what_is_no_sheet(run: Callable[..., Result], made: Path) -> None:
-    judge_all(made)
-    good = sheet(made, 1).read_bytes()
-    sheet(made, 1).write_bytes("item,préférence\n".encode("latin-1"))
+def test_what_is_no_annotation_file(run: Callable[..., Result], made: Path) -> None:
+    annotate_all(made)
+    good = file_of(made, 1).read_bytes()
+    file_of(made, 1).write_bytes("item,préférence\n".encode("latin-1"))
     assert "not a text in UTF-8" in refused(run("read", made))
     for content in (b"", b"a,b\n1,2\n", b"\x00"):
-        sheet(made, 1).write_bytes(content)
-        assert "judge-1.csv" in refused(run("read", made))
-    sheet(made, 1).write_bytes(good + b'"' + b"x" * 200_000)
-    assert "judge-1.csv" in refused(run("read", made))
-    sheet(made, 1).write_bytes(good)
-    (made / "sheets" / "judge-1 (1).csv").write_bytes(good)
-    assert "judge-1 (1).csv: not a sheet that was made here" in refused(run("read", made))
+        file_of(made, 1).write_bytes(content)
+        assert "annotator-1.csv" in refused(run("read", made))
+    file_of(made, 1).write_bytes(good + b'"' + b"x" * 200_000)
+    assert "annotator-1.csv" in refused(run("read", made))
+    file_of(made, 1).write_bytes(good)
+    (made / "annotations" / "annotator-1 (1).csv").write_bytes(good)
+    assert "annotator-1 (1).csv: not an annotation file made here" in refused(run("read", made))
 
 
 def test_what_is_no_folder(run: Callable[..., Result], made: Path, tmp_path: Path) -> None:
@@ -428,4 +430,33 @@ def test_what_is_no_folder(run: Callable[..., Result], made: Path, tmp_path: Pat
         json.dumps(bad_side),
     ):
         (made / "key.json").write_text(content, encoding="utf-8")
-        assert "not a key of `mrs judge make`" in refused(run("read", made))
+        assert "not a key of `mrs annotate make`" in refused(run("read", made))
+
+
+def test_the_earlier_names_still_work(
+    files: tuple[Path, Path], run: Callable[..., Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = tmp_path / "old"
+    assert main(["judge", "make", *map(str, files), "--judges", "3", "--out", str(old)]) == 0
+    annotate_all(old)
+    capsys.readouterr()
+    expected = figures(run, old)
+    key = json.loads((old / "key.json").read_text("utf-8"))
+    files_of_old = {name.replace("annotator", "judge"): made for name, made in key.pop("files").items()}
+    key |= {"kind": "mrs judge 1", "sheets": files_of_old}
+    (old / "key.json").write_text(json.dumps(key), "utf-8")
+    (old / "annotations").rename(old / "sheets")
+    for name in files_of_old:
+        (old / "sheets" / name.replace("judge", "annotator")).rename(old / "sheets" / name)
+    got = figures(run, old)
+    assert [row.pop("file") for row in got["by_annotator"]] == list(files_of_old)
+    assert [row.pop("file") for row in expected["by_annotator"]] == [f"annotator-{n}.csv" for n in (1, 2, 3)]
+    assert got == expected
+
+
+def test_the_help_shows_the_new_names_only(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["annotate", "make", "--help"]):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert "annotat" in (shown := capsys.readouterr().out)
+        assert "judge" not in shown

@@ -1,4 +1,4 @@
-"""`mrs judge`: let people compare two systems' suggestions, blind, and read what they say."""
+"""`mrs annotate`: human evaluation: make annotation files, blind to the systems, and summarize the annotations."""
 
 from __future__ import annotations
 
@@ -13,24 +13,33 @@ from mrs_core.text import visible, visible_json
 
 
 def make_parser() -> argparse.ArgumentParser:
-    from mrs_evaluation.annotation_sheets import EXAMPLES, JUDGES, SEED
+    from mrs_evaluation.annotation_files import ANNOTATORS, EXAMPLES, SEED
 
-    parser = argparse.ArgumentParser(prog="mrs judge", description=__doc__)
+    parser = argparse.ArgumentParser(prog="mrs annotate", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    make = verbs.add_parser("make", help="write one blind sheet a judge, and the key")
+    make = verbs.add_parser("make", help="write one annotation file per annotator, blind to the systems, and the key")
     make.add_argument("a", metavar="A.tsv", type=Path, help="predictions of system A (message, reference, suggestions)")
     make.add_argument("b", metavar="B.tsv", type=Path, help="predictions of system B for the same messages")
     make.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
-    make.add_argument("--judges", type=int, default=JUDGES, help=f"sheets (default {JUDGES}, section 3.3)")
     make.add_argument(
-        "--examples", type=int, help=f"messages to judge, drawn (default: all, up to {EXAMPLES}, section 5.1)"
+        "--annotators", type=int, default=ANNOTATORS, help=f"number of annotators (default {ANNOTATORS}, section 3.3)"
+    )
+    make.add_argument(  # its earlier name
+        "--judges", type=int, dest="annotators", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+    )
+    make.add_argument(
+        "--examples", type=int, help=f"messages to annotate, drawn (default: all, up to {EXAMPLES}, section 5.1)"
     )
     make.add_argument("--seed", type=int, default=SEED, help=f"of all draws (default {SEED})")
-    make.add_argument("--overwrite", action="store_true", help="replace DIR if nobody has filled in its sheets")
+    make.add_argument(
+        "--overwrite", action="store_true", help="replace DIR if nobody has filled in its annotation files"
+    )
     make.set_defaults(run=_make)
-    read = verbs.add_parser("read", help="check the sheets and print shares, intervals and agreement")
-    read.add_argument("folder", metavar="DIR", type=Path, help="the folder, with the filled-in sheets in DIR/sheets")
-    read.add_argument("--partial", action="store_true", help="read without judges whose sheet is missing or untouched")
+    read = verbs.add_parser("read", help="check the annotation files and print shares, intervals and agreement")
+    read.add_argument(
+        "folder", metavar="DIR", type=Path, help="the folder, with the annotated files in DIR/annotations"
+    )
+    read.add_argument("--partial", action="store_true", help="leave out annotators whose file is missing or untouched")
     read.add_argument("--json", action="store_true", help="print one JSON object")
     read.set_defaults(run=_read)
     return parser
@@ -43,29 +52,30 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _make(options: argparse.Namespace) -> None:
-    from mrs_evaluation.annotation_sheets import KEY, SHEETS, make_sheets
+    from mrs_evaluation.annotation_files import ANNOTATIONS, KEY, make_annotation_files
 
-    for name, least in (("judges", 1), ("examples", 1), ("seed", 0)):
+    for name, least in (("annotators", 1), ("examples", 1), ("seed", 0)):
         value = getattr(options, name)
         if value is not None and value < least:
             raise InputError(f"--{name} {value}: expected a number from {least}.")
-    key = make_sheets(
-        (options.a, options.b), options.out, options.judges, options.examples, options.seed, options.overwrite
+    key = make_annotation_files(
+        (options.a, options.b), options.out, options.annotators, options.examples, options.seed, options.overwrite
     )
     same = f", {key.same_suggestions} of them with the same suggestions on both sides" if key.same_suggestions else ""
-    print(f"{visible(options.out)}: {len(key.items)} items{same}; {len(key.sheets)} sheets.")
+    print(f"{visible(options.out)}: {len(key.items)} items{same}; {len(key.files)} annotation files.")
     print(
-        f"Give a sheet of {visible(options.out / SHEETS)} to each judge, with the instructions; keep {KEY} to yourself."
+        f"Give each annotator one file of {visible(options.out / ANNOTATIONS)} and the instructions; keep {KEY} to "
+        "yourself."
     )
-    print(f"When all are back in their place: mrs judge read {visible(options.out)}")
+    print(f"When all files are back in the folder: mrs annotate read {visible(options.out)}")
 
 
 def _read(options: argparse.Namespace) -> None:
     from mrs_evaluation.annotation import summarize
-    from mrs_evaluation.annotation_sheets import read_key, read_sheets
+    from mrs_evaluation.annotation_files import read_annotation_files, read_key
 
     key = read_key(options.folder)
-    figures = summarize(key, read_sheets(options.folder, key, options.partial))
+    figures = summarize(key, read_annotation_files(options.folder, key, options.partial))
     if options.json:
         print(visible_json(figures, indent=2))
     else:
@@ -77,7 +87,7 @@ def _print_table(figures: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = make_console(110)
-    table = Table(title=f"{figures['items']:,} items, {figures['judges']} judges", title_justify="left")
+    table = Table(title=f"{figures['items']:,} items, {figures['annotators']} annotators", title_justify="left")
     for column in ("", "judgements", "95 % interval", "items by majority", "95 % interval"):
         table.add_column(column, justify="right" if column else "left")
     names = {"win": "A preferred", "tie": "tie", "loss": "B preferred"}
@@ -96,18 +106,18 @@ def _print_table(figures: dict[str, Any]) -> None:
 
 def _remarks(figures: dict[str, Any]) -> list[str]:
     lines = [f"A against B: p = {figures['p']:.4g} (permutation test over items)"]
-    if figures["judges"] > 1:
+    if figures["annotators"] > 1:
         kappa = figures["kappa"]
         lines.append(f"Fleiss' kappa: {'undefined, all judgements are one' if kappa is None else f'{kappa:.3f}'}")
     if figures["no_majority"]:
         lines.append(f"items without a majority, counted as ties: {figures['no_majority']:,}")
     if figures["same_suggestions"]:
         lines.append(f"items with the same suggestions on both sides: {figures['same_suggestions']:,}")
-    if figures["judges_missing"]:
-        lines.append(f"judges left out, their sheets being missing or untouched: {figures['judges_missing']}")
-    for judge in figures["by_judge"]:
-        left = judge["left_of_decided"]
+    if figures["annotators_missing"]:
+        lines.append(f"annotators left out, their files missing or untouched: {figures['annotators_missing']}")
+    for annotator in figures["by_annotator"]:
+        left = annotator["left_of_decided"]
         side = "never chose a side" if left is None else f"left in {100 * left:.0f} % of the choices"
-        shares = ", ".join(f"{outcome} {judge[outcome]:.3f}" for outcome in ("win", "tie", "loss"))
-        lines.append(f"{judge['sheet']}: {shares}; {side}")
+        shares = ", ".join(f"{outcome} {annotator[outcome]:.3f}" for outcome in ("win", "tie", "loss"))
+        lines.append(f"{annotator['file']}: {shares}; {side}")
     return lines
