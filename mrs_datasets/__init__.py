@@ -1,1 +1,45 @@
-"""Readers and builders of the data sets; a prepared folder (card, Parquet, report) is what they hand on."""
+"""Readers and builders of the data sets; a prepared folder (card, Parquet, report) is what they hand on.
+
+Names are read from their modules when they are first asked for, so that `import mrs_datasets` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mrs_core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
+    from mrs_datasets.check import check as check_prepared
+    from mrs_datasets.describe import describe as describe_prepared
+    from mrs_datasets.install import install_dataset
+    from mrs_datasets.prepare import prepare as prepare_dataset
+    from mrs_datasets.prepare import prepare_mrs
+    from mrs_datasets.prepared import PreparedData, open_prepared
+
+__all__ = [
+    "DatasetRecord",
+    "PreparedData",
+    "catalogued",
+    "check_prepared",
+    "describe_prepared",
+    "install_dataset",
+    "open_prepared",
+    "prepare_dataset",
+    "prepare_mrs",
+    "read_record",
+]
+if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            **dict.fromkeys(["DatasetRecord", "catalogued", "read_record"], "catalogue"),
+            **dict.fromkeys(["PreparedData", "open_prepared"], "prepared"),
+            "check_prepared": "check:check",
+            "describe_prepared": "describe:describe",
+            "install_dataset": "install",
+            "prepare_dataset": "prepare:prepare",
+            "prepare_mrs": "prepare",
+        },
+    )

@@ -1,1 +1,43 @@
-"""Systems beside each other: their scores on the same examples, tables, prediction files, human evaluation."""
+"""Systems beside each other: their scores on the same examples, tables, prediction files, human evaluation.
+
+Names are read from their modules when they are first asked for, so that `import mrs_evaluation` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mrs_core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mrs_evaluation.annotation import summarize as summarize_annotations
+    from mrs_evaluation.annotation_files import make_annotation_files, read_annotation_files, read_key
+    from mrs_evaluation.comparison import Comparison, compare_on_test
+    from mrs_evaluation.language_data import LanguageData, load_language
+    from mrs_evaluation.results import EvaluationConfig, SystemResult, evaluate_system, summary
+
+__all__ = [
+    "Comparison",
+    "EvaluationConfig",
+    "LanguageData",
+    "SystemResult",
+    "compare_on_test",
+    "evaluate_system",
+    "load_language",
+    "make_annotation_files",
+    "read_annotation_files",
+    "read_key",
+    "summarize_annotations",
+    "summary",
+]
+if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            **dict.fromkeys(["Comparison", "compare_on_test"], "comparison"),
+            **dict.fromkeys(["EvaluationConfig", "SystemResult", "evaluate_system", "summary"], "results"),
+            **dict.fromkeys(["LanguageData", "load_language"], "language_data"),
+            **dict.fromkeys(["make_annotation_files", "read_annotation_files", "read_key"], "annotation_files"),
+            "summarize_annotations": "annotation:summarize",
+        },
+    )

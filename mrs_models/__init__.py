@@ -1,26 +1,41 @@
 """Models of reply suggestion: texts and tensors in, suggestions out; no data-set names.
 
-`Suggester` and `Suggestion` are read when they are first asked for, so that `import mrs_models` costs nothing.
+Names are read from their modules when they are first asked for, so that `import mrs_models` costs nothing.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mrs_core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mrs_models.answering import Suggestion
+    from mrs_models.answering import Ranker, Suggestion, System
+    from mrs_models.decoding import Decoding
+    from mrs_models.dual_encoder import build_dual_encoder
+    from mrs_models.generator import Generator
+    from mrs_models.response_index import ResponseIndex
     from mrs_models.suggester import Suggester
 
-__all__ = ["Suggester", "Suggestion"]
-_HOMES = {"Suggester": "mrs_models.suggester", "Suggestion": "mrs_models.answering"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__all__ = [
+    "Decoding",
+    "Generator",
+    "Ranker",
+    "ResponseIndex",
+    "Suggester",
+    "Suggestion",
+    "System",
+    "build_dual_encoder",
+]
+if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Decoding": "decoding",
+            "Generator": "generator",
+            **dict.fromkeys(["Ranker", "Suggestion", "System"], "answering"),
+            "ResponseIndex": "response_index",
+            "Suggester": "suggester",
+            "build_dual_encoder": "dual_encoder",
+        },
+    )

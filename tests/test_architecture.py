@@ -206,6 +206,34 @@ def _plant(folder: Path, sources: dict[str, str]) -> None:
         path.write_text(source, encoding="utf-8")
 
 
+def private_imports(root: Path) -> list[str]:
+    """Names that begin with an underscore and are imported from another module of ours, as `file:line imports name`."""
+    found = []
+    for package in LAYERS:
+        for path in sorted((root / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] in OURS):
+                    place = f"{path.relative_to(root).as_posix()}:{node.lineno}"
+                    parts = (node.module or "").split(".")
+                    names = [*parts, *(alias.name for alias in node.names)]
+                    found += [f"{place} imports {name}" for name in names if re.match(r"_(?!_)", name)]
+    return found
+
+
+def test_no_module_imports_a_private_name_of_another(repository: Path) -> None:
+    assert private_imports(repository) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["from mrs_core.b import _f", "def f():\n    from .b import g, _f as f", "from mrs_core._f import g"]
+)
+def test_the_checker_catches_a_private_import(tmp_path: Path, source: str) -> None:
+    _plant(tmp_path / "mrs_core", {"a": source, "c": "from mrs_core import __version__\nfrom os import _exit"})
+    (found,) = private_imports(tmp_path)
+    assert found.startswith("mrs_core/a.py:")
+    assert found.endswith(" imports _f")
+
+
 def listed_packages(repository: Path) -> set[str]:
     setup = configparser.ConfigParser()
     setup.read(repository / "setup.cfg", encoding="utf-8")

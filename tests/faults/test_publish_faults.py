@@ -78,13 +78,13 @@ def wanted(folder: Path) -> Files:
 
 
 @pytest.fixture(scope="module")
-def publish(_hub_server: LoopbackHub, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publish]:
+def publish(hub_server: LoopbackHub, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publish]:
     """A function that publishes the folder: (exit code or traceback, output, errors). The token is in neither."""
     base = tmp_path_factory.mktemp("publisher")
     with (base / "stderr").open("wb") as errors:
         process = subprocess.Popen(
             [sys.executable, "-c", DRIVER],
-            cwd=base, env=_hub_server.env(base / "home"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            cwd=base, env=hub_server.env(base / "home"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
             text=True, encoding="utf-8",
         )  # fmt: skip
         assert process.stdin is not None
@@ -95,13 +95,13 @@ def publish(_hub_server: LoopbackHub, folder: Path, tmp_path_factory: pytest.Tem
             stdin.write(json.dumps(["data", "publish", str(folder), "--repo", REPO, *options]) + "\n")
             stdin.flush()
             code, out, err = json.loads(stdout.readline())
-            assert _hub_server.token not in out + err
+            assert hub_server.token not in out + err
             return code, out, err
 
         yield call
         stdin.close()
         process.wait(timeout=30)
-    assert _hub_server.token not in (base / "stderr").read_text()
+    assert hub_server.token not in (base / "stderr").read_text()
 
 
 def content(hub: LoopbackHub, revision: str = "main") -> Files:
@@ -120,15 +120,15 @@ def begin(hub: LoopbackHub) -> str:
 
 
 @pytest.fixture(scope="module")
-def requests(_hub_server: LoopbackHub, publish: Publish, wanted: Files) -> int:
+def requests(hub_server: LoopbackHub, publish: Publish, wanted: Files) -> int:
     """How many requests an undisturbed publish makes."""
-    begin(_hub_server)
+    begin(hub_server)
     code, _, err = publish()
     assert code == 0, err
-    assert content(_hub_server) == wanted
-    count = len(_hub_server.log)
-    assert len(_hub_server.requests("PUT", "/_objects/")) == 4, "Parquet goes through LFS"
-    _hub_server.reset()
+    assert content(hub_server) == wanted
+    count = len(hub_server.log)
+    assert len(hub_server.requests("PUT", "/_objects/")) == 4, "Parquet goes through LFS"
+    hub_server.reset()
     return count
 
 

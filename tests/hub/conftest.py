@@ -5,4 +5,4 @@ from __future__ import annotations
 import sys
 
 if "tests.hub.fixtures" not in sys.modules:
-    from .fixtures import _hub_server, hub, hub_client  # noqa: F401
+    from .fixtures import hub, hub_client, hub_server  # noqa: F401

@@ -15,18 +15,18 @@ Client = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
-def _hub_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackHub]:
+def hub_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackHub]:
     with LoopbackHub(tmp_path_factory.mktemp("hub")) as hub:
         yield hub
 
 
 @pytest.fixture
-def hub(_hub_server: LoopbackHub) -> Iterator[LoopbackHub]:
+def hub(hub_server: LoopbackHub) -> Iterator[LoopbackHub]:
     """An empty hub on 127.0.0.1 for one test (the server itself lives as long as the session)."""
-    _hub_server.reset()
-    yield _hub_server
-    bugs = list(_hub_server.bugs)
-    _hub_server.reset()
+    hub_server.reset()
+    yield hub_server
+    bugs = list(hub_server.bugs)
+    hub_server.reset()
     assert not bugs, "\n".join(bugs)
 
 

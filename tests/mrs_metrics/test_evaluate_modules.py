@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 METRICS = ROOT / "mrs_metrics"
 
 
-def _run(script: str, folder: Path, python_path: str = str(ROOT)) -> dict:
+def run_script(script: str, folder: Path, python_path: str = str(ROOT)) -> dict:
     environment = os.environ | {
         "HF_HOME": str(folder / "home"),
         "HF_MODULES_CACHE": str(folder / "modules"),
@@ -39,7 +39,7 @@ def _run(script: str, folder: Path, python_path: str = str(ROOT)) -> dict:
 
 
 def test_mrs_rouge_computes_in_one_call_and_in_batches(tmp_path):
-    found = _run(
+    found = run_script(
         f"""
         import evaluate, json
         predictions = [["no", "Yes!"], ["x"], [], ["merci !"]]
@@ -73,7 +73,7 @@ def test_mrs_rouge_computes_in_one_call_and_in_batches(tmp_path):
 
 
 def test_dist_n_of_all_and_of_the_best(tmp_path):
-    found = _run(
+    found = run_script(
         f"""
         import evaluate, json
         predictions = [["I do", "I do not"], ["yes", ""]]
@@ -113,7 +113,7 @@ def test_a_space_needs_only_the_files_that_the_module_names(tmp_path, name):
     space.mkdir()
     for file, content in module_files(name).items():
         (space / file).write_bytes(content)
-    found = _run(
+    found = run_script(
         f"""
         import evaluate, json, sys
         metric = evaluate.load({str(space)!r})

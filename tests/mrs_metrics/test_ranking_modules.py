@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from mrs_metrics.spaces import metric_title, module_files, space_files
-from tests.mrs_metrics.test_evaluate_modules import METRICS, _run
+from tests.mrs_metrics.test_evaluate_modules import METRICS, run_script
 
 NAMES = ["response_ranking", "weighted_f1"]
 CALLS = {
@@ -145,7 +145,7 @@ def test_a_space_needs_only_the_files_that_the_module_names(tmp_path: Path) -> N
         f"import evaluate, json, sys\nfound = []\n{calls}\n"
         "print(json.dumps([found, [module for module in sys.modules if module.startswith('mrs_')]]))"
     )
-    signatures, ours = _run(script, tmp_path, python_path="")
+    signatures, ours = run_script(script, tmp_path, python_path="")
     assert [signature.split("|")[0] for signature in signatures] == NAMES
     assert ours == []
 

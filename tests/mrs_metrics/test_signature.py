@@ -10,7 +10,7 @@ import pytest
 from mrs_metrics import signature as module
 from mrs_metrics.signature import signature
 
-TOPICS = ("distinct", "ngrams", "ranking", "rouge", "signature", "significance", "tokenize")
+TOPICS = ("distinct", "figures", "ngrams", "ranking", "rouge", "signature", "significance", "tokenize")
 
 
 def test_fields_keep_their_order_and_none_is_left_out(monkeypatch):

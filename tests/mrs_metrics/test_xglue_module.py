@@ -12,7 +12,7 @@ import yaml
 
 from mrs_metrics.spaces import metric_title, module_files, space_files
 from mrs_metrics.xglue_tasks import TASKS
-from tests.mrs_metrics.test_evaluate_modules import METRICS, _run
+from tests.mrs_metrics.test_evaluate_modules import METRICS, run_script
 
 
 def load() -> Any:
@@ -100,7 +100,7 @@ def test_a_space_needs_only_the_files_that_the_module_names(tmp_path: Path) -> N
     space.mkdir()
     for file, content in module_files("xglue_score").items():
         (space / file).write_bytes(content)
-    found, ours = _run(
+    found, ours = run_script(
         f"""
         import evaluate, json, sys
         metric = evaluate.load({str(space)!r})

@@ -1,0 +1,26 @@
+"""Names that a package offers and reads from its modules when they are first asked for (PEP 562)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package, so that importing it costs nothing.
+
+    Args:
+        package: its `__name__`.
+        homes: public name -> `MODULE` of the package, or `MODULE:NAME` where the module has it under another name.
+    """
+
+    def get(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, _, attribute = homes[name].partition(":")
+        return getattr(importlib.import_module(f"{package}.{module}"), attribute or name)
+
+    def names() -> list[str]:
+        return sorted({*vars(importlib.import_module(package)), *homes})
+
+    return get, names
