@@ -22,7 +22,7 @@ from mrs_core.errors import InputError
 from mrs_core.text import visible
 from mrs_datasets.catalogue import catalogued, read_record
 from mrs_datasets.readers import Chunk, Chunks
-from mrs_datasets.report import DROPPED
+from mrs_datasets.report import DROPPED, Configs, FindingEntry, PreparedReport
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_datasets.schema import RESPONSES_SUFFIX
 
@@ -126,9 +126,9 @@ def _prepare(options: argparse.Namespace) -> None:
     print(f"wrote {visible(options.out)} ({visible(report['name'])})")
 
 
-def _print_report(report: dict[str, Any]) -> None:
+def _print_report(report: PreparedReport) -> None:
     """Rows per config; a response set on the line of its language."""
-    configs: dict[str, Any] = report["configs"]
+    configs: Configs = report["configs"]
     for config, splits in configs.items():
         language = config.removesuffix(RESPONSES_SUFFIX)
         if config != language and language in configs:
@@ -150,7 +150,7 @@ def _print_report(report: dict[str, Any]) -> None:
         print(f"note: {visible(note)}")
 
 
-def _examples(found: dict[str, Any]) -> str:
+def _examples(found: FindingEntry) -> str:
     """Where the first rows of a finding stand."""
     return ", ".join(found["examples"]) + (" ..." if found["count"] > len(found["examples"]) else "")
 

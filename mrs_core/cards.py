@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from string import Template
-from typing import Any
 
 import yaml
 
 TEMPLATES = "mrs_model_cards"
 
 
-def render_card(template: str, front_matter: dict[str, Any], values: dict[str, str]) -> str:
+def render_card(template: str, front_matter: Mapping[str, object], values: dict[str, str]) -> str:
     """Fill a template of `model_cards/` and put the YAML front matter before it.
 
     Raises:

@@ -295,8 +295,8 @@ class _Cursor:
     data: mmap.mmap
     at: int = 0
 
-    def take(self, layout: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(f"<{layout}", self.data, self.at)
+    def take(self, layout: str) -> tuple[int, ...]:
+        values: tuple[int, ...] = struct.unpack_from(f"<{layout}", self.data, self.at)
         self.at += struct.calcsize(f"<{layout}")
         return values
 
@@ -345,11 +345,13 @@ def _walk(file: _Cursor) -> bool:
     _require(dim > 0 and loss in (1, 2, 3, 4) and (bucket > 0 or not hashed), "settings that make no model")
     words, labels, kept = _walk_dictionary(file)
     (quantised,) = file.take("?")
-    rows, columns = _walk_matrix(file, quantised)
+    rows, columns = _walk_matrix(file, bool(quantised))
     needed = words + ((bucket if hashed else 0) if kept is None else kept)
     _require(columns == dim and rows >= needed, "vectors that do not fit the words")
     (quantised_output,) = file.take("?")
-    _require(_walk_matrix(file, quantised and quantised_output) == (labels, dim), "vectors that do not fit the labels")
+    _require(
+        _walk_matrix(file, bool(quantised and quantised_output)) == (labels, dim), "vectors that do not fit the labels"
+    )
     _require(file.at == len(file.data), "more bytes than the model has")
     return True
 

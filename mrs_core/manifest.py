@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TypedDict
 
 from mrs_core.errors import InputError
 from mrs_core.files import file_sha256
@@ -22,7 +22,12 @@ KEY = "files"
 HASHED_AT_LOAD = 256 << 20  # ours: .3 s of one core, where loading such a model takes several (docs/training.md)
 
 
-def list_files(folder: Path, paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
+class FileEntry(TypedDict):
+    bytes: int
+    sha256: str
+
+
+def list_files(folder: Path, paths: Iterable[Path]) -> dict[str, FileEntry]:
     """What `run.json` has under `files`: path below the folder -> `bytes` and `sha256`, sorted by path."""
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
@@ -105,13 +110,13 @@ def again(path: Path) -> str:
     return "copy it again from where it is whole, or train it again"
 
 
-def _read_files(folder: Path) -> dict[str, dict[str, Any]] | None:
+def _read_files(folder: Path) -> dict[str, FileEntry] | None:
     path = folder / RECORD
     if not path.is_file():
         return None
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        files = record.get(KEY)
+        files: dict[str, FileEntry] | None = record.get(KEY)
         sound = files is None or all(map(_is_sound, files, files.values()))
     except (OSError, ValueError, AttributeError, TypeError, KeyError):
         sound, files = False, None
@@ -120,7 +125,7 @@ def _read_files(folder: Path) -> dict[str, dict[str, Any]] | None:
     return files
 
 
-def _is_sound(name: str, entry: dict[str, Any]) -> bool:
+def _is_sound(name: str, entry: FileEntry) -> bool:
     place = PurePosixPath(name)
     inside = not place.is_absolute() and ".." not in place.parts
     return inside and isinstance(entry["bytes"], int) and isinstance(entry["sha256"], str)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from mrs_core import __version__
 
@@ -44,7 +43,7 @@ def commit() -> str | None:
     return done.stdout.strip() or None
 
 
-def hardware() -> dict[str, Any]:
+def hardware() -> dict[str, object]:
     """Processor, cores that may be used, accelerators."""
     import torch
 

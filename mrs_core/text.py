@@ -90,7 +90,7 @@ def visible(text: object, keep: str = "") -> str:
     return str(text).translate(table)
 
 
-def visible_json(content: Any, **options: Any) -> str:
+def visible_json(content: object, **options: Any) -> str:
     """`json.dumps` in UTF-8 whose output is safe to print: the same content, control characters as `\\uXXXX`.
 
     JSON escapes C0 alone; DEL, C1 and the characters that reorder text stand in strings only, so each can be escaped

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +19,7 @@ from mrs_datasets.card import dataset_card
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
+from mrs_datasets.report import PreparedReport
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
 from mrs_datasets.schema import MRS, SPLITS, responses_config
 from mrs_datasets.writer import write_split
@@ -38,7 +38,7 @@ def add_responses(
     max_responses: int = MAX_RESPONSES,
     replace: bool = False,
     overwrite: bool = False,
-) -> dict[str, Any]:
+) -> PreparedReport:
     """Write response sets into a prepared folder of MRS; return its report.
 
     The set has the replies that the training split gives most often (Zhang et al. 2021, section 2.1), or those of

@@ -7,13 +7,13 @@ from typing import Any
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
-from mrs_datasets.report import DROPPED
+from mrs_datasets.report import DROPPED, Configs, PreparedReport, SplitEntry
 
 UNKNOWN = "unknown"  # a licence that nobody states
 HERE = "PATH"  # where the folder lies; publishing puts the repository there
 
 
-def dataset_card(record: DatasetRecord, report: dict[str, Any]) -> str:
+def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
     """README.md of a prepared folder; equal records and reports give equal bytes."""
     variant = record.variants[report["reader"]]
     configs = report["configs"]
@@ -90,7 +90,7 @@ def _reasons(dropped: dict[str, int]) -> str:
     return ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items(), key=lambda item: -item[1]))
 
 
-def _front_matter(record: DatasetRecord, report: dict[str, Any]) -> dict[str, Any]:
+def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, object]:
     configs, variant = report["configs"], record.variants[report["reader"]]
     present = {record.language_of(config) for config in configs}
     first = next(iter(configs))
@@ -105,12 +105,12 @@ def _front_matter(record: DatasetRecord, report: dict[str, Any]) -> dict[str, An
     }
 
 
-def _config_entry(config: str, splits: dict[str, Any], default: bool) -> dict[str, Any]:
+def _config_entry(config: str, splits: dict[str, SplitEntry], default: bool) -> dict[str, object]:
     files = [{"split": split, "path": f"data/{config}/{split}-*.parquet"} for split in splits]
     return {"config_name": config, "data_files": files, **({"default": True} if default else {})}
 
 
-def _info_entry(record: DatasetRecord, config: str, splits: dict[str, Any]) -> dict[str, Any]:
+def _info_entry(record: DatasetRecord, config: str, splits: dict[str, SplitEntry]) -> dict[str, object]:
     columns = record.kind_of(config).columns
     return {
         "config_name": config,
@@ -124,12 +124,12 @@ def _info_entry(record: DatasetRecord, config: str, splits: dict[str, Any]) -> d
     }
 
 
-def _has(record: DatasetRecord, configs: dict[str, Any], kind: Kind) -> bool:
+def _has(record: DatasetRecord, configs: Configs, kind: Kind) -> bool:
     """Whether a folder has a config of a kind."""
     return any(record.kind_of(config) is kind for config in configs)
 
 
-def _configs_table(record: DatasetRecord, configs: dict[str, Any]) -> str:
+def _configs_table(record: DatasetRecord, configs: Configs) -> str:
     """Rows per language: one column for every kind and split."""
     kinds = {name: kind for name, kind in record.kinds.items() if not kind.on_demand or _has(record, configs, kind)}
     parts = [(name, kind, split) for name, kind in kinds.items() for split in kind.splits]

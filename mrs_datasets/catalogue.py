@@ -45,7 +45,7 @@ class Column:
     optional: bool = False
     identifier: bool = False
 
-    def feature(self, name: str) -> dict[str, Any]:
+    def feature(self, name: str) -> dict[str, object]:
         """The column in the YAML of a card."""
         if self.dtype == "class_label":
             return {"name": name, "dtype": {"class_label": {"names": {str(i): n for i, n in enumerate(self.names)}}}}

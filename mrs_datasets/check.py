@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from mrs_datasets.check_texts import languages_found, scripts_found
 from mrs_datasets.describe import text_columns, texts_of
 from mrs_datasets.findings import EXAMPLES, SEPARATOR, Examples, Finding, batches, shorten
 from mrs_datasets.prepared import PreparedData
+from mrs_datasets.report import PreparedReport
 
 WEIGHT_TOLERANCE = 1e-3
 
@@ -79,7 +79,7 @@ def check(
     yield from _parallel(record, identifiers)
 
 
-def _unreported(data: PreparedData, report: dict[str, Any]) -> Iterator[Finding]:
+def _unreported(data: PreparedData, report: PreparedReport) -> Iterator[Finding]:
     """Splits that report.json lists and the folder lacks, and the other way round."""
     listed = {f"{config}/{split}" for config, splits in report.get("configs", {}).items() for split in splits}
     there = {f"{config}/{split}" for config in data.configs() for split in data.splits(config)}
@@ -93,7 +93,7 @@ def _unreported(data: PreparedData, report: dict[str, Any]) -> Iterator[Finding]
         yield Finding(ERROR, "no split", data.name, 1, ("data/ holds nothing of the catalogue's configs",))
 
 
-def _leakage(report: dict[str, Any]) -> Iterator[Finding]:
+def _leakage(report: PreparedReport) -> Iterator[Finding]:
     """Threads, messages and comments in several splits, as the build counted them: ids are not in the data.
 
     With a split by example, as in the paper (section 2), they are to be expected, and figures on the test split are
@@ -162,10 +162,11 @@ def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
     return bool(found == expected)
 
 
-def _size(files: list[Path], kind: Kind, split: str, where: str, report: dict[str, Any]) -> Iterator[Finding]:
+def _size(files: list[Path], kind: Kind, split: str, where: str, report: PreparedReport) -> Iterator[Finding]:
     rows = sum(pq.read_metadata(path).num_rows for path in files)
     config = where.rpartition("/")[0]
-    reported = report.get("configs", {}).get(config, {}).get(split, {}).get("rows")
+    entry = report.get("configs", {}).get(config, {}).get(split)
+    reported = entry.get("rows") if entry else None
     if reported is not None and reported != rows:
         yield Finding(
             ERROR, "rows that report.json counts", where, abs(rows - reported), (f"{rows:,}, not {reported:,}",)

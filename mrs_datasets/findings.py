@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +55,7 @@ class Examples:
             yield Finding(level, rule, where, self.count, tuple(self.shown))
 
 
-def shorten(value: Any) -> str:
+def shorten(value: object) -> str:
     text = " | ".join(str(value).split(SEPARATOR))
     return text if len(text) <= 120 else text[:119] + "…"
 

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pyarrow as pa
@@ -126,10 +125,10 @@ def _builder_class(name: str, config: str, splits: dict[str, list[Path]]) -> typ
                     features[column] = datasets.ClassLabel(names=list(described.names))
             return datasets.DatasetInfo(features=features)
 
-        def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
+        def _split_generators(self, dl_manager: object) -> list[datasets.SplitGenerator]:
             return [datasets.SplitGenerator(name, gen_kwargs={"files": files}) for name, files in splits.items()]
 
-        def _generate_tables(self, files: list[Path]) -> Iterator[tuple[Any, pa.Table]]:
+        def _generate_tables(self, files: list[Path]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
             for number, file in enumerate(files):
                 for batch_number, batch in enumerate(pq.ParquetFile(file).iter_batches(batch_size=10_000)):
                     yield (number, batch_number), pa.Table.from_batches([batch])

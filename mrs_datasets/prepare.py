@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder
@@ -20,7 +19,7 @@ from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
 from mrs_datasets.readers.xcopa import read_xcopa
-from mrs_datasets.report import Report
+from mrs_datasets.report import PreparedReport, Report
 from mrs_datasets.responses import MAX_RESPONSES
 from mrs_datasets.schema import MRS
 from mrs_datasets.writer import write_prepared
@@ -49,7 +48,7 @@ def prepare_mrs(
     pairs: PairOptions | None = None,
     overwrite: bool = False,
     progress: Progress = as_it_is,
-) -> dict[str, Any]:
+) -> PreparedReport:
     """Write the prepared folder `out` and return its report.
 
     Args:
@@ -89,7 +88,7 @@ def prepare_mrs(
 
 def _prepare_pairs(
     source: str, partial: Path, options: PairOptions, counted: dict[str, int], progress: Progress
-) -> dict[str, Any]:
+) -> PreparedReport:
     """MRS from pairs of one's own: files, a folder that `datasets` can load, or a hub id."""
     looked_at = "by script and fastText" if options.identify else "by script alone"
     report = Report("pairs", {"split": "80/10/10 by message", **counted, "languages": looked_at})
@@ -111,7 +110,7 @@ def prepare(
     views: Sequence[str] = (),
     overwrite: bool = False,
     progress: Progress = as_it_is,
-) -> dict[str, Any]:
+) -> PreparedReport:
     """Write the prepared folder of a data set other than MRS, as far as the sources have it; return its report.
 
     Args:

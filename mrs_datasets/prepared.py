@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
+from mrs_datasets.report import PreparedReport
 from mrs_datasets.schema import responses_config
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class PreparedData:
         """What the report calls the data; the folder's or repository's name where there is none."""
         return str(self.report().get("name", self.name))
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> PreparedReport:
         """The report of the build; empty where there is none."""
         if self.folder is not None:
             path = self.folder / "report.json"
@@ -78,7 +79,7 @@ class PreparedData:
         if self.folder is not None and not path.is_file():
             return {}
         try:
-            return dict(json.loads(path.read_text(encoding="utf-8")))
+            return cast(PreparedReport, dict(json.loads(path.read_text(encoding="utf-8"))))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"{path}: cannot read the report ({error}); prepare the folder again.") from None
 
@@ -118,7 +119,7 @@ class PreparedData:
             raise InputError(f"{self.name}: holds no pairs of any language.")
         return found
 
-    def identity(self, languages: Iterable[str], others: Iterable[str] = ()) -> dict[str, Any]:
+    def identity(self, languages: Iterable[str], others: Iterable[str] = ()) -> dict[str, object]:
         """What `run.json` says of the data: id, revision or the hash of the contents used.
 
         Args:

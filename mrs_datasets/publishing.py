@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +17,7 @@ from mrs_core.publication import Publication
 from mrs_datasets.card import HERE
 from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.prepared import PreparedData
+from mrs_datasets.report import FileEntry, PreparedReport
 
 REPORT, CARD = "report.json", "README.md"
 PAGE = "report.html"  # of a build from dumps
@@ -61,12 +62,12 @@ def prepared_publication(folder: Path, repo_id: str, each: Each = iter) -> Publi
     return Publication("dataset", repo_id, folder, what.allowed, STAYS, instead={CARD: card.encode()})
 
 
-def _listed(folder: Path, report: dict[str, Any], record: DatasetRecord) -> list[tuple[str, str, dict[str, Any]]]:
+def _listed(folder: Path, report: PreparedReport, record: DatasetRecord) -> list[tuple[str, str, FileEntry]]:
     """(config, split, entry) of every file that the report lists: each where the layout has it."""
     known = {config: kind.splits for config, _, kind in record.configs()}
     try:
         listed = [
-            (config, split, dict(entry))
+            (config, split, cast(FileEntry, dict(entry)))
             for config, splits in report["configs"].items()
             for split, facts in splits.items()
             for entry in facts["files"]
@@ -104,7 +105,7 @@ def _require_exactly(what: Publication, paths: tuple[str, ...]) -> None:
         )
 
 
-def _checked_rows(path: Path, entry: dict[str, Any], record: DatasetRecord, config: str) -> int:
+def _checked_rows(path: Path, entry: FileEntry, record: DatasetRecord, config: str) -> int:
     """The rows of a file that is what the report and the catalogue say."""
     size = path.stat().st_size
     if size != entry.get("bytes", size):

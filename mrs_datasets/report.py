@@ -5,10 +5,54 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, cast
 
 MAX_EXAMPLES = 5
 DROPPED = "dropped: "  # starts the findings of rows that were left out
+
+
+class FileEntry(TypedDict):
+    """One Parquet file, its path below the folder."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class SplitEntry(TypedDict):
+    """One split of a config; `bytes` are of its texts in memory."""
+
+    rows: int
+    bytes: int
+    files: list[FileEntry]
+
+
+class FindingEntry(TypedDict):
+    """A `Finding`, with the config/split and what is unusual there."""
+
+    part: str
+    finding: str
+    count: int
+    examples: list[str]
+
+
+Configs = dict[str, dict[str, SplitEntry]]  # config -> split
+
+
+class PreparedReport(TypedDict, total=False):
+    """`report.json`; other tools may write fewer keys. `pipeline` is of a build from dumps."""
+
+    data_set: str
+    name: str
+    version: str
+    reader: str
+    settings: dict[str, object]
+    dropped: dict[str, dict[str, int]]
+    findings: list[FindingEntry]
+    notes: list[str]
+    partial_splits: list[str]
+    configs: Configs
+    pipeline: dict[str, Any]
 
 
 @dataclass
@@ -29,13 +73,13 @@ class Report:
     """Counts per config and split, filled by a reader and the writer; `notes` are sentences for the person."""
 
     reader: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)  # (part, what) of rows, kept or dropped
     notes: list[str] = field(default_factory=list)
     partial: bool = False  # configs may lack splits that the source does not have
     partial_splits: list[str] = field(default_factory=list)  # config/split: the source had not all of its rows
-    extra: dict[str, Callable[[], Any]] = field(default_factory=dict)  # of one reader; asked for at the end
+    extra: dict[str, Callable[[], object]] = field(default_factory=dict)  # of one reader; asked for at the end
 
     def drop(self, part: str, reason: str, rows: int = 1, where: str | None = None) -> None:
         """Count `rows` of `part` (config/split) as dropped for `reason`; `where` is the place of one of them."""
@@ -48,18 +92,18 @@ class Report:
         """Count a row of `part` as unusual."""
         self.findings.setdefault((part, what), Finding()).add(where)
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
+    def as_dict(self) -> PreparedReport:
+        report: PreparedReport = {
             "reader": self.reader,
             "settings": self.settings,
             "dropped": {part: dict(sorted(reasons.items())) for part, reasons in sorted(self.dropped.items())},
             **({"findings": self._findings()} if self.findings else {}),
             "notes": self.notes,
             "partial_splits": self.partial_splits,
-            **{name: give() for name, give in self.extra.items()},
         }
+        return cast(PreparedReport, {**report, **{name: give() for name, give in self.extra.items()}})
 
-    def _findings(self) -> list[dict[str, Any]]:
+    def _findings(self) -> list[FindingEntry]:
         return [
             {"part": part, "finding": what, "count": found.count, "examples": found.examples}
             for (part, what), found in sorted(self.findings.items())

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +17,7 @@ from mrs_core.files import file_sha256
 from mrs_datasets.card import dataset_card
 from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.readers import Chunks
-from mrs_datasets.report import Report
+from mrs_datasets.report import Configs, FileEntry, PreparedReport, Report, SplitEntry
 
 SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the hub's advised 500 MB
 ROW_GROUP_ROWS = 100_000
@@ -91,7 +90,7 @@ def _split_writers() -> Iterator[dict[tuple[str, str], _SplitWriter]]:
             writer.abandon()
 
 
-def write_prepared(folder: Path, chunks: Chunks, report: Report, record: DatasetRecord, source: str) -> dict[str, Any]:
+def write_prepared(folder: Path, chunks: Chunks, report: Report, record: DatasetRecord, source: str) -> PreparedReport:
     """Write every chunk below `folder`, then `report.json` and the card; return the report.
 
     Args:
@@ -112,7 +111,7 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
         configs = [config for config, _, _ in record.configs() if config in written]
         if not configs:
             raise InputError(f"{source}: the source holds no data.")
-        layout: dict[str, dict[str, dict[str, Any]]] = {}
+        layout: Configs = {}
         for config in configs:
             for split in record.kind_of(config).splits:
                 if (config, split) not in writers and report.partial:
@@ -125,15 +124,19 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
                     )
                 layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
     title = record.variants[report.reader].title
-    result = {"data_set": record.name, "name": title, "version": __version__, **report.as_dict(), "configs": layout}
+    result: PreparedReport = {
+        "data_set": record.name,
+        "name": title,
+        "version": __version__,
+        **report.as_dict(),
+        "configs": layout,
+    }
     (folder / "report.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(dataset_card(record, result), encoding="utf-8")
     return result
 
 
-def write_split(
-    folder: Path, config: str, split: str, record: DatasetRecord, tables: Iterable[pa.Table]
-) -> dict[str, Any]:
+def write_split(folder: Path, config: str, split: str, record: DatasetRecord, tables: Iterable[pa.Table]) -> SplitEntry:
     """Write one more split below `folder`; return what `report.json` says of it."""
     writer = _SplitWriter(folder / "data" / config, split, record.schema(config))
     try:
@@ -144,8 +147,8 @@ def write_split(
         writer.abandon()
 
 
-def _finish(writer: _SplitWriter, folder: Path) -> dict[str, Any]:
-    files = [
+def _finish(writer: _SplitWriter, folder: Path) -> SplitEntry:
+    files: list[FileEntry] = [
         {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
         for path in writer.finish()
     ]

@@ -9,7 +9,12 @@ import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import gradio
+    from gradio.components import Component
 
 # The ten languages of MRS, in the order of its Table 1.
 LANGUAGES = (
@@ -25,16 +30,27 @@ LANGUAGES = (
     ("Russian", "ru"),
 )
 
+Figures = dict[str, object]
+Page: TypeAlias = "gradio.Interface"
+Box: TypeAlias = "Component"
+
+
+class LoadedMetric(Protocol):
+    """What `evaluate.load` gives; `evaluate` itself has no types."""
+
+    def compute(self, **inputs: object) -> dict[str, Any]:
+        """The figures by name, with their signature."""
+
 
 def make_page(
     module: Path,
-    score: Callable[..., dict[str, Any]],
+    score: Callable[..., Figures],
     title: str,
     description: str,
     reply_label: str | None,
-    examples: list[Any],
+    examples: list[list[str]],
     punkt: bool = False,
-) -> Any:
+) -> Page:
     """Return a `gradio.Interface` over an `evaluate` module.
 
     Args:
@@ -49,7 +65,7 @@ def make_page(
             score gets a fifth argument, `no` or `punkt`.
     """
 
-    def boxes(gradio: Any) -> list[Any]:
+    def boxes(gradio: ModuleType) -> list[Box]:
         choice = gradio.Radio(
             ["no", "punkt"],
             value="no",
@@ -63,10 +79,12 @@ def make_page(
             *([choice] if punkt else []),
         ]
 
-    def answer(metric: Any, suggestions: str, reply: str, language: str) -> dict[str, Any]:
+    def answer(metric: LoadedMetric, suggestions: str, reply: str, language: str) -> Figures:
         return score(metric, _lines(suggestions), reply.strip(), language)
 
-    def answer_with_choice(metric: Any, suggestions: str, reply: str, language: str, sentences: str) -> dict[str, Any]:
+    def answer_with_choice(
+        metric: LoadedMetric, suggestions: str, reply: str, language: str, sentences: str
+    ) -> Figures:
         return score(metric, _lines(suggestions), reply.strip(), language, sentences)
 
     if not punkt:
@@ -83,12 +101,12 @@ def _lines(suggestions: str) -> list[str]:
 
 def make_form(
     module: Path,
-    score: Callable[..., dict[str, Any]],
-    boxes: Callable[[Any], list[Any]],
+    score: Callable[..., Figures],
+    boxes: Callable[[ModuleType], list[Box]],
     title: str,
     description: str,
-    examples: list[Any],
-) -> Any:
+    examples: list[list[str]],
+) -> Page:
     """The same for a metric with other boxes than suggestions, reply and language.
 
     Args:
@@ -99,14 +117,14 @@ def make_form(
     import evaluate
     import gradio
 
-    def answer(*values: Any) -> tuple[dict[str, Any], str]:
+    def answer(*values: object) -> tuple[Figures, str]:
         # Loaded each time, from the cache: after an error in `compute`, a metric of evaluate 0.4 cannot be used again.
         metric = evaluate.load(str(module), keep_in_memory=True)
         try:
             figures = score(metric, *values)
         except (ValueError, ImportError) as error:
             raise gradio.Error(str(error), print_exception=False) from error
-        return figures, figures.pop("signature")
+        return figures, str(figures.pop("signature"))
 
     _, *named = inspect.signature(score).parameters.values()
     answer.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # the API's names for the boxes
@@ -130,6 +148,6 @@ def make_form(
     )
 
 
-def serve(page: Any) -> None:
+def serve(page: Page) -> None:
     """Serve the page until interrupted; address and port come from gradio's environment variables."""
     page.launch(share=False, ssr_mode=False, footer_links=["api"])

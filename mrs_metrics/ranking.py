@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,7 +57,7 @@ class RankingScores:
 
 
 def score_rankings(
-    scores: Sequence[Sequence[float] | NDArray[Any]] | NDArray[Any],
+    scores: Sequence[Sequence[float] | NDArray[np.generic]] | NDArray[np.generic],
     targets: Sequence[int] | NDArray[np.integer],
     replies: Sequence[str] | None = None,
     pool: int | None = None,
@@ -364,10 +363,10 @@ def _mean_of_means(values: NDArray[np.float64], group: NDArray[np.int64]) -> flo
 
 
 def _checked_rows(
-    scores: Sequence[Sequence[float] | NDArray[Any]] | NDArray[Any],
+    scores: Sequence[Sequence[float] | NDArray[np.generic]] | NDArray[np.generic],
     targets: Sequence[int] | NDArray[np.integer],
     replies: Sequence[str] | None,
-) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+) -> tuple[list[NDArray[np.generic]], NDArray[np.int64]]:
     """The scores of each example and its target."""
     if len(scores) != len(targets) or (replies is not None and len(replies) != len(targets)):
         counted = f" and {len(replies)} replies" if replies is not None else ""

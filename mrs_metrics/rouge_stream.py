@@ -17,7 +17,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from multiprocessing.context import BaseContext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def score_stream(
     return _score_in_processes(blocks, scorer, (language, rules, tokenizer), workers, tokens, context)
 
 
-def aggregate_stream(blocks: Iterable[RougeScores]) -> dict[str, Any]:
+def aggregate_stream(blocks: Iterable[RougeScores]) -> dict[str, object]:
     """Average the scores over the examples of all blocks; equal to `aggregate` of the merged ones but for rounding.
 
     Returns:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, TypeGuard
 
 # An example's reference: one text, or several texts of which each is right.
 Reference = str | Sequence[str]
@@ -54,7 +54,7 @@ def check_lists(predictions: object, references: object = None, required: bool =
             raise ValueError(f"The {name} must be a list with one entry for each example, not {_kind(entries)}.")
 
 
-def check_reference(index: int, reference: Any) -> None:
+def check_reference(index: int, reference: object) -> None:
     """Refuse what is neither a text nor a list of texts.
 
     Raises:
@@ -96,7 +96,7 @@ def shown_counts(counts: Iterable[int]) -> int | str:
     return different.pop() if len(different) == 1 else "var"
 
 
-def _is_list(entries: Any) -> bool:
+def _is_list(entries: object) -> TypeGuard[Collection[object]]:
     """Whether it has a length and an order, and can be read again: lists, tuples, arrays, columns of a data set."""
     if isinstance(entries, str | bytes | Mapping | AbstractSet):
         return False
@@ -129,7 +129,7 @@ class Lists:
 
     compares = True
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
         """Add examples."""
         check_lists(predictions, references, self.compares)
         super().add_batch(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
@@ -140,12 +140,12 @@ class Suggestions(Lists):
 
     compares = False
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
         """Add examples."""
         check_suggestions(predictions)
         super().add_batch(predictions=predictions, **kwargs)
 
-    def add(self, *, prediction: Any = None, **kwargs: Any) -> None:
+    def add(self, *, prediction: Any = None, **kwargs: object) -> None:
         """Add one example."""
         check_suggestions([prediction])
         super().add(prediction=prediction, **kwargs)  # type: ignore[misc]
@@ -154,12 +154,12 @@ class Suggestions(Lists):
 class SuggestionsAndReferences(Lists):
     """Of a module that compares suggestions with one reference or several, which are stored as lists."""
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
         """Add examples."""
         check_suggestions(predictions, references, required=True)
         super().add_batch(predictions=predictions, references=as_lists(references), **kwargs)
 
-    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
         """Add one example."""
         check_suggestions([prediction], [reference])
         super().add(prediction=prediction, reference=as_lists([reference])[0], **kwargs)  # type: ignore[misc]

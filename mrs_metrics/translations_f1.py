@@ -32,7 +32,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,22 @@ from numpy.typing import NDArray
 from mrs_metrics.signature import signature
 
 TABLE_7_KS = (1, 5, 10)
-# A prompt with its accepted translations, as a row of the data set: `id` and `translations`, a list of {text, weight}.
-Row = Mapping[str, Any]
+
+
+class Translation(TypedDict):
+    """One accepted translation, with the share of learners who gave it."""
+
+    text: str
+    weight: float
+
+
+class Row(TypedDict):
+    """A prompt with its accepted translations, as a row of the data set."""
+
+    id: str
+    translations: Sequence[Translation]
+
+
 OFFICIAL_FIGURES = (
     "precision",
     "recall",
@@ -252,7 +266,8 @@ def _read_whole(text: str, n_lines: int, table: NDArray[np.int32], paper: bool) 
         read = table[codes]
     if read.min(initial=0) == _NOT_ALONE:
         return None
-    return read[read != _DROPPED].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    kept: bytes = read[read != _DROPPED].astype("<u4").tobytes()
+    return kept.decode("utf-32-le", "surrogatepass")
 
 
 def _read_character(character: str, paper: bool) -> int:
@@ -379,7 +394,7 @@ def _predicted(predictions: Mapping[str, Sequence[str]], prompt_id: str) -> Sequ
     return texts
 
 
-def _top(translations: Iterable[Mapping[str, Any]], k: int | None) -> list[str]:
+def _top(translations: Iterable[Translation], k: int | None) -> list[str]:
     if k is not None and k < 1:
         raise ValueError(f"The k of an oracle must be 1 or more, not {k}.")
     return [entry["text"] for entry in sorted(translations, key=lambda entry: -entry["weight"])[:k]]

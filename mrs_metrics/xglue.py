@@ -65,8 +65,8 @@ class XglueScores:
 
 def score_task(
     task: str,
-    predictions: Sequence[Any],
-    references: Sequence[Any],
+    predictions: Sequence[object],
+    references: Sequence[object],
     language: str = "en",
     queries: Sequence[str] | None = None,
     rules: str = "paper",
@@ -198,7 +198,7 @@ def xglue_signature(task: str, language: str = "en", rules: str = "paper") -> st
     'gain:label|discount:log2|cut:no|ties:mean|alone:skipped'
     """
     known = get_task(task)
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     if known.kind == "tags":
         fields = {"chunks": "conll" if known.name == "NER" else "seqeval-0.0.12", "pad": "O"}
     elif known.kind == "answer":
@@ -213,7 +213,7 @@ def xglue_signature(task: str, language: str = "en", rules: str = "paper") -> st
 
 
 def _require_lists(
-    task: Task, predictions: Sequence[Any], references: Sequence[Any], queries: Sequence[str] | None
+    task: Task, predictions: Sequence[object], references: Sequence[object], queries: Sequence[str] | None
 ) -> None:
     if isinstance(predictions, str) or isinstance(references, str) or len(predictions) != len(references):
         raise ValueError(

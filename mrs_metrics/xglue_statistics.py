@@ -7,8 +7,9 @@ The rules are in `mrs_metrics.xglue`, which is the module to call; the arithmeti
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import TypeGuard
 
 from mrs_metrics.xglue_qa import score_answer
 from mrs_metrics.xglue_tags import count_tags
@@ -31,7 +32,7 @@ Rows = list[tuple[float, ...]]
 Counted = tuple[Rows, dict[str, int]]
 
 
-def count_examples(task: Task, predictions: Sequence[Any], references: Sequence[Any], language: str) -> Counted:
+def count_examples(task: Task, predictions: Sequence[object], references: Sequence[object], language: str) -> Counted:
     """Return the row of each example and what was out of the ordinary; for every kind of task but pages.
 
     Raises:
@@ -48,7 +49,7 @@ def count_examples(task: Task, predictions: Sequence[Any], references: Sequence[
 
 
 def count_queries(
-    task: Task, predictions: Sequence[Any], references: Sequence[Any], queries: Sequence[str]
+    task: Task, predictions: Sequence[object], references: Sequence[object], queries: Sequence[str]
 ) -> tuple[Rows, list[int], dict[str, int]]:
     """Return the row of each query with two pages or more, the index of its first page, and what was odd.
 
@@ -95,7 +96,7 @@ def figures(task: Task, sums: Sequence[float], n: int) -> dict[str, float]:
     return {name: value / n for name, value in zip(names, sums, strict=True)}
 
 
-def import_sacrebleu() -> Any:
+def import_sacrebleu() -> ModuleType:
     """Return the package sacrebleu.
 
     Raises:
@@ -110,13 +111,11 @@ def import_sacrebleu() -> Any:
     return package
 
 
-def _count_tags(task: Task, predictions: Sequence[Any], references: Sequence[Any]) -> Counted:
+def _count_tags(task: Task, predictions: Sequence[object], references: Sequence[object]) -> Counted:
     rows: Rows = []
     notes = {"padded": 0, "unknown": 0}
-    for index, (ours, theirs) in enumerate(zip(predictions, references, strict=True)):
-        for tags in (ours, theirs):
-            if isinstance(tags, str) or not all(isinstance(tag, str) and tag for tag in tags):
-                raise ValueError(f"The tags of sentence {index} must be a list of non-empty texts, not {tags!r:.80}.")
+    for index, pair in enumerate(zip(predictions, references, strict=True)):
+        ours, theirs = (_tags(index, tags) for tags in pair)
         for tag in theirs:
             require_label(task, tag, f"Each word of reference {index}")
         if len(ours) > len(theirs):
@@ -127,7 +126,13 @@ def _count_tags(task: Task, predictions: Sequence[Any], references: Sequence[Any
     return rows, notes
 
 
-def _count_labels(task: Task, predictions: Sequence[Any], references: Sequence[Any]) -> Counted:
+def _tags(index: int, tags: object) -> Sequence[str]:
+    if not _is_texts(tags) or not all(tags):
+        raise ValueError(f"The tags of sentence {index} must be a list of non-empty texts, not {tags!r:.80}.")
+    return tags
+
+
+def _count_labels(task: Task, predictions: Sequence[object], references: Sequence[object]) -> Counted:
     rows: Rows = []
     for index, (ours, theirs) in enumerate(zip(predictions, references, strict=True)):
         if not isinstance(ours, str):
@@ -137,19 +142,19 @@ def _count_labels(task: Task, predictions: Sequence[Any], references: Sequence[A
     return rows, {"unknown": sum(label not in task.labels for label in predictions)}
 
 
-def _count_answers(predictions: Sequence[Any], references: Sequence[Any], language: str) -> Counted:
+def _count_answers(predictions: Sequence[object], references: Sequence[object], language: str) -> Counted:
     rows: Rows = []
     for index, (ours, theirs) in enumerate(zip(predictions, references, strict=True)):
         if not (ours is None or isinstance(ours, str)):
             raise ValueError(f"The answer to question {index} must be a text, or None, not {ours!r:.80}.")
-        if isinstance(theirs, str) or not theirs or not all(isinstance(text, str) for text in theirs):
+        if not _is_texts(theirs) or not theirs:
             raise ValueError(f"Question {index} must have a list of one or more right answers, not {theirs!r:.80}.")
         scored = score_answer(ours or "", theirs, language)  # for None too: it checks the language
         rows.append(scored if ours is not None else (0.0, 0.0))
     return rows, {"unanswered": sum(ours is None for ours in predictions)}
 
 
-def _count_texts(task: Task, predictions: Sequence[Any], references: Sequence[Any]) -> Counted:
+def _count_texts(task: Task, predictions: Sequence[object], references: Sequence[object]) -> Counted:
     bleu = import_sacrebleu().BLEU(lowercase=True)
     rows: Rows = []
     for index, (ours, theirs) in enumerate(zip(predictions, references, strict=True)):
@@ -158,6 +163,11 @@ def _count_texts(task: Task, predictions: Sequence[Any], references: Sequence[An
         score = bleu.corpus_score([ours], [[theirs]])
         rows.append((score.sys_len, score.ref_len, *score.counts, *score.totals))
     return rows, {"empty": sum(not row[0] for row in rows)}
+
+
+def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
+    """Whether it is a list of texts, and not one text."""
+    return isinstance(value, Iterable) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
 
 
 def _number(what: str, value: object) -> float:

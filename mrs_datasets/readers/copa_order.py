@@ -130,4 +130,5 @@ def _in_doubt(similarity: NDArray[np.float64], found: NDArray[np.intp]) -> NDArr
     """Which matches are not clear; examples with the same texts are as good as each other and raise no doubt."""
     match = similarity[np.arange(len(found)), found]
     others = np.where(np.isclose(similarity, match[:, None], rtol=1e-9, atol=0), 0, similarity)
-    return (match < LOWEST) | (match < CLEAR * others.max(axis=1))
+    doubted: NDArray[np.bool_] = (match < LOWEST) | (match < CLEAR * others.max(axis=1))
+    return doubted

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -76,11 +75,11 @@ def _table(path: Path, split: str, report: Report) -> pa.Table:
     if len(rows) != expected:
         report.notes.append(f"{CONFIG}: the {split} split has {len(rows):,} rows, a whole source has {expected:,}.")
         report.partial_splits.append(f"{CONFIG}/{split}")
-    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in TEXTS}
+    columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in TEXTS}
     return pa.table({**columns, "label": labels, "idx": list(range(len(rows)))}, SIQA.schema(CONFIG))
 
 
-def _texts(where: str, row: dict[str, Any]) -> dict[str, Any]:
+def _texts(where: str, row: dict[str, object]) -> dict[str, object]:
     for name in TEXTS:
         require_text(where, row, name)
     return row

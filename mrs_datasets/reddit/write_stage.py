@@ -44,7 +44,7 @@ def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> Non
     remove_leftovers(build.out, "partial")  # what was replaced stays until there is something in its place
     with atomic_target(build.out, build.overwrite, MARKER, RESUME) as folder, writing(build.out):
         report.extra["pipeline"] = build.pipeline.as_dict  # complete once the chunks are written
-        build.report = write_prepared(folder, _chunks(build, languages, report), report, MRS, "the dumps")
+        build.report = dict(write_prepared(folder, _chunks(build, languages, report), report, MRS, "the dumps"))
         atomic_write(folder / PAGE, funnel_page(build.report))
 
 

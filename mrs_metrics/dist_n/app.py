@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from mrs_metrics.page import make_page, serve
+
+from mrs_metrics.page import Figures, LoadedMetric, make_page, serve
 from mrs_metrics.punkt import find_parameters
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> dict[str, Any]:
+def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> Figures:
     """Return Dist-1 and Dist-2 of all suggestions or, where there is a reply, of the best one."""
     if not reply:
         return dict(metric.compute(predictions=[suggestions], language=language, sentences=sentences))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
+
 
 import datasets
 import evaluate
@@ -99,14 +100,14 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
             reference_urls=["https://arxiv.org/abs/1510.03055", "https://arxiv.org/abs/2202.13587"],
         )
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
         """Add examples, with or without their references."""
         if references is None:
             check_lists(predictions)
             references = [_NOT_GIVEN] * len(predictions)
         super().add_batch(predictions=predictions, references=references, **kwargs)
 
-    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+    def add(self, *, prediction: object = None, reference: object = None, **kwargs: object) -> None:
         """Add one example, with or without its reference."""
         super().add(prediction=prediction, reference=_NOT_GIVEN if reference is None else reference, **kwargs)
 
@@ -119,17 +120,17 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
         chosen: str = "all",
         denominator: str = "tokens",
         level: str = "corpus",
-        vocabulary: Any = None,
+        vocabulary: int | Sized | None = None,
         sample_size: int | None = None,
         samples: int = SAMPLES,
         seed: int = SEED,
         sentences: str = "no",
         punkt: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         orders = tuple(n) if isinstance(n, Iterable) else (n,)
         require_corpus_level(level, vocabulary, sample_size)
         tokenizer = get_tokenizer(language, sentences, punkt)
-        result: dict[str, Any] = {}
+        result: dict[str, object] = {}
         if chosen == "all":
             token_lists = [prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
         elif chosen == "best":

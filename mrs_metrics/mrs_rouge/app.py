@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from mrs_metrics.page import make_page, serve
+
+from mrs_metrics.page import Figures, LoadedMetric, make_page, serve
 from mrs_metrics.punkt import find_parameters
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> dict[str, Any]:
+def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> Figures:
     """Return the weighted ROUGE of the best suggestion first, then its ceiling and what it is made of."""
     if not reply:
         raise ValueError("Type the real reply, to compare the suggestions with.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import datasets
 import evaluate
@@ -88,9 +87,9 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         per_example: bool = False,
         sentences: str = "no",
         punkt: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         scores = score_examples(predictions, references, language, rules, get_tokenizer(language, sentences, punkt))
-        result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
+        result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if per_example:
             tables = {"": scores.rouge, "_precision": scores.precision, "_recall": scores.recall}
             result["per_example"] = {

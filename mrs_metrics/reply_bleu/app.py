@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-from mrs_metrics.page import make_page, serve
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str) -> dict[str, Any]:
+from mrs_metrics.page import Figures, LoadedMetric, make_page, serve
+
+
+def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str) -> Figures:
     """Return the BLEU of the best suggestion, as a sentence first, then as a corpus of one."""
     if not reply:
         raise ValueError("Type the real reply, to compare the suggestions with.")

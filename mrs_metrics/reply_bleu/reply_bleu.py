@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import datasets
 import evaluate
@@ -90,9 +89,9 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         lowercase: bool = False,
         interval: bool = False,
         per_example: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         scores = score_suggestions(predictions, references, language, chosen, tokenize, lowercase)
-        result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
+        result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
             result["interval"] = list(bleu_interval(scores))
         if per_example:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
-from mrs_metrics.page import make_form, serve
+
+from mrs_metrics.page import Box, Figures, LoadedMetric, Page, make_form, serve
 
 
 def read_losses(text: str) -> list[list[float]]:
@@ -23,24 +24,24 @@ def read_losses(text: str) -> list[list[float]]:
         raise ValueError(f"The losses must be numbers with white space between them: {error}.") from error
 
 
-def score(metric: Any, losses: str) -> dict[str, Any]:
+def score(metric: LoadedMetric, losses: str) -> Figures:
     """Return the figures of the replies.
 
     Raises:
         ValueError: the losses cannot be read.
     """
-    figures: dict[str, Any] = metric.compute(predictions=read_losses(losses))
+    figures: Figures = metric.compute(predictions=read_losses(losses))
     return figures
 
 
-def boxes(gradio: Any) -> list[Any]:
+def boxes(gradio: ModuleType) -> list[Box]:
     """The inputs of the page."""
     return [
         gradio.Textbox(label="Losses of the tokens in nats, one reply a line", lines=3, elem_id="losses"),
     ]
 
 
-def page() -> Any:
+def page() -> Page:
     """Return the `gradio.Interface`."""
     return make_form(
         Path(__file__).resolve().with_name("reply_perplexity.py"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+
 import datasets
 import evaluate
 
@@ -81,7 +82,7 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         tokens: list[int] | None = None,
         tokenizer: str | None = None,
         interval: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         listed = any(isinstance(entry, list) for entry in predictions)
         if listed != (tokens is None):
             raise ValueError(
@@ -92,7 +93,7 @@ class ReplyPerplexity(Lists, evaluate.Metric):
             if tokens is None
             else score_losses(predictions, tokens, tokenizer)
         )
-        result: dict[str, Any] = {**aggregate(scores), "signature": scores.signature}
+        result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
             result["interval"] = list(perplexity_interval(scores))
         return result

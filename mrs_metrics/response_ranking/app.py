@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
-from mrs_metrics.page import make_form, serve
+
+from mrs_metrics.page import Box, Figures, LoadedMetric, Page, make_form, serve
 
 
 def read_scores(text: str) -> tuple[list[float], list[str]]:
@@ -27,7 +28,7 @@ def read_scores(text: str) -> tuple[list[float], list[str]]:
     return scores, candidates
 
 
-def score(metric: Any, candidates: str, reply: str) -> dict[str, Any]:
+def score(metric: LoadedMetric, candidates: str, reply: str) -> Figures:
     """Return the rank of the real reply among the candidates, and the figures of this one example.
 
     Raises:
@@ -41,7 +42,7 @@ def score(metric: Any, candidates: str, reply: str) -> dict[str, Any]:
     return {"rank": rank, **{name: result[name] for name in ("mrr", "p@1", "p@3", "signature")}}
 
 
-def boxes(gradio: Any) -> list[Any]:
+def boxes(gradio: ModuleType) -> list[Box]:
     """The inputs of the page."""
     return [
         gradio.Textbox(label="Score and candidate, one a line", lines=4, elem_id="candidates"),
@@ -49,7 +50,7 @@ def boxes(gradio: Any) -> list[Any]:
     ]
 
 
-def page() -> Any:
+def page() -> Page:
     """Return the `gradio.Interface`."""
     return make_form(
         Path(__file__).resolve().with_name("response_ranking.py"),

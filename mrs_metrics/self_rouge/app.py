@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from mrs_metrics.page import make_page, serve
+
+from mrs_metrics.page import Figures, LoadedMetric, make_page, serve
 from mrs_metrics.punkt import find_parameters
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> dict[str, Any]:
+def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> Figures:
     """Return how alike the suggestions are; the real reply plays no part."""
     if len(suggestions) < 2:
         raise ValueError("Type at least two suggestions, to compare with each other.")

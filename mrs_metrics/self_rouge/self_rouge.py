@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import datasets
 import evaluate
@@ -82,9 +81,9 @@ class SelfRouge(Suggestions, evaluate.Metric):
         per_example: bool = False,
         sentences: str = "no",
         punkt: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         scores = score_similarity(predictions, language, get_tokenizer(language, sentences, punkt))
-        result: dict[str, Any] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
+        result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
             result["interval"] = list(bootstrap_interval(scores.normalised))
         if per_example:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-from mrs_metrics.page import make_form, serve
+from types import ModuleType
 
 
-def read_accepted(text: str) -> list[dict[str, Any]]:
+from mrs_metrics.page import Box, Figures, LoadedMetric, Page, make_form, serve
+
+
+def read_accepted(text: str) -> list[Figures]:
     """Return the translations of lines `translation|weight`.
 
     Raises:
@@ -26,7 +27,7 @@ def read_accepted(text: str) -> list[dict[str, Any]]:
     return accepted
 
 
-def score(metric: Any, predicted: str, accepted: str, rules: str) -> dict[str, Any]:
+def score(metric: LoadedMetric, predicted: str, accepted: str, rules: str) -> Figures:
     """Return the figures of this one prompt.
 
     Raises:
@@ -39,7 +40,7 @@ def score(metric: Any, predicted: str, accepted: str, rules: str) -> dict[str, A
     return {**figures, **{name: result[name] for name in names}}
 
 
-def boxes(gradio: Any) -> list[Any]:
+def boxes(gradio: ModuleType) -> list[Box]:
     """The inputs of the page."""
     return [
         gradio.Textbox(label="Predicted translations, one a line", lines=4, elem_id="predicted"),
@@ -48,7 +49,7 @@ def boxes(gradio: Any) -> list[Any]:
     ]
 
 
-def page() -> Any:
+def page() -> Page:
     """Return the `gradio.Interface`."""
     return make_form(
         Path(__file__).resolve().with_name("weighted_f1.py"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import datasets
 import evaluate
@@ -13,7 +12,7 @@ from mrs_metrics.resampling import studentised_interval
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.suggestions import Lists
-from mrs_metrics.translations_f1 import aggregate, score_translations
+from mrs_metrics.translations_f1 import Row, Translation, aggregate, score_translations
 
 # Imported for their files' sake only, see above.
 _BUNDLED = (studentised_interval, signature)
@@ -80,15 +79,17 @@ class WeightedF1(Lists, evaluate.Metric):
     def _compute(
         self,
         predictions: list[list[str]],
-        references: list[list[dict[str, Any]]],
+        references: list[list[Translation]],
         rules: str = "paper",
         interval: bool = False,
         per_prompt: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         # `evaluate` has no ids: a prompt goes by its number
-        rows = [{"id": str(n), "translations": accepted} for n, accepted in enumerate(references) if accepted]
+        rows: list[Row] = [
+            {"id": str(n), "translations": accepted} for n, accepted in enumerate(references) if accepted
+        ]
         scores = score_translations(rows, {str(n): texts for n, texts in enumerate(predictions)}, rules)
-        result: dict[str, Any] = {**aggregate(scores), "signature": scores.signature}
+        result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
             result["interval"] = list(bootstrap_interval(scores.weighted_f1))
         if per_prompt:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
-from mrs_metrics.page import make_page, serve
+
+from mrs_metrics.page import Figures, LoadedMetric, make_page, serve
 
 FOLDER = Path(__file__).resolve().parent
 
 
-def score(metric: Any, suggestions: list[str], reply: str, language: str) -> dict[str, Any]:
+def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str) -> Figures:
     """Return the share of wrong suggestions and the language of each; the real reply plays no part."""
     model = os.environ.get("MRS_LANGUAGE_MODEL") or str(FOLDER / "lid.176.ftz")
     result = metric.compute(predictions=[suggestions], language=language, language_model=model, per_suggestion=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
 
 import datasets
 import evaluate
@@ -93,13 +93,13 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         min_letters: int = MIN_LETTERS,
         interval: bool = False,
         per_suggestion: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         if language_model is not None and identify is None:
             identify, identifier = fasttext_identifier(language_model), identifier or Path(language_model).name
         elif language_model is not None or identify is None:
             raise ValueError("Give either `language_model`, the path to a fastText model, or a function `identify`.")
         scores = score_languages(predictions, language, identify, threshold, min_letters, identifier)
-        result: dict[str, Any] = {**aggregate(scores), "signature": scores.signature}
+        result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
             result["interval"] = list(language_interval(scores))
         if per_suggestion:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
-from mrs_metrics.page import make_form, serve
+
+from mrs_metrics.page import Box, Figures, LoadedMetric, Page, make_form, serve
 
 TASKS = ("NER", "POS", "NC", "MLQA", "XNLI", "PAWSX", "QADSM", "WPR", "QAM", "QG", "NTG")
 LANGUAGES = "ar bg de el en es fr hi it nl pl pt ru sw th tr ur vi zh"
 
 
-def read_examples(task: str, text: str, right: bool = False) -> list[Any]:
+def read_examples(task: str, text: str, right: bool = False) -> list[object]:
     """Return the examples of a box, one a line: a list of tags for NER and POS, of right answers for MLQA.
 
     >>> read_examples("NER", "B-PER O\\nO"), read_examples("MLQA", "1900", right=True), read_examples("QG", "Why?")
@@ -23,7 +24,7 @@ def read_examples(task: str, text: str, right: bool = False) -> list[Any]:
     return [[line.strip()] if right and task == "MLQA" else line.strip() for line in lines]
 
 
-def score(metric: Any, task: str, language: str, predictions: str, references: str) -> dict[str, Any]:
+def score(metric: LoadedMetric, task: str, language: str, predictions: str, references: str) -> Figures:
     """Return the figures of a task.
 
     Raises:
@@ -33,13 +34,13 @@ def score(metric: Any, task: str, language: str, predictions: str, references: s
     if len(ours) != len(theirs):
         raise ValueError(f"There are {len(ours)} predictions for {len(theirs)} right lines: type one for each.")
     queries = ["the one query"] * len(theirs) if task == "WPR" else None
-    figures: dict[str, Any] = metric.compute(
+    figures: Figures = metric.compute(
         predictions=ours, references=theirs, task=task, language=language, queries=queries
     )
     return figures
 
 
-def boxes(gradio: Any) -> list[Any]:
+def boxes(gradio: ModuleType) -> list[Box]:
     """The inputs of the page."""
     return [
         gradio.Dropdown(list(TASKS), value="POS", label="Task", elem_id="task"),
@@ -49,7 +50,7 @@ def boxes(gradio: Any) -> list[Any]:
     ]
 
 
-def page() -> Any:
+def page() -> Page:
     """Return the `gradio.Interface`."""
     return make_form(
         Path(__file__).resolve().with_name("xglue_score.py"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import datasets
 import evaluate
@@ -88,32 +87,32 @@ class XglueScore(Lists, evaluate.Metric):
             reference_urls=["https://arxiv.org/abs/2004.01401", "https://github.com/microsoft/XGLUE"],
         )
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+    def add_batch(self, *, predictions: object = None, references: object = None, **kwargs: object) -> None:
         """Add examples; an answer may be None."""
         if isinstance(predictions, (list, tuple)) and not any(isinstance(entry, (int, float)) for entry in predictions):
             predictions = [_UNANSWERED if entry is None else entry for entry in predictions]
         super().add_batch(predictions=predictions, references=references, **kwargs)
 
-    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+    def add(self, *, prediction: object = None, reference: object = None, **kwargs: object) -> None:
         """Add one example; an answer may be None."""
         super().add(prediction=_UNANSWERED if prediction is None else prediction, reference=reference, **kwargs)
 
     def _compute(
         self,
-        predictions: list[Any],
-        references: list[Any],
+        predictions: list[object],
+        references: list[object],
         task: str = "",
         language: str = "en",
         queries: list[str] | None = None,
         rules: str = "paper",
         interval: bool = False,
         per_example: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         predictions = [None if entry == _UNANSWERED else entry for entry in predictions]
         if get_task(task).kind == "label":
             predictions, references = ([_label(label) for label in labels] for labels in (predictions, references))
         scores = score_task(task, predictions, references, language, queries, rules)
-        result: dict[str, Any] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
+        result: dict[str, object] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
         if interval:
             result["interval"] = list(score_interval(scores))
         if per_example:
@@ -122,6 +121,6 @@ class XglueScore(Lists, evaluate.Metric):
         return result
 
 
-def _label(label: Any) -> Any:
+def _label(label: object) -> object:
     """A label as the files write it: a class number comes here as 1.0."""
     return f"{label:g}" if isinstance(label, float) else label
