@@ -16,7 +16,7 @@ from mrs_core.languages import require_language
 LIST = "baselines.yaml"
 ORGANISATION = "MRS_ORGANISATION"
 FAMILIES = ("retrieval", "generation")
-SETTINGS = ("monolingual", "zero_shot", "mt", "multilingual")  # Zhang et al. 2021, section 3.2
+TRAINING_SETTINGS = ("monolingual", "zero_shot", "mt", "multilingual")  # Zhang et al. 2021, section 3.2
 EMBEDDED = "mrs_models", "embedded"  # package and folder of the baselines that ship with it
 
 
@@ -105,7 +105,7 @@ def _baseline(name: str, organisation: str, entry: Any, where: str) -> Baseline:
     if unknown or missing:
         problem = f"unknown field {min(unknown)!r}" if unknown else f"field {min(missing)!r} is missing"
         raise InputError(f"{where}: {problem}; the fields are {', '.join(sorted(known))}.")
-    for field, allowed in (("family", FAMILIES), ("setting", SETTINGS)):
+    for field, allowed in (("family", FAMILIES), ("setting", TRAINING_SETTINGS)):
         if entry[field] not in allowed:
             raise InputError(f"{where}: {field} must be one of {', '.join(allowed)}, found {entry[field]!r}.")
     metrics = entry["metrics"]

@@ -11,8 +11,9 @@ from rich.table import Table
 
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
-from mrs_evaluation.comparison import MODEL, POOLED, grouped_signatures
+from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
+from mrs_models.answering import MODEL
 from mrs_models.baselines import BASELINES
 
 RANKING = "response_ranking|"  # how its signatures start

@@ -26,15 +26,15 @@ from mrs_core.errors import InputError, first_line
 from mrs_core.files import atomic_folder, atomic_write
 from mrs_core.manifest import again
 from mrs_models.fingerprints import fingerprint
+from mrs_models.starting_points import ADAPTER_RECORD
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedModel
 
-RECORD = "adapter.json"
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # peft's names
 STATE = "adapter_state.safetensors"  # of all encoders, in a checkpoint
-ADAPTER = "default"  # peft's name for the only one
+PEFT_NAME = "default"  # peft's name for the only one
 RETRIEVAL, GENERATION = FAMILIES
 VERSION = 2  # of `adapter.json`: peft's layout, and a fingerprint of all weights of the base
 # The keys, and what their values must be.
@@ -210,25 +210,25 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
         from mrs_models.dual_encoder import build_settings
 
         record |= build_settings(model) | {"seed": seed}  # type: ignore[arg-type]
-    with atomic_folder(folder, overwrite=True, marker=RECORD) as partial:
+    with atomic_folder(folder, overwrite=True, marker=ADAPTER_RECORD) as partial:
         for name, part in parts.items():
             own = partial / _place(name, parts)
             own.mkdir(exist_ok=True)
             tensors = {_peft_name(key): value.detach().cpu().contiguous() for key, value in _own_lora(part).items()}
             save_file(tensors, own / WEIGHTS, metadata={"format": "pt"})
-            config: Any = copy.copy(cast(Any, part).peft_config[ADAPTER])
+            config: Any = copy.copy(cast(Any, part).peft_config[PEFT_NAME])
             config.base_model_name_or_path, config.revision = base, base_revision  # else a path of this machine
             config.inference_mode = True
             config.task_type = "FEATURE_EXTRACTION" if record["family"] == RETRIEVAL else "SEQ_2_SEQ_LM"
             if not isinstance(config.target_modules, str):  # a set, in another order every time
                 config.target_modules = sorted(config.target_modules)
             config.save_pretrained(str(own))
-        atomic_write(partial / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        atomic_write(partial / ADAPTER_RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def has_adapter(folder: str | Path) -> bool:
     """Whether `save_adapter` wrote the folder."""
-    return (Path(folder) / RECORD).is_file()
+    return (Path(folder) / ADAPTER_RECORD).is_file()
 
 
 def base_of(folder: str | Path) -> tuple[str, str | None]:
@@ -263,12 +263,12 @@ def load_adapter(
     try:
         model = _load_base(record, resolve(record["base"], record["revision"]))
     except InputError as error:
-        raise InputError(f"{folder / RECORD}: its base {record['base']} cannot be loaded: {error}") from None
+        raise InputError(f"{folder / ADAPTER_RECORD}: its base {record['base']} cannot be loaded: {error}") from None
     parts = _parts(model)
     if fingerprint(_plain(model.state_dict().items())) != record["fingerprint"]:
         raise InputError(
-            f"{folder / RECORD}: {record['base']} has other weights than the base that the adapters were trained on; "
-            "pass that one."
+            f"{folder / ADAPTER_RECORD}: {record['base']} has other weights than the base that the adapters were "
+            "trained on; pass that one."
         )
     state: dict[str, Tensor] = {}
     for name, part in parts.items():
@@ -332,12 +332,12 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
-    path = folder / RECORD
+    path = folder / ADAPTER_RECORD
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise InputError(
-            f"{folder}: no {RECORD}, so no adapter; pass the folder that a run with --peft wrote."
+            f"{folder}: no {ADAPTER_RECORD}, so no adapter; pass the folder that a run with --peft wrote."
         ) from None
     except ValueError:
         record = None
@@ -428,7 +428,7 @@ def _peft_name(name: str) -> str:
     >>> _peft_name("layer.0.query.lora_A.default.weight")
     'base_model.model.layer.0.query.lora_A.weight'
     """
-    return "base_model.model." + name.replace(f".{ADAPTER}.", ".")
+    return "base_model.model." + name.replace(f".{PEFT_NAME}.", ".")
 
 
 def _plain(weights: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:

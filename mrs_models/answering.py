@@ -12,6 +12,8 @@ import numpy as np
 from mrs_core.errors import ArgumentError
 from mrs_core.predictions import SUGGESTIONS
 
+MODEL = "Model"  # the name of the trained model among the systems compared
+
 
 @dataclass(frozen=True)
 class Suggestion:

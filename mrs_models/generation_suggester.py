@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_core.predictions import SUGGESTIONS
-from mrs_models.answering import ServedModel, Suggestion
+from mrs_models.answering import MODEL, ServedModel, Suggestion
 from mrs_models.generator import MOST_SUGGESTIONS, Generator
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
@@ -39,7 +39,7 @@ class GenerationSuggester(ServedModel):
 class Writer:
     """A generator as a system to evaluate; it ranks nothing."""
 
-    def __init__(self, generator: Generator, name: str = "Model") -> None:
+    def __init__(self, generator: Generator, name: str = MODEL) -> None:
         self.name, self._generator = name, generator
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:

@@ -22,8 +22,7 @@ from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
 from mrs_models.standalone import complete_tokenizer, default_language, generation_config
-from mrs_models.starting_points import GENERATION, require_start
-from mrs_models.starting_points import GENERATOR as SETTINGS
+from mrs_models.starting_points import GENERATION, GENERATOR, require_start
 from mrs_models.suggest_arguments import require_count, require_messages
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ class Generator:
         Raises:
             InputError: a file is missing or damaged.
         """
-        path = folder / SETTINGS
+        path = folder / GENERATOR
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
             row, lengths = ROWS[facts["language_tokens"]], (int(facts["message_tokens"]), int(facts["reply_tokens"]))
@@ -195,7 +194,7 @@ class Generator:
             "reply_tokens": self.coder.reply_tokens,
             "decoding": asdict(self.decoding),
         }
-        atomic_write(folder / SETTINGS, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        atomic_write(folder / GENERATOR, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
         """Up to k replies a message with their log-probabilities a token, best first, no two that say the same.

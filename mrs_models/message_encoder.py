@@ -18,6 +18,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
+from mrs_models.starting_points import ROUTER
+
 POOLINGS = ("pooler", "mean", "cls", "max")
 
 
@@ -109,7 +111,7 @@ class MessageEncoder:
 
 def _message_modules(folder: Path) -> tuple[Path, str] | None:
     """The transformer's folder and the pooling of the query route, as sentence-transformers saves a routed model."""
-    router = folder / "router_config.json"
+    router = folder / ROUTER
     route = _json(router).get("structure", {}).get("query", []) if router.is_file() else []
     if not route or not route[0].endswith("_Transformer") or len(route) > 2:
         return None

@@ -13,10 +13,10 @@ import torch
 from mrs_core.errors import InputError
 from mrs_core.manifest import again
 from mrs_core.predictions import SUGGESTIONS
-from mrs_models.answering import ServedModel, Suggestion
+from mrs_models.answering import MODEL, ServedModel, Suggestion
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
-from mrs_models.starting_points import GENERATOR
+from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BATCH = 64
 CHUNK = 256  # messages scored at a time: bounds the memory of (messages, pool, dimension)
-ADAPTER = "adapter.json"  # marks that of an adapter, whose base model lies elsewhere
 
 
 class RetrievalSuggester(ServedModel):
@@ -46,12 +45,12 @@ class RetrievalSuggester(ServedModel):
         Raises:
             InputError: its files are missing, damaged or do not fit each other.
         """
-        if not (path / "modules.json").is_file() and not (path / ADAPTER).is_file():
+        if not (path / "modules.json").is_file() and not (path / ADAPTER_RECORD).is_file():
             raise InputError(
                 f"{name}: no trained model (no modules.json or {GENERATOR}); pass the folder that a run wrote."
             )
         indexes = ResponseIndexes(path)
-        if not indexes and (path / ADAPTER).is_file():  # the adapter's folder within that of its run
+        if not indexes and (path / ADAPTER_RECORD).is_file():  # the adapter's folder within that of its run
             indexes = ResponseIndexes(path.parent)
         if not indexes:
             raise InputError(f"{name}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
@@ -88,7 +87,7 @@ class Retriever:
         indexes: language -> its response index.
     """
 
-    def __init__(self, model: SentenceTransformer, indexes: Mapping[str, ResponseIndex], name: str = "Model") -> None:
+    def __init__(self, model: SentenceTransformer, indexes: Mapping[str, ResponseIndex], name: str = MODEL) -> None:
         self.name = name
         self._model = model
         self._indexes = indexes
@@ -111,7 +110,7 @@ def _message_encoder(folder: Path) -> Encode:
     encoder = MessageEncoder.load(folder)
     if encoder is not None:
         return encoder.encode
-    if (folder / ADAPTER).is_file():
+    if (folder / ADAPTER_RECORD).is_file():
         from mrs_models.adapters import load_adapter
 
         return partial(encode_messages, cast("SentenceTransformer", load_adapter(folder)))

@@ -17,8 +17,9 @@ from mrs_core.errors import InputError
 RETRIEVAL, GENERATION = FAMILIES
 GENERATOR = "generator.json"  # marks the folder of a generator
 ROUTER = "router_config.json"  # marks that of a retriever: a route for messages, and one for replies
+ADAPTER_RECORD = "adapter.json"  # marks that of adapters, whose base model lies elsewhere
 # Of adapters: our record, peft's settings, and a checkpoint's weights.
-ADAPTERS = ("adapter.json", "adapter_config.json", "adapter_state.safetensors")
+ADAPTERS = (ADAPTER_RECORD, "adapter_config.json", "adapter_state.safetensors")
 FROM = {
     RETRIEVAL: "a retriever starts from an encoder, such as google-bert/bert-base-multilingual-cased",
     GENERATION: "a generator starts from a sequence-to-sequence model, such as mBART-50 or mT5",

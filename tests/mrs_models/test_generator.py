@@ -33,7 +33,8 @@ from mrs_models import generator as module
 from mrs_models.answering import Ranker, reply_texts
 from mrs_models.decoding import Decoding, Hypothesis
 from mrs_models.generation_suggester import GenerationSuggester, Writer
-from mrs_models.generator import IGNORED, SETTINGS, Generator, PairCollator, padded
+from mrs_models.generator import IGNORED, Generator, PairCollator, padded
+from mrs_models.starting_points import GENERATOR
 from mrs_models.suggester import Suggester
 from mrs_models.tiny import train_tokenizer
 from mrs_models.tiny_generator import build_tiny_generator
@@ -422,7 +423,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("case", DAMAGES)
 def test_damaged_settings_are_refused_in_one_sentence(case: str, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
-    path = tmp_path / "copy" / SETTINGS
+    path = tmp_path / "copy" / GENERATOR
     DAMAGES[case](path)
     with pytest.raises(InputError) as refused:
         Generator.load(tmp_path / "copy")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_core.baselines import SETTINGS as BASELINE_SETTINGS
+from mrs_core.baselines import TRAINING_SETTINGS as BASELINE_SETTINGS
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_training import settings
