@@ -23,6 +23,7 @@ from mrs_core.files import content_hash
 from mrs_core.installed import installed_folders, record_installed, remove_cached
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.prepared import PreparedData
+from mrs_datasets.report import PreparedReport
 from mrs_metrics.install import install_metric
 from mrs_metrics.spaces import metric_names
 
@@ -41,7 +42,7 @@ class Installation:
     """
 
     name: str
-    report: dict[str, Any]
+    report: PreparedReport
     cache: Path
     configs: list[Path]
     metrics: dict[str, Path]

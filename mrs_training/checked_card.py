@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_evaluation.comparison import MODEL
 from mrs_evaluation.scoring import score_file
+from mrs_models.answering import MODEL
 from mrs_training.card import model_card
 from mrs_training.run import RunFolder, read_record
 

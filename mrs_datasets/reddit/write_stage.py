@@ -40,7 +40,7 @@ def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> Non
         InputError: no language has enough pairs, all splits and a response set, or the disk is full.
     """
     languages = _chosen_languages(build)
-    report = Report("reddit", build.settings.as_dict())
+    report = Report("reddit", dict(build.settings.as_dict()))
     remove_leftovers(build.out, "partial")  # what was replaced stays until there is something in its place
     with atomic_target(build.out, build.overwrite, MARKER, RESUME) as folder, writing(build.out):
         report.extra["pipeline"] = build.pipeline.as_dict  # complete once the chunks are written
