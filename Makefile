@@ -65,7 +65,7 @@ sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
 
 baseline: $(STAMP)  ## train and pack the baseline that ships in the package
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/embedded.yaml
-	$(OFFLINE) $(BIN)/python -m mrs_training.shrink build/sample-retriever mrs_models/embedded/sample-retriever
+	$(OFFLINE) $(BIN)/python -m mrs_training.reply.shrink build/sample-retriever mrs_models/embedded/sample-retriever
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)

@@ -66,9 +66,9 @@ from mrs_models.generator import IGNORED
 from mrs_models.tiny import VOCABULARY, train_tokenizer
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_models.unicoder import unicoder_config
-from mrs_training.data import RunData
+from mrs_training.reply.data import RunData
+from mrs_training.reply.settings import make_plan
 from mrs_training.sampling import WINDOW
-from mrs_training.settings import make_plan
 
 RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("retrieval", "generation", "sorting")

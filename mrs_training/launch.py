@@ -30,11 +30,11 @@ from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
 from mrs_training.base_model import base_license
 from mrs_training.card import model_card
-from mrs_training.data import RunData, load_run_data, tell_of_small_sources
 from mrs_training.divergence import require_finite_weights
 from mrs_training.memory import out_of_memory_told
 from mrs_training.options import TINY, SharedArguments, require_sound, with_model_revision
 from mrs_training.progress import bar_ended, show_loss_bar
+from mrs_training.reply.data import RunData, load_run_data, tell_of_small_sources
 from mrs_training.run import ADAPTER, RunFolder, last_checkpoint, publication, require_best_weights, run_record
 
 if TYPE_CHECKING:

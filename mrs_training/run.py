@@ -26,7 +26,7 @@ from mrs_training.allowlist import ADAPTER as ADAPTER_FILES
 from mrs_training.allowlist import FAMILIES, INDEXES, STAYS
 from mrs_training.card import model_card
 from mrs_training.curves import draw_curves
-from mrs_training.settings import Plan
+from mrs_training.reply.settings import Plan
 
 if TYPE_CHECKING:
     from torch import Tensor

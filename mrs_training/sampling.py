@@ -11,11 +11,46 @@ from datasets import Dataset
 from torch.utils.data import DataLoader, Sampler
 
 from mrs_core.errors import InputError
-from mrs_training.settings import shares
 
 BATCHES = ("language", "mixed")  # one language a batch, as in the official code, or all languages in each
 RUN = 6  # steps of like messages that are sorted by their replies: about the root of a window
 WINDOW = 50  # batches that are sorted together: enough for near-equal lengths, few enough for random batches
+
+
+def shares(sizes: Sequence[int], alpha: float) -> np.ndarray:
+    """How often each source is drawn: p_i = n_i^alpha / sum_j n_j^alpha.
+
+    Args:
+        sizes: examples of each source, at least one each.
+        alpha: 0 gives equal shares (Zhang et al. 2021, section 3.2), 0.3 is XGLUE's (Liang et al. 2020, section 3),
+            1 leaves the sources in proportion to their size.
+
+    Returns:
+        The probabilities, of shape (len(sizes),), summing to 1.
+
+    Raises:
+        InputError: no source, a source without examples, or an alpha outside 0 to 1.
+
+    >>> shares([900, 100], 0.5).tolist()
+    [0.75, 0.25]
+    """
+    counts = np.asarray(sizes, dtype=np.float64)
+    if counts.ndim != 1 or not counts.size or not (counts >= 1).all():
+        found = " ".join(map(str, sizes)) or "none"
+        raise InputError(
+            f"--train: every source needs at least one training example, found {found}; leave empty ones out."
+        )
+    require_alpha(alpha)
+    weights = np.power(counts / counts.max(), alpha)
+    return weights / weights.sum()
+
+
+def require_alpha(alpha: float) -> None:
+    """Refuse a weight of the sources' sizes that lies outside 0 to 1."""
+    if not 0 <= alpha <= 1:  # refuses NaN too
+        raise InputError(
+            f"--sampling_alpha {alpha}: expected a number from 0 to 1; pass 0 for equal shares, 1 for shares by size."
+        )
 
 
 class PairSampler(Sampler[list[int]]):

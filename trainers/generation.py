@@ -26,8 +26,10 @@ from mrs_models.decoding import Decoding
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
-from mrs_training.data import RunData
-from mrs_training.generation_training import (
+from mrs_training.launch import Recipe, train
+from mrs_training.options import TINY, SharedArguments, require_least
+from mrs_training.reply.data import RunData
+from mrs_training.reply.generation_training import (
     BEST_METRIC,
     METRICS,
     GenerationTrainer,
@@ -35,8 +37,6 @@ from mrs_training.generation_training import (
     encode_sources,
     perplexities,
 )
-from mrs_training.launch import Recipe, train
-from mrs_training.options import TINY, SharedArguments, require_least
 from mrs_training.sampling import make_sampler
 
 if TYPE_CHECKING:

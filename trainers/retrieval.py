@@ -38,11 +38,11 @@ from mrs_models.response_index import ResponseIndex, ResponseIndexes
 from mrs_models.retrieval_suggester import Retriever
 from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
-from mrs_training.data import RunData, with_reply_ids
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import Recipe, train
 from mrs_training.options import TINY, SharedArguments, require_least
-from mrs_training.retrieval_evaluation import (
+from mrs_training.reply.data import RunData, with_reply_ids
+from mrs_training.reply.retrieval_evaluation import (
     BEST_METRIC,
     METRICS,
     AlphaSweep,

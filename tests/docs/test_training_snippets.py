@@ -263,7 +263,7 @@ def test_every_block_is_marked() -> None:
 
 @pytest.mark.parametrize("family", TRAINERS)
 def test_each_setting_has_one_command(family: str) -> None:
-    from mrs_training.settings import SETTINGS
+    from mrs_training.reply.settings import SETTINGS
 
     commands = [command for block in TESTED if block.heading == "The four settings" for command in block.commands()]
     shown = [own[own.index("--setting") + 1] for name, own in map(trained_by, commands) if name == family]

@@ -9,7 +9,7 @@ import pytest
 from mrs_core.languages import LANGUAGES
 from mrs_evaluation import paper_results
 from mrs_evaluation.paper_results import PaperRow, paper_row, paper_rows
-from mrs_training.settings import SETTINGS
+from mrs_training.reply.settings import SETTINGS
 
 TABLES = {("retrieval", "mbert"): 3, ("generation", "xdae"): 4, ("retrieval", "xlmr"): 5}
 

@@ -16,7 +16,7 @@ from mrs_models.decoding import Decoding
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
-from mrs_training.generation_training import GenerationTrainer
+from mrs_training.reply.generation_training import GenerationTrainer
 
 TEXTS = [f"{word} {number}" for number in range(8) for word in ("how", "fine", "thanks")]
 ADAPTERS = "adapter_state.safetensors"

@@ -25,8 +25,8 @@ from mrs_core.predictions import Prediction, write_predictions
 from mrs_evaluation.scoring import score_file
 from mrs_training.base_model import base_license
 from mrs_training.card import MESSAGES, model_card
+from mrs_training.reply.settings import Plan, Source
 from mrs_training.run import publication, run_record
-from mrs_training.settings import Plan, Source
 from tests.hub.store import card_errors
 
 Record = dict[str, Any]

@@ -11,8 +11,8 @@ import torch
 
 from mrs_core.errors import InputError
 from mrs_training.options import SharedArguments, require_least, require_sound, with_model_revision
+from mrs_training.reply.settings import make_plan
 from mrs_training.sampling import BATCHES, WINDOW
-from mrs_training.settings import make_plan
 
 METRICS = ("weighted_rouge", "mrr")
 

@@ -16,6 +16,7 @@ from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, encoders
 from mrs_models.tiny import train_tokenizer
 from mrs_training.curves import draw_curves
+from mrs_training.reply.settings import Plan, Source
 from mrs_training.run import (
     RunFolder,
     adapter_publication,
@@ -24,7 +25,6 @@ from mrs_training.run import (
     require_best_weights,
     run_record,
 )
-from mrs_training.settings import Plan, Source
 
 
 def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:

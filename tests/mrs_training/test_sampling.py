@@ -15,8 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
-from mrs_training.sampling import PairLoader, PairSampler, SampledPairs, byte_lengths, make_sampler
-from mrs_training.settings import shares
+from mrs_training.sampling import PairLoader, PairSampler, SampledPairs, byte_lengths, make_sampler, shares
 
 
 def flat(lists: list[list[int]]) -> list[int]:

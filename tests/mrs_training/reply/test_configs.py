@@ -13,9 +13,9 @@ import yaml
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_evaluation.paper_results import paper_row
-from mrs_training import make_configs
-from mrs_training.make_configs import CONFIGS, main, paper_runs, render
-from mrs_training.settings import make_plan
+from mrs_training.reply import make_configs
+from mrs_training.reply.make_configs import CONFIGS, main, paper_runs, render
+from mrs_training.reply.settings import make_plan
 
 RUNS = list(paper_runs())
 WHOLE = [*LANGUAGES, *(f"mt-{code}" for code in LANGUAGES if code != "en")]

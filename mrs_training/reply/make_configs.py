@@ -1,4 +1,4 @@
-"""Writes one YAML for each training run behind the paper's tables: `python -m mrs_training.make_configs [--check]`.
+"""Writes a YAML for each training run behind the paper's tables: `python -m mrs_training.reply.make_configs [--check]`.
 
 The values are those of section 4.3 of Zhang et al. 2021 and of their official scripts; each carries its source. The
 files are part of the checkout: `--check` says which of them differ from what this module writes.
@@ -15,9 +15,9 @@ from pathlib import Path
 from mrs_core.errors import InputError, run_with_sentence
 from mrs_core.files import atomic_write
 from mrs_evaluation.paper_results import PaperRow, paper_rows
-from mrs_training.settings import ALL_LANGUAGES, ENGLISH
+from mrs_training.reply.settings import ALL_LANGUAGES, ENGLISH
 
-CONFIGS = Path(__file__).resolve().parents[1] / "trainers" / "configs"
+CONFIGS = Path(__file__).resolve().parents[2] / "trainers" / "configs"
 PER_LANGUAGE = ("monolingual", "mt")  # one model for each language; the other settings train one for all
 FOLDERS = {"mbert": "mbert", "xlmr": "xlmr", "xdae": "unicoder"}
 TITLES = {"mbert": "mBERT", "xlmr": "XLM-R", "xdae": "Unicoder-xDAE"}
@@ -165,7 +165,7 @@ def _head(run: Run) -> list[str]:
         *_figures(run),
         *([command] if len(command) < WIDTH else [f"  {launch} \\", f"    {script}"]),
         f"Paper: Zhang et al. 2021. {source}",
-        "Written by `python -m mrs_training.make_configs`.",
+        "Written by `python -m mrs_training.reply.make_configs`.",
     ]
     return [f"# {line}" for line in lines]
 
@@ -241,9 +241,9 @@ def _compare(files: dict[Path, str]) -> int:
         if path not in files:
             problem = "is not one of the generated files: delete or move it"
         elif not path.is_file():
-            problem = "is missing: run `python -m mrs_training.make_configs`"
+            problem = "is missing: run `python -m mrs_training.reply.make_configs`"
         elif path.read_text(encoding="utf-8") != files[path]:
-            problem = "differs: run `python -m mrs_training.make_configs`"
+            problem = "differs: run `python -m mrs_training.reply.make_configs`"
         else:
             continue
         print(f"{path} {problem}")

@@ -11,8 +11,8 @@ from datasets import Dataset
 
 from mrs_evaluation.language_data import LanguageData, ResponseSet
 from mrs_models.response_index import ResponseIndex
-from mrs_training import retrieval_evaluation
-from mrs_training.retrieval_evaluation import METRICS, ReplyEvaluator, rouge_mrr, sweep_alpha
+from mrs_training.reply import retrieval_evaluation
+from mrs_training.reply.retrieval_evaluation import METRICS, ReplyEvaluator, rouge_mrr, sweep_alpha
 
 FREQUENT, RARE = ["see you there then"], [f"rare reply number {word}" for word in ("one", "two", "three", "four")]
 LOG_PROBS = [-1.0, -3.0, -3.0, -3.0, -3.0]

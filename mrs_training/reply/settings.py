@@ -1,7 +1,7 @@
 """Which data train, validate and test a model: the four settings of the paper, and free choices of sources.
 
 `make_plan` turns the options `--setting`, `--languages`, `--train`, `--validation` and `--sampling_alpha` and the
-names of the configs that the data have into a `Plan`; nothing is loaded. `shares` says how often a source is drawn.
+names of the configs that the data have into a `Plan`; nothing is loaded.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-import numpy as np
-
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES, require_language
 from mrs_datasets.schema import MT_PREFIX
+from mrs_training.sampling import require_alpha
 
 ALL_LANGUAGES = "all"
 ENGLISH = "en"  # what the machine-translated pairs are translated from
@@ -67,7 +66,7 @@ class Setting:
     Attributes:
         train: config names, or what follows from `--languages`: the languages themselves, or their translated pairs.
         validation: languages, or those asked for, or those that train.
-        sampling_alpha: see `shares`.
+        sampling_alpha: see `mrs_training.sampling.shares`.
         one_language: a model learns a single language.
         source: where the paper describes it.
     """
@@ -86,7 +85,7 @@ class Plan:
     Attributes:
         setting: the setting that was asked for; None for a free choice.
         sources: training pairs, each named once.
-        sampling_alpha: how the sources are mixed, see `shares`.
+        sampling_alpha: how the sources are mixed, see `mrs_training.sampling.shares`.
         validation: languages whose validation splits choose the checkpoint.
         test: languages whose test splits are scored.
     """
@@ -177,36 +176,8 @@ def make_plan(
     else:
         checked = have.validated(setting, kind, targets, sources)
     alpha = kind.sampling_alpha if sampling_alpha is None else sampling_alpha
-    _require_alpha(alpha)
+    require_alpha(alpha)
     return Plan(setting, sources, float(alpha), checked, tested)
-
-
-def shares(sizes: Sequence[int], alpha: float) -> np.ndarray:
-    """How often each source is drawn: p_i = n_i^alpha / sum_j n_j^alpha.
-
-    Args:
-        sizes: examples of each source, at least one each.
-        alpha: 0 gives equal shares (Zhang et al. 2021, section 3.2), 0.3 is XGLUE's (Liang et al. 2020, section 3),
-            1 leaves the sources in proportion to their size.
-
-    Returns:
-        The probabilities, of shape (len(sizes),), summing to 1.
-
-    Raises:
-        InputError: no source, a source without examples, or an alpha outside 0 to 1.
-
-    >>> shares([900, 100], 0.5).tolist()
-    [0.75, 0.25]
-    """
-    counts = np.asarray(sizes, dtype=np.float64)
-    if counts.ndim != 1 or not counts.size or not (counts >= 1).all():
-        found = " ".join(map(str, sizes)) or "none"
-        raise InputError(
-            f"--train: every source needs at least one training example, found {found}; leave empty ones out."
-        )
-    _require_alpha(alpha)
-    weights = np.power(counts / counts.max(), alpha)
-    return weights / weights.sum()
 
 
 class _Configs:
@@ -286,13 +257,6 @@ class _Configs:
                 "cannot be; name the languages with --validation."
             )
         return checked
-
-
-def _require_alpha(alpha: float) -> None:
-    if not 0 <= alpha <= 1:  # refuses NaN too
-        raise InputError(
-            f"--sampling_alpha {alpha}: expected a number from 0 to 1; pass 0 for equal shares, 1 for shares by size."
-        )
 
 
 def _require_distinct(option: str, names: Sequence[str], what: str) -> None:

@@ -25,8 +25,8 @@ from mrs_models.answering import Suggestion
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import IGNORED, Generator, TextCoder
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
-from mrs_training.data import LONG_WORK, RunData
 from mrs_training.divergence import StopsWhenDiverged
+from mrs_training.reply.data import LONG_WORK, RunData
 from mrs_training.sampling import SampledPairs
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from mrs_core.baselines import TRAINING_SETTINGS as BASELINE_SETTINGS
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
-from mrs_training import settings
-from mrs_training.settings import SETTINGS, Source, make_plan, shares
+from mrs_training.reply import settings
+from mrs_training.reply.settings import SETTINGS, Source, make_plan
+from mrs_training.sampling import shares
 
 TEN = tuple(LANGUAGES)
 TRANSLATED = tuple(f"mt-{code}" for code in TEN if code != "en")

@@ -1,4 +1,4 @@
-"""Makes a small copy of a trained retriever: `python -m mrs_training.shrink RUN OUT` (`make baseline`).
+"""Makes a small copy of a trained retriever: `python -m mrs_training.reply.shrink RUN OUT` (`make baseline`).
 
 Weights and response vectors are stored as fp16, half their size; what is not published stays behind, and the curves.
 Both ways of loading compute in fp32. The command says in how many test messages the suggestions stay the same.

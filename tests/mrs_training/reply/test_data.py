@@ -16,8 +16,8 @@ from mrs_core.text import normalise_reply
 from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_training.data import load_run_data, tell_of_small_sources, with_reply_ids
 from mrs_training.options import SharedArguments
+from mrs_training.reply.data import load_run_data, tell_of_small_sources, with_reply_ids
 
 
 def sizes_of(part: LanguageData) -> dict[str, int]:

@@ -14,7 +14,7 @@ from mrs_core.text import normalise_reply
 from mrs_datasets.prepared import PreparedData, bars_for_long_work
 from mrs_evaluation.language_data import LanguageData, load_language, sample_rows
 from mrs_training.options import SharedArguments
-from mrs_training.settings import Plan, make_plan
+from mrs_training.reply.settings import Plan, make_plan
 
 LONG_WORK = 1_000_000  # rows from which a progress bar helps
 

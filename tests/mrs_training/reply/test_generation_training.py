@@ -21,16 +21,16 @@ from mrs_models.decoding import Decoding
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import IGNORED, Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
-from mrs_training import generation_training
-from mrs_training.data import RunData, load_run_data
-from mrs_training.generation_training import (
+from mrs_training.options import SharedArguments
+from mrs_training.reply import generation_training
+from mrs_training.reply.data import RunData, load_run_data
+from mrs_training.reply.generation_training import (
     METRICS,
     GenerationTrainer,
     SmoothedLoss,
     encode_sources,
     perplexities,
 )
-from mrs_training.options import SharedArguments
 
 # --- the loss
 
