@@ -132,14 +132,18 @@ class Run:
     """What a trainer of ours is made of."""
 
     recipe: Any
-    model: Any
+    parts: Any
     training: Any
     options: Any
     data: RunData
 
+    @property
+    def model(self) -> Any:
+        return self.parts.model
+
     def trainer(self, **changes: Any) -> Any:
         """A new trainer of the same model; `changes` are options."""
-        return self.recipe.make_trainer(self.model, replace(self.options, **changes), self.training, self.data)
+        return self.recipe.make_trainer(self.parts, replace(self.options, **changes), self.training, self.data)
 
 
 class Bench:
@@ -196,8 +200,9 @@ class Bench:
             tokenizer.save_pretrained(path)
         recipe, training = Retrieval(), self.training(RetrievalTrainingArguments)
         options = recipe.resolved(RetrievalArguments(model_name_or_path=str(path), mini_batch_size=self.batch))
-        model = recipe.make_model(options, training, data)
-        return Run(recipe, model.to(training.device), training, options, data)
+        parts = recipe.build(options, training, data)
+        parts.model.to(training.device)
+        return Run(recipe, parts, training, options, data)
 
     def generator(self, data: RunData) -> Run:
         """A generator of random weights."""
@@ -212,8 +217,9 @@ class Bench:
         recipe = Generation()
         training = self.training(GenerationTrainingArguments, label_smoothing_factor=SMOOTHING)
         options = GenerationArguments(model_name_or_path=str(path), decoding_batch_size=self.size.answers)
-        model = recipe.make_model(options, training, data)
-        return Run(recipe, model.to(training.device), training, options, data)
+        parts = recipe.build(options, training, data)
+        parts.model.to(training.device)
+        return Run(recipe, parts, training, options, data)
 
 
 def train_once(trainer: Any, clock: Clock) -> None:
@@ -340,7 +346,7 @@ def answers_per_second(bench: Bench, ours: Run) -> float:
     speeds = []
     for _ in range(bench.options.rounds):
         start = TIMERS[bench.options.timer]()
-        ours.recipe.generator.suggest(messages, "en", 3)
+        ours.parts.suggest(messages, "en", 3)
         speeds.append(len(messages) / (TIMERS[bench.options.timer]() - start))
     return max(speeds)
 

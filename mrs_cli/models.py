@@ -70,11 +70,12 @@ def _download(options: argparse.Namespace) -> None:
 def _card(options: argparse.Namespace) -> None:
     from mrs_core.baselines import require_no_revision
     from mrs_core.files import atomic_write
+    from mrs_core.hub import is_repo_id
     from mrs_training.checked_card import checked_card
 
     folder = Path(options.run_folder)
     name = options.run_folder
-    if not folder.exists() and name.partition("@")[0].count("/") == 1 and not name.startswith((".", "/", "~")):
+    if is_repo_id(name) and not folder.exists():
         _print_card(name, options.revision)
         return
     require_no_revision(name, options.revision, "is a folder")
@@ -94,7 +95,7 @@ def _print_card(name: str, revision: str | None) -> None:
 
 def _compare(options: argparse.Namespace) -> None:
     from mrs_evaluation.tables import print_comparison
-    from mrs_training.run import read_record
+    from mrs_training.record import read_record
 
     folders = list(dict.fromkeys(options.folders))
     try:
@@ -107,7 +108,8 @@ def _publish(options: argparse.Namespace) -> None:
     from mrs_core import hub
     from mrs_core.manifest import has_hashes, require_undamaged
     from mrs_training.checked_card import checked_card
-    from mrs_training.run import adapter_publication, publication, read_record
+    from mrs_training.families import adapter_publication, publication
+    from mrs_training.record import read_record
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)

@@ -82,7 +82,7 @@ def resolve_model(name: str, revision: str | None = None, *, force: bool = False
             require_no_revision(name, revision, "is in the package")
             return baseline.folder
         return hub.download(baseline.repo_id, revision or baseline.revision, force=force, verify=verify)
-    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
+    if hub.is_repo_id(name):
         return hub.download(name, revision, force=force, verify=verify)
     raise InputError(f"{given}: no such folder, and no baseline of that name; `mrs models list` shows the baselines.")
 

@@ -83,6 +83,12 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
+def diverged(sign: str, more: str = "") -> InputError:
+    """What to say of a run that learns nothing any more; `more` is added to the advice."""
+    advice = "lower --learning_rate, or warm up longer (--warmup_steps)"
+    return InputError(f"the training has diverged ({sign}); {advice}{more}.")
+
+
 def run_with_sentence(name: str, call: Callable[[], int | None]) -> int:
     """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C."""
     try:

@@ -48,6 +48,17 @@ def require_repo_id(repo_id: str) -> None:
         raise InputError(f"{repo_id!r}: the organisation is missing; pass ORG/NAME.")
 
 
+def is_repo_id(name: str) -> bool:
+    """Whether a name has the form of a repository of the hub, `ORG/NAME`, also `ORG/NAME@REVISION`.
+
+    Whether a folder of that name lies here is for the caller to look at.
+
+    >>> [is_repo_id(name) for name in ("org/m", "org/m@refs/pr/1", "bert-base-uncased", "./m", "build/a/b", "~/m")]
+    [True, True, False, False, False, False]
+    """
+    return name.partition("@")[0].count("/") == 1 and not name.startswith((".", "/", "~"))
+
+
 def split_revision(name: str, revision: str | None = None) -> tuple[str, str | None]:
     """`ORG/NAME@REVISION` apart: a branch, a tag, a commit, or `refs/pr/1`.
 

@@ -159,7 +159,7 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
         InputError: a folder that is not a prepared one, a name that is none of the three, or a revision of what is no
             repository of the hub.
     """
-    from mrs_core.hub import commit_of, split_revision
+    from mrs_core.hub import commit_of, is_repo_id, split_revision
 
     path = Path(data)
     if data == SAMPLE_SOURCE and not path.exists():
@@ -171,7 +171,7 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
             raise InputError(f"{data}: not a prepared folder (no data/ in it); make one with `mrs data prepare`.")
         return PreparedData(path.resolve().name, path, None)
     name, revision = split_revision(data, revision)
-    if name.count("/") == 1 and not name.startswith((".", "/")) and not path.exists():
+    if is_repo_id(name) and not path.exists():
         # All configs from one commit; without a hub, what is in the cache may still do.
         return PreparedData(name, None, commit_of("dataset", name, revision) or revision)
     raise InputError(f"{data}: no such folder; pass a prepared folder, a hub id such as ORG/mrs, or `sample`.")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.errors import InputError, MissingExtraError, diverged
 from mrs_core.language_id import LanguageIdentifier
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import normalise_reply
@@ -24,12 +24,6 @@ from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interv
 from mrs_models.answering import Ranker, System, reply_texts
 
 POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
-
-
-def diverged(sign: str, more: str = "") -> InputError:
-    """What to say of a run that learns nothing any more; `more` is added to the advice."""
-    advice = "lower --learning_rate, or warm up longer (--warmup_steps)"
-    return InputError(f"the training has diverged ({sign}); {advice}{more}.")
 
 
 @dataclass(frozen=True)

@@ -1,157 +1,102 @@
-"""The model card of a trained model, from its `run.json` and nothing else."""
+"""The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections of its own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from huggingface_hub import EvalResult
-from huggingface_hub.repocard_data import eval_results_to_model_index
-
 from mrs_core.cards import markdown_table, render_card
-from mrs_core.languages import LANGUAGES
-from mrs_evaluation.comparison import MODEL, POOLED, grouped_signatures
-from mrs_metrics.resampling import PERCENTILE
-from mrs_training import card_sections as sections
+from mrs_core.hub import is_repo_id
+from mrs_training.allowlist import ADAPTER_FOLDER
+from mrs_training.options import TINY
 
-MESSAGES = {
-    "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
-    "es": ("¿Quedamos mañana?", "Sí, ¿a qué hora?"),
-    "de": ("Kommst du heute Abend?", "Ja, bis dann!"),
-    "pt": ("Você vem hoje à noite?", "Vou sim!"),
-    "fr": ("Tu viens ce soir ?", "Oui, à ce soir !"),
-    "ja": ("今晩来ますか？", "はい、行きます。"),
-    "sv": ("Kommer du ikväll?", "Ja, vi ses!"),
-    "it": ("Vieni stasera?", "Sì, a dopo!"),
-    "nl": ("Kom je vanavond?", "Ja, tot straks!"),
-    "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
-}
-SETTINGS = (
-    "setting", "loss", "mask_duplicates", "encoders", "dimension", "pooling", "message_tokens", "reply_tokens",
-    "freeze_embeddings", "freeze_layers", "alpha", "beams", "label_smoothing_factor", "batches", "length_window",
+Record = dict[str, Any]  # the JSON of `run.json`
+TEMPLATE = "model.md"
+SHOWN = (
     "peft", "lora_rank", "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps",
     "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "fp16", "bf16", "seed",
 )  # fmt: skip
-SAMPLE_LIMITS = (
-    "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
-    "written to try the project's commands on. It shows what the machinery does; it is no product, and its figures "
-    "compare with nothing that was published."
-)
-MRS_LIMITS = (
-    "MRS was collected from Reddit. Its authors filter toxic text, and warn that models trained on it may still behave "
-    "in undesirable ways and that the data should not be used in production systems as they are (section 2.2): this "
-    "model is for benchmarks of cross-lingual generalization. Before it answers people, biases and inappropriate "
-    "content in the response set need work of their own."
-)
-# Figures that a systems table shows where the model has them: title, key, digits (None: with its interval).
-COLUMNS = (
-    ("ROUGE", "weighted", None),
-    ("MRR", "mrr", None),
-    ("P@1", "p@1", 3),
-    ("macro-MRR", "macro_mrr", 3),
-    ("MRR, reply in set", "mrr_in_set", 3),
-    ("perplexity", "perplexity", 2),
-    ("Dist-1", "dist1", 3),
-    ("Dist-2", "dist2", 3),
-    ("wrong language", "wrong_language", 3),
-    ("BLEU", "bleu", 1),
-)
-# What is scored with what, in the retriever's first paragraph.
-ENCODERS = {
-    "two": "Two separate encoders, one for messages and one for replies, score a reply by the dot product of the two "
-    "vectors",
-    "one": "One encoder for messages and replies alike scores a reply by the dot product of the two vectors; the paper "
-    "has two separate ones",
-    "static": "No network reads the texts: a message and a reply are each the mean of their tokens' vectors, from one "
-    "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
-    "encoders",
-}
-STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
+SPLITS = ("train", "validation", "test")
 CURVES = "![Training loss and validation figures](curves.png)"
 STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
-OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
+NO_NAMES = ("other", "unknown")  # of licences on the hub
 
 
-@dataclass(frozen=True)
-class _Family:
-    """What differs between the cards of the families."""
-
-    what: str
-    front: dict[str, Any]
-    task: str
-
-
-FAMILIES = {
-    "retrieval": _Family(
-        "Reply retriever",
-        {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"},
-        "sentence-similarity",
-    ),
-    "generation": _Family(
-        "Reply generator",
-        # Not text-generation: its pipeline would load the decoder alone.
-        {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
-        "text2text-generation",
-    ),
-}
-
-
-def model_card(record: dict[str, Any], repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a trained model.
+def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a trained model of a task that has no template of its own.
 
     Args:
         record: the content of `run.json`.
         repo_id: where the model will be found; None before it is published.
         adapter: it is the card of the run's adapters alone.
     """
-    figures, arguments, data = record["metrics"], record["arguments"], record["data"]
-    family = FAMILIES[record["trainer"]]
-    languages = list(figures["signatures"])
-    language = "en" if "en" in languages else languages[0]
-    message, reply = MESSAGES[language]
-    pooled = figures["systems"][MODEL][POOLED]
+    data = record["data"]
+    title = (repo_id or f"{record['trainer']}, {data['title']}").rpartition("/")[2]
     values = {
-        "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
-        "encoders": ENCODERS[arguments.get("encoders", "two")],
-        "languages": ", ".join(f"{LANGUAGES[code].name} (`{code}`)" for code in languages),
-        "base_model": _base_model(record),
-        "trained_on": _trained_on(record["plan"]),
-        "data": _data(data),
-        "examples": f"{pooled['n']:,} examples" + (f" of {len(languages)} languages pooled" if languages[1:] else ""),
-        "pool": str(figures.get("pool_size")),
-        "intervals": figures.get("interval_method", PERCENTILE),
-        "systems_table": _systems(figures),
-        "leads_table": _leads(figures),
-        "languages_table": _by_language(figures, languages),
-        "paper_table": _paper(figures.get("paper", [])),
-        "signatures": "\n".join(f"- `{signature}`" for signature in grouped_signatures(figures)),
-        "where": repo_id or "PATH",
-        "language": language,
-        "message": message,
-        "reply": reply,
-        "settings_table": markdown_table(
-            ["setting", "value"],
-            [[f"`{key}`", str(arguments[key])] for key in SETTINGS if _has_effect(key, arguments)],
-        ),
-        "rows_table": _rows(data["rows"]),
-        "steps": f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s; the "
-        f"checkpoint of step {record['best_step']} was kept, the best by {_metric(arguments)} on validation "
-        f"({' '.join(record['plan']['validation'])}).",
-        "curves": STORED.format(record["stored_as"]) if "stored_as" in record else CURVES,
-        "limits": _limits(data),
-        "environment": _environment(record),
-        "speeds": sections.speeds(record, adapter),
-        "footprint": sections.footprint(record),
-        "licence": sections.licence(record),
-        "citation": sections.citation(),
-        "contact": sections.contact(repo_id),
+        "title": title,
+        "base_model": base_model(record, "scratch"),
+        "data": data_of(data),
+        "figures": _figures(record),
+        "steps": steps_of(record),
+        **shared_values(record, repo_id, adapter),
     }
-    values["usage"] = sections.usage(record, values, adapter)
-    front = _front_matter(record, family, languages, values["title"], adapter)
-    return render_card(f"{record['trainer']}.md", front, values)
+    library = "peft" if adapter else "transformers"
+    front = licence_front(record) | {"library_name": library, "tags": [library, "mrs", record["trainer"]]}
+    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
 
 
-def _has_effect(key: str, arguments: dict[str, Any]) -> bool:
+def shared_values(
+    record: Record,
+    repo_id: str | None,
+    adapter: bool,
+    shown: Iterable[str] = SHOWN,
+    columns: Sequence[str] = SPLITS,
+) -> dict[str, str]:
+    """The sections that the cards of all tasks have.
+
+    Args:
+        shown: options that stand in the table of settings where they have an effect.
+        columns: of the table of rows.
+    """
+    arguments = record["arguments"]
+    settings = [key for key in shown if _has_effect(key, arguments)]
+    return {
+        "where": repo_id or "PATH",
+        "settings_table": markdown_table(["setting", "value"], [[f"`{key}`", str(arguments[key])] for key in settings]),
+        "rows_table": _rows(record["data"]["rows"], columns),
+        "curves": STORED.format(record["stored_as"]) if "stored_as" in record else CURVES,
+        "environment": _environment(record),
+        "sizes": sizes(record, adapter),
+        "footprint": _footprint(record),
+        "licence": _licence(record),
+        "contact": _contact(repo_id),
+    }
+
+
+def steps_of(record: Record, validation: str = "") -> str:
+    """How long a run was, and which checkpoint was kept; `validation` says on what."""
+    length = f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s"
+    if record["best_step"] is None:
+        return f"{length}; the last weights were kept."
+    best = f"the best by {_best_metric(record)} on validation" + (f" ({validation})" if validation else "")
+    return f"{length}; the checkpoint of step {record['best_step']} was kept, {best}."
+
+
+def _best_metric(record: Record) -> str:
+    return str(record["arguments"]["metric_for_best_model"]).replace("_", " ")
+
+
+def _figures(record: Record) -> str:
+    """The best figure on validation, and those of the evaluation that are numbers."""
+    rows = {name: value for name, value in record["metrics"].items() if isinstance(value, (int, float))}
+    if record["best_metric"] is not None:
+        rows = {f"{_best_metric(record)}, validation": record["best_metric"], **rows}
+    if not rows:
+        return "None were measured."
+    return markdown_table(["figure", "value"], [[name, f"{value:.4g}"] for name, value in rows.items()])
+
+
+def _has_effect(key: str, arguments: Record) -> bool:
     """Whether the run has the setting, and trained with what it is a setting of."""
     if key.startswith("lora_") and arguments.get("peft") != "lora":
         return False
@@ -160,18 +105,7 @@ def _has_effect(key: str, arguments: dict[str, Any]) -> bool:
     return arguments.get(key) is not None
 
 
-def _metric(arguments: dict[str, Any]) -> str:
-    return str(arguments["metric_for_best_model"]).replace("_", " ")
-
-
-def _trained_on(plan: dict[str, Any]) -> str:
-    setting = f"{plan['setting']} setting (section 3.2)" if plan["setting"] else "no setting of the paper"
-    mixed = f", drawn by size to the power of {plan['sampling_alpha']:g}" if len(plan["train"]) > 1 else ""
-    return f"`{' '.join(plan['train'])}`{mixed}; {setting}"
-
-
-def _rows(rows: dict[str, dict[str, int]]) -> str:
-    columns = ("train", "validation", "test", "responses")
+def _rows(rows: dict[str, dict[str, int]], columns: Sequence[str]) -> str:
     return markdown_table(
         ["rows", *columns],
         [
@@ -181,148 +115,98 @@ def _rows(rows: dict[str, dict[str, int]]) -> str:
     )
 
 
-def _front_matter(
-    record: dict[str, Any], family: _Family, languages: list[str], title: str, adapter: bool
-) -> dict[str, Any]:
-    data, base, licence = record["data"], sections.hub_base(record), sections.licence_of(record)
-    front: dict[str, Any] = {"language": languages}
-    if licence:
-        front["license"] = licence
-    front |= family.front | ({"library_name": "peft"} if adapter else {})
-    front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
-    if adapter:
-        front["tags"].append("lora")
-    if base and record["arguments"].get("encoders") != "static":  # which has none of the checkpoint's weights
-        front |= {"base_model": base, "base_model_relation": "adapter" if adapter else "finetune"}
-    front["metrics"] = ["rouge"]
-    if "revision" in data:  # without a data set on the hub there is none that results could be of
-        front["datasets"] = [data["id"]]
-        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
-    return front
-
-
-def _eval_results(record: dict[str, Any], family: _Family, languages: list[str]) -> list[EvalResult]:
-    figures, data = record["metrics"], record["data"]
-    shown = (
-        ("mrs_rouge", "weighted ROUGE", "weighted", "mrs_rouge"),
-        ("mrr", "MRR, 1 of a pool", "mrr", "response_ranking"),
-    )
-    return [
-        EvalResult(
-            task_type=family.task,
-            task_name="Reply suggestion",
-            dataset_type=data["id"],
-            dataset_name=data["title"],
-            dataset_config=code,
-            dataset_split="test",
-            dataset_revision=data["revision"],
-            metric_type=kind,
-            metric_name=name,
-            metric_value=round(figures["systems"][MODEL][code][key], 6),
-            metric_args={"signature": figures["signatures"][code][signature]},
-        )
-        for code in languages
-        for kind, name, key, signature in shown
-        if key in figures["systems"][MODEL][code]
-    ]
-
-
-def _systems(figures: dict[str, Any]) -> str:
-    own = figures["systems"][MODEL][POOLED]
-    shown = [column for column in COLUMNS if own.get(column[1]) is not None]
-    rows = [
-        [f"**{name}**" if name == MODEL else name, *(_cell(scopes[POOLED], *column[1:]) for column in shown)]
-        for name, scopes in figures["systems"].items()
-    ]
-    return markdown_table(["system", *(title for title, _, _ in shown)], rows)
-
-
-def _cell(row: dict[str, Any], key: str, digits: int | None) -> str:
-    if row.get(key) is None:
-        return ""
-    return _with_interval(row, key) if digits is None else f"{row[key]:.{digits}f}"
-
-
-def _paper(rows: list[dict[str, Any]]) -> str:
-    """What the paper prints for the setting, or nothing."""
-    if not rows:
-        return ""
-    table = markdown_table(
-        ["the paper's", "model", "language", "ROUGE", "Dist-1", "Dist-2"],
-        [
-            [
-                f"Table {row['table']}",
-                row["model"],
-                row["language"],
-                *(f"{row[key]:.4f}" for key in ("rouge", "dist1", "dist2")),
-            ]
-            for row in rows
-        ],
-    )
-    return (
-        "Figures of the paper for this setting, on the whole MRS test sets; they compare with the ones above only "
-        f"where model and data are the same:\n\n{table}"
-    )
-
-
-def _leads(figures: dict[str, Any]) -> str:
-    keys = [key for key in ("weighted", "mrr") if "mrr" in figures["systems"][MODEL][POOLED] or key == "weighted"]
-    rows = [
-        [f"over {name}", *("{:+.4f} to {:+.4f}".format(*scopes[POOLED][key]) for key in keys)]
-        for name, scopes in figures["differences"].items()
-    ]
-    return markdown_table(["", *(("ROUGE", "MRR")[: len(keys)])], rows)
-
-
-def _by_language(figures: dict[str, Any], languages: list[str]) -> str:
-    systems = figures["systems"]
-    rows = [
-        [
-            code,
-            f"{systems['Model'][code]['n']:,}",
-            f"{systems[MODEL][code]['ceiling']:.4f}",
-            _with_interval(systems[MODEL][code], "weighted"),
-            *(f"{scopes[code]['weighted']:.4f}" for name, scopes in systems.items() if name != MODEL),
-        ]
-        for code in languages
-    ]
-    return markdown_table(["language", "examples", "ceiling", *systems], rows)
-
-
-def _with_interval(row: dict[str, Any], key: str) -> str:
-    low, high = row[f"{key}_interval"]
-    return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
-
-
-def _name(family: _Family, data: dict[str, Any], languages: list[str]) -> str:
-    return f"{family.what}, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
-
-
-def _base_model(record: dict[str, Any]) -> str:
-    arguments = record["arguments"]
-    name = arguments["model_name_or_path"]
-    static = arguments.get("encoders") == "static"
-    if name == "tiny" and static:
-        return STATIC.format("a tokenizer of its own")
-    if name == "tiny":
-        kind = "BERT" if record["trainer"] == "retrieval" else "BART"
-        return f"scratch (a small {kind} with a tokenizer of its own)"
-    revision = arguments.get("model_revision")
-    base = f"`{name}`" + (f" at revision `{revision}`" if revision else "")
-    return STATIC.format(f"the tokenizer of {base}") if static else base
-
-
-def _data(data: dict[str, Any]) -> str:
+def data_of(data: Record) -> str:
+    """The data with their revision, or the hash of their content."""
     if "revision" in data:
         return f"[{data['id']}](https://huggingface.co/datasets/{data['id']}) at revision `{data['revision']}`"
     return f"{data['title']}, content hash `{data['content_hash']}`"
 
 
-def _limits(data: dict[str, Any]) -> str:
-    return {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}.get(data.get("reader") or "", OTHER_LIMITS)
+def base_model(record: Record, scratch: str) -> str:
+    """The model that training started from; `scratch` says so of one that was built for it."""
+    name, revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
+    return scratch if name == TINY else f"`{name}`" + (f" at revision `{revision}`" if revision else "")
 
 
-def _environment(record: dict[str, Any]) -> str:
+def hub_base(record: Record) -> str | None:
+    """The base model's name on the hub; None for a model from scratch and for a folder."""
+    base = str(record["arguments"]["model_name_or_path"])
+    old_name = "/" not in base and not base.startswith((".", "~"))  # without an organisation: bert-base-uncased
+    return base if base != TINY and (old_name or is_repo_id(base)) else None
+
+
+def licence_front(record: Record) -> Record:
+    """The licence of the weights for the card's YAML, where one is known."""
+    found = licence_of(record)
+    return {"license": found} if found else {}
+
+
+def base_front(record: Record, adapter: bool) -> Record:
+    """The base model for the card's YAML, where it is on the hub."""
+    base = hub_base(record)
+    return {"base_model": base, "base_model_relation": "adapter" if adapter else "finetune"} if base else {}
+
+
+def dataset_front(data: Record) -> Record:
+    """The data set for the card's YAML, where it is on the hub."""
+    return {"datasets": [data["id"]]} if "revision" in data else {}
+
+
+def licence_of(record: Record) -> str | None:
+    """The licence of the weights, where it is known: the project's own for its sample, else the base model's."""
+    if record["arguments"]["model_name_or_path"] == TINY:
+        return "apache-2.0" if record["data"].get("reader") == "sample" else None
+    found = record.get("base_license")
+    return None if found in NO_NAMES else found
+
+
+def _licence(record: Record) -> str:
+    """What is known of the licence, in words."""
+    base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
+    if record["arguments"]["model_name_or_path"] == TINY:
+        if known:
+            return (
+                f"`{known}`: the model was trained from scratch on the sample of mrs-suggest, which has this licence."
+            )
+        return (
+            "Not stated: the model was trained from scratch, and what may be done with it depends on the data it was "
+            "trained on. Look at the terms of the data."
+        )
+    name = f"`{base}`" if base else "the base model"
+    if stated:
+        return (
+            f"The card of {name} states `{stated}` for the weights that this model was made from. The terms of the "
+            "training data count too."
+        )
+    return (
+        f"Not stated: no licence was found in a card of {name}. Look at its terms, and at those of the training data, "
+        "before you use or pass on this model."
+    )
+
+
+def sizes(record: Record, adapter: bool) -> str:
+    """The size of the files, where the record lists them."""
+    above = f"{ADAPTER_FOLDER}/"
+    size = sum(entry["bytes"] for name, entry in record.get("files", {}).items() if name.startswith(above) == adapter)
+    return f"Files of the {'adapters' if adapter else 'model'}: {size:,} bytes." if size else ""
+
+
+def _footprint(record: Record) -> str:
+    """The facts that were measured of the run's use of resources."""
+    return (
+        f"The run took {record['seconds']:,.0f} s of wall-clock time on this hardware, evaluation included; energy and "
+        "emissions were not measured."
+    )
+
+
+def _contact(repo_id: str | None) -> str:
+    """Where questions go."""
+    if repo_id is None:
+        return "Whoever gave you this folder; for a model on the hub, the discussions of its repository."
+    return f"The [discussions of this repository](https://huggingface.co/{repo_id}/discussions)."
+
+
+def _environment(record: Record) -> str:
     hardware = record["hardware"]
     devices = ", ".join(hardware["gpus"]) or f"CPU, {hardware['cores']} cores ({hardware['machine']})"
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())

@@ -7,8 +7,10 @@ from pathlib import Path
 from mrs_core.errors import InputError
 from mrs_evaluation.scoring import score_file
 from mrs_models.answering import MODEL
-from mrs_training.card import model_card
-from mrs_training.run import RunFolder, read_record
+from mrs_training.card import Record
+from mrs_training.families import model_card
+from mrs_training.record import read_record
+from mrs_training.run import RunFolder
 
 
 def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:
@@ -22,8 +24,18 @@ def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> st
         InputError: the record cannot be read or lacks a key, or a prediction file gives another weighted ROUGE.
     """
     record = read_record(folder)
-    figures = record["metrics"]["systems"][MODEL]
-    for language in record["metrics"]["signatures"]:
+    try:
+        if "systems" in record["metrics"]:
+            _require_own_predictions(folder, record["metrics"])
+        return model_card(record, repo_id, adapter)
+    except KeyError as error:
+        raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None
+
+
+def _require_own_predictions(folder: Path, metrics: Record) -> None:
+    """Refuse prediction files of a reply model that do not give the figures of its record."""
+    figures = metrics["systems"][MODEL]
+    for language in metrics["signatures"]:
         path = folder / RunFolder.predictions_name(language)
         if not path.is_file():
             continue
@@ -33,7 +45,3 @@ def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> st
                 f"{path}: the predictions give weighted ROUGE {found:.6f}, run.json has {recorded:.6f}; "
                 "they belong to different runs."
             )
-    try:
-        return model_card(record, repo_id, adapter)
-    except KeyError as error:
-        raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+
+COLOURS = ("#3caea3", "#ed553b", "#f6d55c", "#173f5f")
 
 
-def draw_curves(log_history: list[dict[str, Any]], best_step: int | None, path: Path) -> None:
+def draw_curves(
+    log_history: Sequence[Mapping[str, float]], best_step: int | None, path: Path, shown: Mapping[str, str]
+) -> None:
     """Draw training loss (left) and validation figures (right) over the steps into a PNG.
 
     Args:
         log_history: `trainer.state.log_history`.
         best_step: the kept checkpoint's step, marked by a line.
+        shown: figures on validation, such as `mrr` -> their labels.
     """
     import matplotlib
 
@@ -22,8 +28,7 @@ def draw_curves(log_history: list[dict[str, Any]], best_step: int | None, path: 
     loss = [(entry["step"], entry["loss"]) for entry in log_history if "loss" in entry]
     left.plot(*zip(*loss, strict=True) if loss else ([], []), color="#20639b", marker=".", label="training loss")
     left.set(xlabel="step", ylabel="loss", title="Training loss")
-    shown = (("weighted_rouge", "weighted ROUGE", "#3caea3"), ("mrr", "MRR (1 of 100)", "#ed553b"))
-    for key, label, colour in shown:
+    for (key, label), colour in zip(shown.items(), cycle(COLOURS), strict=False):
         points = [(entry["step"], entry[f"eval_{key}"]) for entry in log_history if f"eval_{key}" in entry]
         if points:
             right.plot(*zip(*points, strict=True), marker=".", color=colour, label=label)

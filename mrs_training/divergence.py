@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from mrs_evaluation.results import diverged
+from mrs_core.errors import diverged
 
 if TYPE_CHECKING:
     from transformers import Trainer as Base

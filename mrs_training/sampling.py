@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pyarrow.compute as pc
-from datasets import Dataset
 from torch.utils.data import DataLoader, Sampler
 
 from mrs_core.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
 
 BATCHES = ("language", "mixed")  # one language a batch, as in the official code, or all languages in each
 RUN = 6  # steps of like messages that are sorted by their replies: about the root of a window
@@ -212,8 +213,15 @@ class SampledPairs:
         )
 
 
+class BatchOptions(Protocol):
+    """The options that say how batches are made."""
+
+    batches: str
+    length_window: int
+
+
 def make_sampler(
-    sizes: Sequence[int], options: Any, training: Any, alpha: float, lengths: np.ndarray | None
+    sizes: Sequence[int], options: BatchOptions, training: TrainingArguments, alpha: float, lengths: np.ndarray | None
 ) -> PairSampler:
     """The sampler of a run.
 
@@ -238,13 +246,3 @@ def make_sampler(
         accumulation=training.gradient_accumulation_steps,
         seed=training.seed,
     )
-
-
-def byte_lengths(pairs: Dataset) -> np.ndarray:
-    """(rows, 2) UTF-8 bytes of message and reply: tokens are in proportion, within a language."""
-    table = pairs.select_columns(["message", "reply"]).with_format("arrow")
-    sides = [
-        np.concatenate([np.asarray(pc.binary_length(batch[side])) for batch in table.iter(batch_size=100_000)])
-        for side in ("message", "reply")
-    ]
-    return np.stack(sides, axis=1)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transformers import Seq2SeqTrainingArguments
 
@@ -26,9 +26,12 @@ from mrs_models.decoding import Decoding
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
-from mrs_training.launch import Recipe, train
-from mrs_training.options import TINY, SharedArguments, require_least
+from mrs_training.card import Record
+from mrs_training.launch import train
+from mrs_training.options import TINY, require_least
+from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData
+from mrs_training.reply.families import GENERATION
 from mrs_training.reply.generation_training import (
     BEST_METRIC,
     METRICS,
@@ -37,18 +40,19 @@ from mrs_training.reply.generation_training import (
     encode_sources,
     perplexities,
 )
+from mrs_training.reply.options import ReplyArguments
+from mrs_training.reply.recipe import ReplyRecipe
 from mrs_training.sampling import make_sampler
 
 if TYPE_CHECKING:
-    from torch import Tensor
-    from transformers import HfArgumentParser, Trainer
+    from transformers import HfArgumentParser, Trainer, TrainingArguments
 
-STEPS = 1000  # of a run whose length nobody gave: minutes on two cores
+STEPS = 1000  # when neither epochs nor steps are given: minutes on two cores
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no source names lengths for generation
 
 
 @dataclass
-class GenerationArguments(SharedArguments):
+class GenerationArguments(ReplyArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut"})
@@ -90,10 +94,10 @@ class GenerationTrainingArguments(Seq2SeqTrainingArguments):
     report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
-class Generation(Recipe[GenerationArguments]):
+class Generation(ReplyRecipe[GenerationArguments, Generator]):
     """The generator in a run."""
 
-    trainer, metrics, ranks, steps = "generation", METRICS, False, STEPS
+    family, metrics, ranks, steps = GENERATION, METRICS, False, STEPS
     lower_is_better = ("perplexity", "loss")
 
     def resolved(self, options: GenerationArguments) -> GenerationArguments:
@@ -108,7 +112,7 @@ class Generation(Recipe[GenerationArguments]):
             )
         return options
 
-    def saves_memory(self, options: GenerationArguments, training: Any, trains: bool) -> str:
+    def saves_memory(self, options: GenerationArguments, training: TrainingArguments, trains: bool) -> str:
         if not trains:
             return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
         batch = training.per_device_train_batch_size
@@ -119,7 +123,7 @@ class Generation(Recipe[GenerationArguments]):
             )
         return "lower --message_tokens and --reply_tokens, or pass --activation_checkpointing true or --peft lora"
 
-    def make_model(self, options: GenerationArguments, training: Any, data: RunData) -> Any:
+    def build(self, options: GenerationArguments, training: TrainingArguments, data: RunData) -> Generator:
         languages = [source.language for source in data.plan.sources]
         languages = list(dict.fromkeys([*languages, *data.plan.validation, *data.plan.test]))
         with tempfile.TemporaryDirectory() as folder:
@@ -131,59 +135,52 @@ class Generation(Recipe[GenerationArguments]):
             generator = Generator.build(name, languages, *lengths, _decoding(options), options.model_revision)
         if options.freeze_embeddings:
             generator.model.get_input_embeddings().requires_grad_(False)
-        self.generator = generator
-        return generator.model
+        return generator
 
-    def make_trainer(self, model: Any, options: GenerationArguments, training: Any, data: RunData) -> Trainer:
+    def make_trainer(
+        self, parts: Generator, options: GenerationArguments, training: TrainingArguments, data: RunData
+    ) -> Trainer:
         with training.main_process_first(local=False):  # one rank fills the cache, the others read it
-            rows, lengths = encode_sources(data, self.generator.coder)
+            rows, lengths = encode_sources(data, parts.coder)
         smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
         trainer = GenerationTrainer(
-            model=model,
+            model=parts.model,
             args=training,
             train_dataset=rows,
             eval_dataset=rows.select([]),  # ours lie in `validation`
-            data_collator=PairCollator(self.generator.pad),
+            data_collator=PairCollator(parts.pad),
             compute_loss_func=SmoothedLoss(smoothing),
         )
         training.label_smoothing_factor = smoothing
         sizes = [len(source) for source in data.sources.values()]
         trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
-        trainer.generator, trainer.validation = self.generator, data.validation
+        trainer.generator, trainer.validation = parts, data.validation
         return trainer
 
-    def weights(self, model: Any) -> dict[str, Tensor]:
-        return dict(model.state_dict())
+    def save(self, parts: Generator, folder: Path) -> None:
+        parts.save(folder)
 
-    def stored_weights(self, checkpoint: Path) -> dict[str, Tensor]:
-        from transformers import AutoModelForSeq2SeqLM
+    def save_beside_adapter(self, parts: Generator, folder: Path) -> None:
+        parts.save_settings(folder)
 
-        return self.weights(AutoModelForSeq2SeqLM.from_pretrained(checkpoint, use_safetensors=True))
+    def systems(self, parts: Generator) -> list[MakeSystem]:
+        return [lambda part: Writer(parts, MODEL)]
 
-    def systems(self, model: Any, options: GenerationArguments, data: RunData) -> list[MakeSystem]:
-        return [lambda part: Writer(self.generator, MODEL)]
-
-    def more_figures(self, model: Any, options: GenerationArguments, data: RunData, figures: dict[str, Any]) -> None:
-        for scope, value in perplexities(self.generator, data.test).items():
+    def add_figures(self, fitted: Fitted[GenerationArguments, RunData, Generator], figures: Record) -> None:
+        for scope, value in perplexities(fitted.parts, fitted.data.test).items():
             figures["systems"][MODEL][scope]["perplexity"] = value
-        name = "tiny" if options.model_name_or_path == TINY else Path(options.model_name_or_path).name
-        coder = self.generator.coder
+        base, coder = fitted.options.model_name_or_path, fitted.parts.coder
+        name = TINY if base == TINY else Path(base).name
         tokens = f"{name}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"
         figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
         signature = perplexity_signature(tokens, cut=coder.reply_tokens)
         for signatures in figures["signatures"].values():
             signatures["reply_perplexity"] = signature
 
-    def complete_adapter(self, folder: Path) -> None:
-        self.generator.save_settings(folder)
-
-    def save(self, model: Any, options: GenerationArguments, folder: Path) -> None:
-        self.generator.save(folder)
-
 
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train generation` uses it too."""
-    return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), "generation", __doc__ or "")
+    return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), GENERATION.name, __doc__ or "")
 
 
 def _decoding(options: GenerationArguments) -> Decoding:
@@ -202,7 +199,7 @@ def _decoding(options: GenerationArguments) -> Decoding:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, train; return the exit code."""
-    return run_with_sentence("generation", lambda: train(Generation(), *parse_with_config(make_parser(), argv)))
+    return run_with_sentence(GENERATION.name, lambda: train(Generation(), *parse_with_config(make_parser(), argv)))
 
 
 if __name__ == "__main__":

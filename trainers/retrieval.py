@@ -34,36 +34,41 @@ from mrs_models.dual_encoder import (
     load_dual_encoder,
 )
 from mrs_models.losses import ReplyLoss
-from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_models.response_index import ResponseIndexes
 from mrs_models.retrieval_suggester import Retriever
 from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
+from mrs_training.card import Record
 from mrs_training.divergence import StopsWhenDiverged
-from mrs_training.launch import Recipe, train
-from mrs_training.options import TINY, SharedArguments, require_least
-from mrs_training.reply.data import RunData, with_reply_ids
+from mrs_training.launch import train
+from mrs_training.options import TINY, require_least
+from mrs_training.recipe import Fitted
+from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids
+from mrs_training.reply.families import RETRIEVAL
+from mrs_training.reply.options import ReplyArguments
+from mrs_training.reply.recipe import ReplyRecipe
 from mrs_training.reply.retrieval_evaluation import (
     BEST_METRIC,
     METRICS,
-    AlphaSweep,
     ReplyEvaluator,
+    RetrievalParts,
     build_index,
     sweep_alpha,
 )
-from mrs_training.sampling import SampledPairs, byte_lengths, make_sampler
+from mrs_training.sampling import SampledPairs, make_sampler
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
-    from transformers import HfArgumentParser, Trainer
+    from transformers import HfArgumentParser, Trainer, TrainingArguments
 
-STEPS = 1500  # of a run whose length nobody gave: minutes on two cores, ten passes over the embedded sample
+STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
 SWEEP = "sweep"
-WITHOUT_BONUS = "Model, no bonus"
+WITHOUT_BONUS = f"{MODEL}, no bonus"
 
 
 @dataclass
-class RetrievalArguments(SharedArguments):
+class RetrievalArguments(ReplyArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     length_window: int = field(
@@ -137,10 +142,10 @@ class RetrievalTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Sent
         """Leave the card's callback out: ours come from `run.json`."""
 
 
-class Retrieval(Recipe[RetrievalArguments]):
+class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
     """The dual encoder in a run."""
 
-    trainer, metrics, ranks, steps = "retrieval", METRICS, True, STEPS
+    family, metrics, ranks, steps = RETRIEVAL, METRICS, True, STEPS
     without_effect = MappingProxyType(
         {
             "label_smoothing_factor": "the loss of replies is not smoothed",
@@ -168,7 +173,7 @@ class Retrieval(Recipe[RetrievalArguments]):
             mask_duplicates=options.loss == "eq4" if options.mask_duplicates is None else options.mask_duplicates,
         )
 
-    def saves_memory(self, options: RetrievalArguments, training: Any, trains: bool) -> str:
+    def saves_memory(self, options: RetrievalArguments, training: TrainingArguments, trains: bool) -> str:
         if not trains:
             return "lower --message_tokens, --max_validation_examples or --max_test_examples"
         batch = training.per_device_train_batch_size
@@ -179,7 +184,7 @@ class Retrieval(Recipe[RetrievalArguments]):
             return f"lower --mini_batch_size to less than {at_a_time:,}, which leaves the loss as it is"
         return f"lower --message_tokens or --per_device_train_batch_size (now {batch:,}), or pass --peft lora"
 
-    def make_model(self, options: RetrievalArguments, training: Any, data: RunData) -> SentenceTransformer:
+    def build(self, options: RetrievalArguments, training: TrainingArguments, data: RunData) -> RetrievalParts:
         if options.model_name_or_path == TINY:
             with tempfile.TemporaryDirectory() as folder:
                 build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary)
@@ -188,11 +193,12 @@ class Retrieval(Recipe[RetrievalArguments]):
             model = _built(options, options.model_name_or_path, training.seed)
         if options.freeze_embeddings or options.freeze_layers:
             freeze(model, options.freeze_embeddings, options.freeze_layers)
-        return model
+        return RetrievalParts(model)
 
     def make_trainer(
-        self, model: SentenceTransformer, options: RetrievalArguments, training: Any, data: RunData
+        self, parts: RetrievalParts, options: RetrievalArguments, training: TrainingArguments, data: RunData
     ) -> Trainer:
+        assert isinstance(training, SentenceTransformerTrainingArguments)
         for part in data.test if _alpha(options.alpha) != 0 else []:
             if not any(value is not None for value in part.responses.log_probs):
                 raise InputError(
@@ -203,10 +209,10 @@ class Retrieval(Recipe[RetrievalArguments]):
             pairs = concatenate_datasets([with_reply_ids(source) for source in data.sources.values()])
         gather = options.gather_across_devices and training.world_size > 1
         trainer = RetrievalTrainer(
-            model=model,
+            model=parts.model,
             args=training,
             train_dataset=pairs,
-            loss=ReplyLoss(model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather),
+            loss=ReplyLoss(parts.model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather),
             evaluator=ReplyEvaluator(data.validation, _alpha(options.alpha) or 0.0, EVALUATION_SEED),
         )
         sizes = [len(source) for source in data.sources.values()]
@@ -214,45 +220,42 @@ class Retrieval(Recipe[RetrievalArguments]):
         trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
         return trainer
 
-    def weights(self, model: SentenceTransformer) -> dict[str, Tensor]:
-        return {
-            f"{n}.{name}": value for n, part in enumerate(encoders(model)) for name, value in part.state_dict().items()
-        }
+    def weights(self, parts: RetrievalParts) -> dict[str, Tensor]:
+        return _weights(parts.model)
 
-    def stored_weights(self, checkpoint: Path) -> dict[str, Tensor]:
-        return self.weights(load_dual_encoder(checkpoint))
+    def stored_weights(self, parts: RetrievalParts, checkpoint: Path) -> dict[str, Tensor]:
+        return _weights(load_dual_encoder(checkpoint))
 
-    def systems(self, model: SentenceTransformer, options: RetrievalArguments, data: RunData) -> list[MakeSystem]:
-        alpha = _alpha(options.alpha)
-        self.sweep: AlphaSweep | None = None
+    def complete(self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts]) -> RetrievalParts:
+        model, alpha, sweep = fitted.parts.model, _alpha(fitted.options.alpha), None
         if alpha is None:
-            self.sweep = sweep_alpha(model, data.validation, 0)
-            alpha = self.sweep.alpha
-        indexes = {part.language: build_index(model, part, alpha) for part in data.test}
-        self.indexes: dict[str, ResponseIndex] = indexes
-        systems: list[MakeSystem] = [lambda part: Retriever(model, indexes, MODEL)]
-        if alpha:
-            plain = {code: replace(index, alpha=0.0) for code, index in indexes.items()}
-            systems.append(lambda part: Retriever(model, plain, WITHOUT_BONUS))
+            sweep = sweep_alpha(model, fitted.data.validation, 0)
+            alpha = sweep.alpha
+        indexes = {part.language: build_index(model, part, alpha) for part in fitted.data.test}
+        return RetrievalParts(model, indexes, sweep)
+
+    def save(self, parts: RetrievalParts, folder: Path) -> None:
+        parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
+        for language, index in parts.indexes.items():
+            index.save(folder / ResponseIndexes.FOLDER / language)
+
+    def systems(self, parts: RetrievalParts) -> list[MakeSystem]:
+        systems: list[MakeSystem] = [lambda part: Retriever(parts.model, parts.indexes, MODEL)]
+        if any(index.alpha for index in parts.indexes.values()):
+            plain = {code: replace(index, alpha=0.0) for code, index in parts.indexes.items()}
+            systems.append(lambda part: Retriever(parts.model, plain, WITHOUT_BONUS))
         return systems
 
-    def more_figures(
-        self, model: SentenceTransformer, options: RetrievalArguments, data: RunData, figures: dict[str, Any]
-    ) -> None:
-        figures["alpha"] = next(iter(self.indexes.values())).alpha
-        if self.sweep:
-            figures["alpha_unit"] = self.sweep.unit
-            figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in self.sweep.rouge.items()}
-
-    def save(self, model: SentenceTransformer, options: RetrievalArguments, folder: Path) -> None:
-        model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
-        for language, index in self.indexes.items():
-            index.save(folder / ResponseIndexes.FOLDER / language)
+    def add_figures(self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts], figures: Record) -> None:
+        figures["alpha"] = next(iter(fitted.parts.indexes.values())).alpha
+        if sweep := fitted.parts.sweep:
+            figures["alpha_unit"] = sweep.unit
+            figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in sweep.rouge.items()}
 
 
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train retrieval` uses it too."""
-    return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), "retrieval", __doc__ or "")
+    return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), RETRIEVAL.name, __doc__ or "")
 
 
 def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransformer:
@@ -266,6 +269,11 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
         options.dimension,
         seed,
     )
+
+
+def _weights(model: SentenceTransformer) -> dict[str, Tensor]:
+    both = enumerate(encoders(model))
+    return {f"{number}.{name}": value for number, part in both for name, value in part.state_dict().items()}
 
 
 def _alpha(text: str) -> float | None:
@@ -285,7 +293,7 @@ def _alpha(text: str) -> float | None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, train; return the exit code."""
-    return run_with_sentence("retrieval", lambda: train(Retrieval(), *parse_with_config(make_parser(), argv)))
+    return run_with_sentence(RETRIEVAL.name, lambda: train(Retrieval(), *parse_with_config(make_parser(), argv)))
 
 
 if __name__ == "__main__":

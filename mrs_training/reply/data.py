@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 from datasets import Dataset
 
 from mrs_core.text import normalise_reply
 from mrs_datasets.prepared import PreparedData, bars_for_long_work
-from mrs_evaluation.language_data import LanguageData, load_language, sample_rows
-from mrs_training.options import SharedArguments
+from mrs_evaluation.language_data import LanguageData, examples_hash, load_language, sample_rows
+from mrs_training.card import Record
+from mrs_training.reply.options import ReplyArguments
 from mrs_training.reply.settings import Plan, make_plan
 
 LONG_WORK = 1_000_000  # rows from which a progress bar helps
@@ -21,18 +24,28 @@ LONG_WORK = 1_000_000  # rows from which a progress bar helps
 
 @dataclass(frozen=True)
 class RunData:
-    """What a run trains on (config name -> pairs, `es` or `mt-es`), and the languages it is evaluated on."""
+    """What a run trains on (config name -> pairs, `es` or `mt-es`), and the languages it is evaluated on.
+
+    Attributes:
+        origin: the id of the data, and their revision or content hash.
+    """
 
     plan: Plan
     sources: dict[str, Dataset]
     validation: list[LanguageData]
     test: list[LanguageData]
+    origin: Record = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
         """Messages and replies of the training sources."""
         for pairs in self.sources.values():
             for column in ("message", "reply"):
                 yield from pairs[column][:]
+
+    def facts(self) -> Record:
+        """What the record of a run tells: the data, the rows used, a hash of the test examples, and the plan."""
+        data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(self.test)}
+        return {"data": data, "plan": self.plan.facts()}
 
     def rows(self) -> dict[str, dict[str, int]]:
         """Rows used, by config, for the record of the run."""
@@ -46,7 +59,7 @@ class RunData:
         return rows
 
 
-def load_run_data(source: PreparedData, options: SharedArguments, seed: int, need_responses: bool = True) -> RunData:
+def load_run_data(source: PreparedData, options: ReplyArguments, seed: int, need_responses: bool = True) -> RunData:
     """Load what the plan of the options asks for; each split is cut to a seeded sample where the options say so.
 
     Args:
@@ -71,7 +84,8 @@ def load_run_data(source: PreparedData, options: SharedArguments, seed: int, nee
     }
     codes = dict.fromkeys([*plan.validation, *plan.test])
     parts = {code: load_language(source, code, limits, seed, need_responses) for code in codes}
-    return RunData(plan, sources, [parts[code] for code in plan.validation], [parts[code] for code in plan.test])
+    validation, test = ([parts[code] for code in codes] for codes in (plan.validation, plan.test))
+    return RunData(plan, sources, validation, test, source.identity(plan.test, sources))
 
 
 def tell_of_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:
@@ -90,6 +104,16 @@ def tell_of_small_sources(data: RunData, batches: str, pairs_a_step: int) -> Non
                 f"comes about {pairs_a_step / size:.3g} times in it; lower --per_device_train_batch_size.",
                 file=sys.stderr,
             )
+
+
+def byte_lengths(pairs: Dataset) -> np.ndarray:
+    """(rows, 2) UTF-8 bytes of message and reply: tokens are in proportion, within a language."""
+    table = pairs.select_columns(["message", "reply"]).with_format("arrow")
+    sides = [
+        np.concatenate([np.asarray(pc.binary_length(batch[side])) for batch in table.iter(batch_size=100_000)])
+        for side in ("message", "reply")
+    ]
+    return np.stack(sides, axis=1)
 
 
 def with_reply_ids(pairs: Dataset) -> Dataset:

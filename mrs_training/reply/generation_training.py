@@ -16,10 +16,10 @@ from torch.nn import functional
 from tqdm import tqdm
 from transformers import Seq2SeqTrainer
 
+from mrs_core.errors import diverged
 from mrs_datasets.prepared import bars_for_long_work
-from mrs_evaluation.comparison import POOLED, ValidationLog
+from mrs_evaluation.comparison import MODEL, POOLED, ValidationLog
 from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData
-from mrs_evaluation.results import diverged
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models.answering import Suggestion
 from mrs_models.generation_suggester import Writer
@@ -166,7 +166,7 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
 class _Known:
     """A system whose answers are there already."""
 
-    name = "Model"
+    name = MODEL
 
     def __init__(self, answers: list[tuple[str, str, list[Suggestion]]]) -> None:
         self._answers = {(language, message): row for language, message, row in answers}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 from tqdm import tqdm
 
-from mrs_evaluation.comparison import ValidationLog, evaluate_part
+from mrs_evaluation.comparison import MODEL, ValidationLog, evaluate_part
 from mrs_evaluation.language_data import LanguageData
 from mrs_evaluation.results import EvaluationConfig, summary
 from mrs_models.answering import Suggestion
@@ -114,6 +114,20 @@ def best_alpha(found: dict[float, float]) -> float:
 
 
 @dataclass(frozen=True)
+class RetrievalParts:
+    """A dual encoder and what is made of it once it is trained.
+
+    Attributes:
+        indexes: language -> its response set, embedded.
+        sweep: how the weight of the bonus was found; None where it was given.
+    """
+
+    model: SentenceTransformer
+    indexes: Mapping[str, ResponseIndex] = field(default_factory=dict)
+    sweep: AlphaSweep | None = None
+
+
+@dataclass(frozen=True)
 class AlphaSweep:
     """What a sweep found.
 
@@ -136,7 +150,7 @@ class _Vectors:
     index: ResponseIndex
     numbers: dict[str, int]
     messages: torch.Tensor
-    name: str = "Model"
+    name: str = MODEL
 
     @classmethod
     def of(cls, model: SentenceTransformer, part: LanguageData) -> _Vectors:

@@ -96,6 +96,16 @@ class Plan:
     validation: tuple[str, ...]
     test: tuple[str, ...]
 
+    def facts(self) -> dict[str, str | float | list[str] | None]:
+        """What the record of a run tells of it."""
+        return {
+            "setting": self.setting,
+            "train": [source.config for source in self.sources],
+            "sampling_alpha": self.sampling_alpha,
+            "validation": list(self.validation),
+            "test": list(self.test),
+        }
+
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {

@@ -18,7 +18,10 @@ from mrs_core.errors import run_with_sentence
 from mrs_core.files import atomic_folder
 from mrs_core.predictions import read_predictions
 from mrs_models.suggester import Suggester
-from mrs_training.run import RunFolder, publication, read_record, write_record
+from mrs_training.allowlist import CURVES
+from mrs_training.record import read_record, write_record
+from mrs_training.reply.families import RETRIEVAL
+from mrs_training.run import RunFolder
 
 
 def shrink(run: Path, out: Path) -> None:
@@ -29,8 +32,8 @@ def shrink(run: Path, out: Path) -> None:
     """
     record = read_record(run)
     with atomic_folder(out, overwrite=True, marker="run.json") as partial:
-        for name, file in publication(run, record, run.name, "").files().items():
-            if isinstance(file, Path) and name != "curves.png":
+        for name, file in RETRIEVAL.publication(run, run.name, "").files().items():
+            if isinstance(file, Path) and name != CURVES:
                 (partial / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, partial / name)
         for path in partial.rglob("*.safetensors"):
@@ -38,7 +41,7 @@ def shrink(run: Path, out: Path) -> None:
             save_file(tensors, path, metadata={"format": "pt"})
             path.chmod(0o644)
         record["stored_as"] = "fp16"
-        write_record(partial, record)
+        write_record(partial, record, RETRIEVAL)
         same, total = _agreement(run, partial, list(record["metrics"]["signatures"]))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"wrote {out} ({size:,} bytes); the same three suggestions for {same:,} of {total:,} test messages")

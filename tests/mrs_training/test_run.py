@@ -16,15 +16,11 @@ from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, encoders
 from mrs_models.tiny import train_tokenizer
 from mrs_training.curves import draw_curves
+from mrs_training.families import adapter_publication, publication
+from mrs_training.record import run_record
+from mrs_training.reply.retrieval_evaluation import RetrievalParts
 from mrs_training.reply.settings import Plan, Source
-from mrs_training.run import (
-    RunFolder,
-    adapter_publication,
-    last_checkpoint,
-    publication,
-    require_best_weights,
-    run_record,
-)
+from mrs_training.run import RunFolder, last_checkpoint, require_best_weights
 
 
 def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
@@ -127,12 +123,12 @@ def test_other_weights_than_the_best_checkpoints_are_an_error(tmp_path: Path, si
     tokenizer.save_pretrained(tmp_path / "base")
     model = build_dual_encoder(str(tmp_path / "base"), "mean")
     model.save_pretrained(str(tmp_path / "checkpoint-3"))
-    recipe, best = Retrieval(), tmp_path / "checkpoint-3"
-    require_best_weights(recipe.weights(model), recipe.stored_weights(best), str(best))
+    recipe, parts, best = Retrieval(), RetrievalParts(model), tmp_path / "checkpoint-3"
+    require_best_weights(recipe.weights(parts), recipe.stored_weights(parts, best), str(best))
     with torch.no_grad():
         encoders(model)[side].embeddings.word_embeddings.weight[3, 2] += 1e-4
     with pytest.raises(RuntimeError, match=rf"not those of the best checkpoint .*checkpoint-3 \({side}\..*word_emb"):
-        require_best_weights(recipe.weights(model), recipe.stored_weights(best), str(best))
+        require_best_weights(recipe.weights(parts), recipe.stored_weights(parts, best), str(best))
 
 
 def test_weights_that_the_best_checkpoint_lacks_are_an_error() -> None:
@@ -167,7 +163,7 @@ def test_no_best_checkpoint_is_an_error(tmp_path: Path) -> None:
 def test_curves_are_a_png(tmp_path: Path, log: list[dict[str, Any]], best: int | None) -> None:
     from PIL import Image
 
-    draw_curves(log, best, tmp_path / "curves.png")
+    draw_curves(log, best, tmp_path / "curves.png", {"weighted_rouge": "weighted ROUGE", "mrr": "MRR"})
     with Image.open(tmp_path / "curves.png") as image:
         image.load()
         assert image.format == "PNG"
@@ -192,8 +188,8 @@ def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
     state = TrainerState(best_model_checkpoint=str(tmp_path / "checkpoint-40"), best_metric=0.25)
     state.global_step, state.epoch = 60, 1.5
     record = run_record(
-        trainer="retrieval", options=(Options(),), seed=7, data={"id": "x"}, plan=PLAN, state=state, figures={"a": 1},
-        milliseconds={"Model": 0.5}, seconds=1.26,
+        trainer="retrieval", options=(Options(),), seed=7, state=state, figures={"a": 1},
+        facts={"data": {"id": "x"}, "plan": PLAN.facts()}, milliseconds={"Model": 0.5}, seconds=1.26,
     )  # fmt: skip
     text = json.dumps(record)
     assert "hf_secret" not in text
@@ -213,7 +209,7 @@ def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
 def test_the_record_keeps_lengths_in_tokens() -> None:
     """`message_tokens` is no secret: without it the run cannot be repeated."""
     record = run_record(
-        trainer="retrieval", options=(Options(),), seed=7, data={}, plan=PLAN, state=TrainerState(), figures={},
+        trainer="retrieval", options=(Options(),), seed=7, facts={"data": {}}, state=TrainerState(), figures={},
         milliseconds={}, seconds=1,
     )  # fmt: skip
     assert record["best_step"] is None

@@ -15,7 +15,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
-from mrs_training.sampling import PairLoader, PairSampler, SampledPairs, byte_lengths, make_sampler, shares
+from mrs_training.reply.data import byte_lengths
+from mrs_training.sampling import PairLoader, PairSampler, SampledPairs, make_sampler, shares
 
 
 def flat(lists: list[list[int]]) -> list[int]:

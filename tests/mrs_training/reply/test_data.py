@@ -16,8 +16,8 @@ from mrs_core.text import normalise_reply
 from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_training.options import SharedArguments
 from mrs_training.reply.data import load_run_data, tell_of_small_sources, with_reply_ids
+from mrs_training.reply.options import ReplyArguments
 
 
 def sizes_of(part: LanguageData) -> dict[str, int]:
@@ -68,7 +68,7 @@ def test_the_seed_of_the_training_draws_no_other_test(prepared: PreparedData) ->
 
 
 def test_a_run_without_a_setting_has_its_languages_three_times(prepared: PreparedData) -> None:
-    data = load_run_data(prepared, SharedArguments(), 0)
+    data = load_run_data(prepared, ReplyArguments(), 0)
     assert list(data.sources) == ["en", "ja"]
     assert [part.language for part in data.validation] == [part.language for part in data.test] == ["en", "ja"]
     parts = {code: load_language(prepared, code, {}, 0) for code in ("en", "ja")}
@@ -78,7 +78,7 @@ def test_a_run_without_a_setting_has_its_languages_three_times(prepared: Prepare
 
 
 def test_translated_pairs_train_and_real_ones_test(prepared: PreparedData) -> None:
-    data = load_run_data(prepared, SharedArguments(setting="mt"), 0)
+    data = load_run_data(prepared, ReplyArguments(setting="mt"), 0)
     own = load_language(prepared, "ja", {}, 0)
     assert data.plan.setting == "mt"
     assert list(data.sources) == ["mt-ja"]
@@ -92,7 +92,7 @@ def test_translated_pairs_train_and_real_ones_test(prepared: PreparedData) -> No
 
 
 def test_english_alone_trains_and_validates_zero_shot(prepared: PreparedData) -> None:
-    data = load_run_data(prepared, SharedArguments(setting="zero_shot", languages=["ja"]), 0)
+    data = load_run_data(prepared, ReplyArguments(setting="zero_shot", languages=["ja"]), 0)
     assert list(data.sources) == ["en"]
     assert [part.language for part in data.validation] == ["en"]
     assert [part.language for part in data.test] == ["ja"]
@@ -103,7 +103,7 @@ def test_english_alone_trains_and_validates_zero_shot(prepared: PreparedData) ->
 
 
 def test_limits_hold_for_each_source_and_language(prepared: PreparedData) -> None:
-    options = SharedArguments(
+    options = ReplyArguments(
         train=["en", "mt-ja"], languages=["ja"], max_train_examples=20, max_validation_examples=2, max_test_examples=3
     )
     data, again, other = (load_run_data(prepared, options, seed) for seed in (1, 1, 2))
@@ -119,7 +119,7 @@ def test_limits_hold_for_each_source_and_language(prepared: PreparedData) -> Non
 
 def test_the_texts_are_those_of_the_sources_alone(prepared: PreparedData) -> None:
     """The tokenizer of a small model is trained on them."""
-    data = load_run_data(prepared, SharedArguments(setting="mt"), 0)
+    data = load_run_data(prepared, ReplyArguments(setting="mt"), 0)
     expected = [f"translated message {n}" for n in range(30)] + [f"translated reply {n % 5}" for n in range(30)]
     assert list(data.texts()) == expected
 
@@ -135,7 +135,7 @@ def test_the_texts_are_those_of_the_sources_alone(prepared: PreparedData) -> Non
 )
 def test_what_the_data_lack_is_named(prepared: PreparedData, options: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
-        load_run_data(prepared, SharedArguments(**options), 0)
+        load_run_data(prepared, ReplyArguments(**options), 0)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_a_missing_response_set_is_refused(without_responses: PreparedData) -> N
     with pytest.raises(InputError, match="en-responses.* A retriever needs a response set"):
         load_language(without_responses, "en", {}, 0)
     with pytest.raises(InputError, match="en-responses"):
-        load_run_data(without_responses, SharedArguments(), 0)
+        load_run_data(without_responses, ReplyArguments(), 0)
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
@@ -166,14 +166,14 @@ def test_an_empty_split_is_named(prepared: PreparedData, tmp_path: Path, split: 
     folder = open_prepared(str(tmp_path / "data"))
     assert folder.load("en", split).column_names == ["message", "reply"]
     with pytest.raises(InputError, match=f"data: the {split} split of en is empty; prepare the folder from more pairs"):
-        load_run_data(folder, SharedArguments(languages=["en"]), seed=1)
+        load_run_data(folder, ReplyArguments(languages=["en"]), seed=1)
 
 
 @pytest.mark.parametrize(("batches", "told"), [("language", ["mt-ja has"]), ("mixed", [])])
 def test_sources_smaller_than_a_step_are_told(
     prepared: PreparedData, capsys: pytest.CaptureFixture[str], batches: str, told: list[str]
 ) -> None:
-    data = load_run_data(prepared, SharedArguments(train=["ja", "mt-ja"], languages=["ja"]), seed=1)
+    data = load_run_data(prepared, ReplyArguments(train=["ja", "mt-ja"], languages=["ja"]), seed=1)
     least, most = sorted(len(pairs) for pairs in data.sources.values())
     tell_of_small_sources(data, batches, most)
     lines = capsys.readouterr().err.splitlines()
@@ -184,7 +184,7 @@ def test_sources_smaller_than_a_step_are_told(
 
 
 def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_responses: PreparedData) -> None:
-    (part,) = load_run_data(without_responses, SharedArguments(), 0, need_responses=False).test
+    (part,) = load_run_data(without_responses, ReplyArguments(), 0, need_responses=False).test
     counts = Counter(normalise_reply(reply) for reply in part.train["reply"])
     assert part.responses.clusters == ["thanks", "no", "maybe"] == [form for form, _ in counts.most_common()]
     assert [normalise_reply(reply) for reply in part.responses.replies] == part.responses.clusters

@@ -21,7 +21,6 @@ from mrs_models.decoding import Decoding
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import IGNORED, Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
-from mrs_training.options import SharedArguments
 from mrs_training.reply import generation_training
 from mrs_training.reply.data import RunData, load_run_data
 from mrs_training.reply.generation_training import (
@@ -31,6 +30,7 @@ from mrs_training.reply.generation_training import (
     encode_sources,
     perplexities,
 )
+from mrs_training.reply.options import ReplyArguments
 
 # --- the loss
 
@@ -101,7 +101,7 @@ def test_the_loss_is_summed_in_float32() -> None:
 
 
 def run_data(source: PreparedData, **options: Any) -> RunData:
-    return load_run_data(source, SharedArguments(**options), 1, need_responses=False)
+    return load_run_data(source, ReplyArguments(**options), 1, need_responses=False)
 
 
 @pytest.fixture(scope="module")

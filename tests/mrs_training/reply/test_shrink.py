@@ -14,7 +14,7 @@ from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_models.suggester import Suggester
-from mrs_training.card import model_card
+from mrs_training.families import model_card
 from mrs_training.reply.shrink import shrink
 
 

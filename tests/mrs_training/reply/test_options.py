@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from mrs_core.errors import InputError
-from mrs_training.options import SharedArguments, require_least, require_sound, with_model_revision
+from mrs_training.options import require_least, with_model_revision
+from mrs_training.reply.options import ReplyArguments, require_sound
 from mrs_training.reply.settings import make_plan
 from mrs_training.sampling import BATCHES, WINDOW
 
@@ -42,7 +43,7 @@ class Training:
 
 
 def check(training: Training | None = None, **options: Any) -> None:
-    require_sound(SharedArguments(**options), training or Training(), METRICS)  # type: ignore[arg-type]
+    require_sound(ReplyArguments(**options), training or Training(), METRICS)  # type: ignore[arg-type]
 
 
 def test_the_defaults_are_sound() -> None:
@@ -87,11 +88,11 @@ def test_a_retriever_on_several_ranks_must_look_for_unused_parameters() -> None:
 
     training: Any = Training(ddp_find_unused_parameters=False)
     with pytest.raises(InputError, match="--ddp_find_unused_parameters: has no effect here: a pass uses one"):
-        require_sound(SharedArguments(), training, METRICS, Retrieval.without_effect)
+        require_sound(ReplyArguments(), training, METRICS, Retrieval.without_effect)
 
 
 def test_the_defaults_are_a_plan_of_any_data() -> None:
-    options = SharedArguments()
+    options = ReplyArguments()
     plan = make_plan(
         ["en", "es"], options.setting, options.languages, options.train, options.validation, options.sampling_alpha
     )
@@ -100,7 +101,7 @@ def test_the_defaults_are_a_plan_of_any_data() -> None:
 
 
 def test_every_option_has_a_help() -> None:
-    assert [field.name for field in fields(SharedArguments) if not field.metadata.get("help")] == []
+    assert [field.name for field in fields(ReplyArguments) if not field.metadata.get("help")] == []
 
 
 @pytest.mark.parametrize(
@@ -163,14 +164,14 @@ def test_processes_that_each_believe_they_are_alone_are_refused(monkeypatch: pyt
 
 
 def test_the_least_value_is_allowed() -> None:
-    require_least(SharedArguments(patience=3), "patience", 3)
+    require_least(ReplyArguments(patience=3), "patience", 3)
     with pytest.raises(InputError, match="--patience: expected 4 or more, found 3"):
-        require_least(SharedArguments(patience=3), "patience", 4)
+        require_least(ReplyArguments(patience=3), "patience", 4)
 
 
 def test_a_model_may_be_named_with_its_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def resolved(name: str, revision: str | None = None) -> tuple[str, str | None]:
-        found = with_model_revision(SharedArguments(model_name_or_path=name, model_revision=revision))
+        found = with_model_revision(ReplyArguments(model_name_or_path=name, model_revision=revision))
         return found.model_name_or_path, found.model_revision
 
     assert resolved("org/m@v1") == resolved("org/m@v1", "v1") == resolved("org/m", "v1") == ("org/m", "v1")

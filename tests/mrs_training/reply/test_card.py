@@ -24,13 +24,12 @@ from mrs_core.errors import InputError
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_evaluation.scoring import score_file
 from mrs_training.base_model import base_license
-from mrs_training.card import MESSAGES, model_card
-from mrs_training.reply.settings import Plan, Source
-from mrs_training.run import publication, run_record
+from mrs_training.families import model_card, publication
+from mrs_training.record import run_record
+from mrs_training.reply.card import MESSAGES
 from tests.hub.store import card_errors
 
 Record = dict[str, Any]
-PLAN = Plan(None, (Source("es"),), 1.0, ("es",), ("es",))
 
 
 @pytest.fixture
@@ -330,7 +329,7 @@ def arguments(**changes: str) -> Record:
     options = Options(**{"data": "org/mrs", "output_dir": "build/run", "model_name_or_path": "tiny", **changes})
     state = TrainerState(best_model_checkpoint="x/checkpoint-2")
     return run_record(
-        trainer="retrieval", options=[options], seed=1, data={}, plan=PLAN, state=state, figures={}, milliseconds={},
+        trainer="retrieval", options=[options], seed=1, facts={}, state=state, figures={}, milliseconds={},
         seconds=1,
     )["arguments"]  # fmt: skip
 

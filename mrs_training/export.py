@@ -1,0 +1,107 @@
+"""The last part of a run: the model's files, the record, curves and card, and the push to the hub."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrs_core import hub
+from mrs_core.errors import InputError
+from mrs_core.files import umask
+from mrs_core.publishing import Change, publish
+from mrs_models.adapters import has_lora, merge_lora, save_adapter
+from mrs_training.allowlist import ADAPTER_FOLDER, CURVES
+from mrs_training.base_model import base_license
+from mrs_training.card import Record
+from mrs_training.curves import draw_curves
+from mrs_training.family import Family
+from mrs_training.recipe import Built, Data, Evaluation, Fitted, Options, Recipe
+from mrs_training.record import run_record, write_record
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+
+def write_model(
+    recipe: Recipe[Options, Data, Built], fitted: Fitted[Options, Data, Built]
+) -> Fitted[Options, Data, Built]:
+    """Write the adapters where some were trained, and the model; what is returned has its parts completed."""
+    model, options, folder = fitted.parts.model, fitted.options, fitted.run.folder
+    model.eval()
+    if has_lora(model):
+        base = options.model_name_or_path, options.model_revision
+        save_adapter(model, folder / ADAPTER_FOLDER, *base, fitted.training.seed)
+        recipe.save_beside_adapter(fitted.parts, folder / ADAPTER_FOLDER)
+        merge_lora(model)
+    fitted = replace(fitted, parts=recipe.complete(fitted))
+    fitted.run.reopen()
+    recipe.save(fitted.parts, folder)
+    return fitted
+
+
+def write_run(
+    recipe: Recipe[Options, Data, Built], fitted: Fitted[Options, Data, Built], evaluation: Evaluation
+) -> Record:
+    """Write what the evaluation has, curves, card, and last the record; the model is there already."""
+    options, training, folder = fitted.options, fitted.training, fitted.run.folder
+    record = run_record(
+        trainer=recipe.family.name,
+        options=(options, training),
+        seed=training.seed,
+        facts=fitted.facts,
+        state=fitted.state,
+        figures=evaluation.figures,
+        milliseconds=evaluation.milliseconds,
+        seconds=time.time() - fitted.started,
+    )
+    record["base_license"] = base_license(options.model_name_or_path, options.model_revision)
+    for name, write in evaluation.files.items():
+        write(folder / name)
+    with suppress(OSError):
+        (folder / "eval").rmdir()  # the trainer's, empty
+    chosen = str(training.metric_for_best_model)
+    shown = recipe.curves or {chosen: chosen.replace("_", " ")}
+    draw_curves(fitted.state.log_history, record["best_step"], folder / CURVES, shown)
+    _make_readable(folder)
+    write_record(folder, record, recipe.family)
+    return record
+
+
+def repository_to_publish(training: TrainingArguments) -> str | None:
+    """The repository to publish to, checked before hours of training; the library's own push stays off."""
+    if not training.push_to_hub:
+        return None
+    training.push_to_hub = False
+    if not training.hub_model_id:
+        raise InputError("--push_to_hub needs --hub_model_id ORG/NAME.")
+    hub.require_repo_id(training.hub_model_id)
+    if training.process_index == 0:
+        hub.require_token(training.hub_model_id, training.hub_token)
+    return training.hub_model_id
+
+
+def publish_run(folder: Path, repo_id: str, record: Record, family: Family, training: TrainingArguments) -> None:
+    """Publish a finished run.
+
+    Raises:
+        InputError: the hub refused or is out of reach; the run is whole all the same.
+    """
+    change = Change(f"Train a model ({family.name})", training.hub_private_repo)
+    try:
+        what = family.publication(folder, repo_id, family.card(record, repo_id))
+        commit = publish(what, change, training.hub_token).commit
+    except InputError as error:
+        raise InputError(
+            f"{error} The run is whole: `mrs models publish {folder} --repo {repo_id}` publishes it."
+        ) from None
+    print(f"published {repo_id} at {commit[:12]}")
+
+
+def _make_readable(folder: Path) -> None:
+    """Weights are written for their owner alone; give them the rights that any new file has."""
+    mode = 0o666 & ~umask()
+    for path in folder.rglob("*.safetensors"):
+        path.chmod(mode)

@@ -1,0 +1,68 @@
+"""Every family of models that can be trained here, for who has a run's folder and asks what it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+
+from mrs_core.errors import InputError
+from mrs_core.hub import is_repo_id
+from mrs_core.publication import Publication
+from mrs_models.adapters import base_of
+from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, INDEXES, RECORD, STAYS
+from mrs_training.family import Family, with_weights
+from mrs_training.record import Record, as_json, of_adapter, read_record
+from mrs_training.reply.families import GENERATION, RETRIEVAL
+
+FAMILIES = MappingProxyType({family.name: family for family in (RETRIEVAL, GENERATION)})
+
+
+def family_of(record: Record, where: Path | str = RECORD) -> Family:
+    """The family that a record names.
+
+    Raises:
+        InputError: none of ours.
+    """
+    name = str(record.get("trainer"))
+    if name not in FAMILIES:
+        raise InputError(
+            f"{where}: expected the trainer to be {' or '.join(FAMILIES)}, found {name!r}; train the model again."
+        )
+    return FAMILIES[name]
+
+
+def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a trained model, from its record and nothing else.
+
+    Args:
+        repo_id: where the model will be found; None before it is published.
+        adapter: it is the card of the run's adapters alone.
+    """
+    return family_of(record).card(record, repo_id, adapter)
+
+
+def publication(folder: Path, record: Record, repo_id: str, card: str) -> Publication:
+    """What is published of a run, by the family that its record tells.
+
+    Raises:
+        InputError: the record's family is unknown, or the folder has no weights.
+    """
+    return family_of(record, folder / RECORD).publication(folder, repo_id, card)
+
+
+def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
+    """What is published of a run's adapters alone: they, the response indexes or generator's settings, and the card.
+
+    Raises:
+        InputError: the run trained no adapters, or their base is no model of the hub, where others could find it.
+    """
+    own = folder / ADAPTER_FOLDER
+    base, _ = base_of(own)
+    if Path(base).exists() or not is_repo_id(base):
+        raise InputError(
+            f"{own}: the base {base} is a folder of this machine; publish it, and train with its name on the hub."
+        )
+    others = Publication("model", repo_id, folder, (*INDEXES, CURVES)).files()
+    record = as_json(of_adapter(read_record(folder), list(others))).encode()
+    instead = {**others, RECORD: record, CARD: card.encode()}
+    return with_weights(Publication("model", repo_id, own, ADAPTER_FILES, STAYS, instead=instead))

@@ -1,0 +1,59 @@
+"""What sets a trainer's models apart once they are trained: the files that they are made of, and their card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, Protocol
+
+from mrs_core.errors import InputError
+from mrs_core.publication import Publication
+from mrs_training.allowlist import CARD, EVERY_RUN, STAYS, TRANSFORMERS
+from mrs_training.card import model_card
+
+
+class RenderCard(Protocol):
+    """Renders README.md from `run.json` and nothing else."""
+
+    def __call__(self, record: dict[str, Any], repo_id: str | None = None, adapter: bool = False) -> str: ...
+
+
+@dataclass(frozen=True)
+class Family:
+    """The models of one trainer.
+
+    Attributes:
+        name: `trainer` in `run.json`.
+        files: patterns of the files that make up the model; see `mrs_training.allowlist`.
+        card: renders the card of a model, or of a run's adapters alone.
+    """
+
+    name: str
+    files: tuple[str, ...] = TRANSFORMERS
+    card: RenderCard = model_card
+
+    def model_files(self, folder: Path) -> list[Path]:
+        """The files of a run's model that are there, sorted."""
+        return sorted({path for pattern in self.files for path in folder.glob(pattern) if path.is_file()})
+
+    def publication(self, folder: Path, repo_id: str, card: str) -> Publication:
+        """What is published of a run: model, record, curves, and the card for that repository.
+
+        Checkpoints stay at home, and predictions too: they hold the test split's texts.
+
+        Raises:
+            InputError: the folder has no weights.
+        """
+        allowed = (*EVERY_RUN, *self.files)
+        return with_weights(Publication("model", repo_id, folder, allowed, STAYS, instead={CARD: card.encode()}))
+
+
+def with_weights(what: Publication) -> Publication:
+    """Refuse to publish what is no model.
+
+    Raises:
+        InputError: it has no weights.
+    """
+    if not any(PurePath(name).match("*model*.safetensors") for name in what.files()):
+        raise InputError(f"{what.folder}: holds no weights (*.safetensors), so no model; train it again.")
+    return what

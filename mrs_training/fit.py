@@ -1,0 +1,112 @@
+"""The first part of a run: data, model, the library's trainer, resuming, and the weights of the best checkpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from transformers import EarlyStoppingCallback
+from transformers.utils.logging import disable_progress_bar
+
+from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, read_lora_state
+from mrs_training.card import Record
+from mrs_training.divergence import require_finite_weights
+from mrs_training.memory import out_of_memory_told
+from mrs_training.options import LoraArguments, trains_lora, with_model_revision
+from mrs_training.progress import bar_ended, show_loss_bar
+from mrs_training.recipe import Built, Data, Fitted, Options, Recipe
+from mrs_training.run import RunFolder, last_checkpoint, require_best_weights
+
+if TYPE_CHECKING:
+    from transformers import Trainer, TrainingArguments
+
+# Options that a resumed run must share with its beginning, where the trainer has them, and arguments of the library's.
+LORA_KEYS = ("peft", "lora_rank", "lora_alpha", "lora_dropout")
+SCHEDULE = (
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "label_smoothing_factor", "optim",
+    "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
+)  # fmt: skip
+
+
+def fit(
+    recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments
+) -> Fitted[Options, Data, Built]:
+    """Train, or go on with a training, and keep the best checkpoint's weights.
+
+    Raises:
+        InputError: of the options, the data or the folder; the run diverged; the memory did not suffice.
+    """
+    run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
+    checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
+    started = time.time()
+    recipe.require_sound(options, training)
+    options = with_model_revision(recipe.resolved(options))
+    _complete_arguments(recipe, training)
+    disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
+    with training.main_process_first(local=False):  # one rank fills the cache, the others read it
+        data = recipe.load(options, training)
+    facts = data.facts()
+    identity = _identity(recipe, options, training, facts)
+    run.require_same(identity)
+    with out_of_memory_told(lambda: "while the model was loaded; choose a smaller one"):
+        parts = recipe.build(options, training, data)
+        if isinstance(options, LoraArguments) and trains_lora(options):
+            add_lora(parts.model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
+        parts.model.to(training.device)
+    trainer = recipe.make_trainer(parts, options, training, data)
+    if options.patience:
+        trainer.add_callback(EarlyStoppingCallback(options.patience))
+    show_loss_bar(trainer)
+    with training.main_process_first(local=False):
+        run.begin(identity, recipe.family.files)
+    with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
+        trainer.train(resume_from_checkpoint=checkpoint)
+    if training.load_best_model_at_end:
+        _require_best(recipe, parts, trainer.state.best_model_checkpoint)
+    require_finite_weights(recipe.weights(parts))
+    writes = trainer.is_world_process_zero()
+    return Fitted(options, training, data, facts, parts, run, trainer.state, started, writes)
+
+
+def _complete_arguments(recipe: Recipe[Options, Data, Built], training: TrainingArguments) -> None:
+    """Fill in the library's arguments that follow from the recipe and the machine."""
+    training.greater_is_better = training.metric_for_best_model not in recipe.lower_is_better
+    training.dataloader_pin_memory &= torch.cuda.is_available()
+    if training.num_train_epochs <= 0 and training.max_steps <= 0:
+        training.max_steps = recipe.steps
+
+
+def _identity(
+    recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments, facts: Record
+) -> Record:
+    """What a resumed run must share with its beginning."""
+    keys = (*(LORA_KEYS if isinstance(options, LoraArguments) else ()), *recipe.resume_keys)
+    identity = {
+        "trainer": recipe.family.name,
+        "model": f"{options.model_name_or_path}@{options.model_revision}",
+        "seed": training.seed,
+        **recipe.resume_identity(options, facts),
+        **{name: getattr(options, name) for name in keys},
+        "examples a step": training.train_batch_size * training.world_size * training.gradient_accumulation_steps,
+        **{name: getattr(training, name) for name in SCHEDULE},
+    }
+    return dict(json.loads(json.dumps(identity, default=str)))  # as the file will give it back
+
+
+def _require_best(recipe: Recipe[Options, Data, Built], parts: Built, best: str | None) -> None:
+    if has_lora(parts.model):
+        require_best_weights(lora_state(parts.model), read_lora_state(Path(best)) if best else None, best)
+    else:
+        stored = recipe.stored_weights(parts, Path(best)) if best else None
+        require_best_weights(recipe.weights(parts), stored, best)
+
+
+def _memory_advice(
+    recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments, trainer: Trainer
+) -> str:
+    trains = trainer.is_in_train and bool(trainer.model and trainer.model.training)
+    when = f"at step {trainer.state.global_step + 1:,} of the training" if trains else "in the evaluation"
+    return f"{when}; {recipe.saves_memory(options, training, trains)}"

@@ -1,0 +1,164 @@
+"""What a trainer states of its own, and what its training hands on to evaluation and export."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from mrs_training.card import Record
+from mrs_training.family import Family
+from mrs_training.options import RunArguments, require_sound
+from mrs_training.run import RunFolder
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedModel, Trainer, TrainerState, TrainingArguments
+
+
+class TaskData(Protocol):
+    """What a run trains and validates on; only its own task looks into it."""
+
+    def facts(self) -> Record:
+        """What the record tells: `data` with `id`, `title`, `revision` or `content_hash`, and `rows` (config -> split
+        -> rows used); a task may add keys beside `data`."""
+
+
+class Parts(Protocol):
+    """A model and whatever its trainer built with it, such as a tokenizer or an index."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+
+Options = TypeVar("Options", bound=RunArguments)
+Data = TypeVar("Data", bound=TaskData)
+Built = TypeVar("Built", bound=Parts)
+
+
+@dataclass(frozen=True)
+class Fitted(Generic[Options, Data, Built]):
+    """What a training hands on.
+
+    Attributes:
+        facts: what `data` says of itself.
+        parts: with the weights of the best checkpoint, or the last ones where none was asked for.
+        run: the folder that is written to.
+        state: the library's, with the log and the best checkpoint.
+        started: when the run began, in seconds since the epoch.
+        writes: this process is the one that evaluates and writes.
+    """
+
+    options: Options
+    training: TrainingArguments
+    data: Data
+    facts: Record
+    parts: Built
+    run: RunFolder
+    state: TrainerState
+    started: float
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a task found out about a trained model.
+
+    Attributes:
+        figures: JSON for the record, under `metrics`; equal for equal weights.
+        milliseconds: to answer, by system; different from run to run.
+        files: name in the run's folder, `predictions` at its beginning -> writes that file.
+        files_told: what the last line of a run calls them.
+    """
+
+    figures: Record = field(default_factory=dict)
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    files_told: str = ""
+
+
+class Recipe(ABC, Generic[Options, Data, Built]):
+    """What is a trainer's own in a run: what must be said of data, model and training, and what may be.
+
+    Attributes:
+        family: name, files and card of its models.
+        metrics: on validation, one of which chooses the checkpoint.
+        steps: how many are trained when neither epochs nor steps are given.
+        lower_is_better: those of the metrics that should be small.
+        without_effect: options of the library's trainer that it has no use for, and why.
+        resume_keys: its own options that a resumed run must share with its beginning.
+        curves: metrics that are drawn -> their labels; none: the metric that chooses the checkpoint.
+    """
+
+    family: Family
+    metrics: tuple[str, ...]
+    steps: int
+    lower_is_better: tuple[str, ...] = ()
+    without_effect: Mapping[str, str] = MappingProxyType({})
+    resume_keys: tuple[str, ...] = ()
+    curves: Mapping[str, str] = MappingProxyType({})
+
+    @abstractmethod
+    def load(self, options: Options, training: TrainingArguments) -> Data:
+        """The data of the run. The first process loads before the others, so that those find what it cached."""
+
+    @abstractmethod
+    def build(self, options: Options, training: TrainingArguments, data: Data) -> Built:
+        """The model to train; adapters come into it afterwards."""
+
+    @abstractmethod
+    def make_trainer(self, parts: Built, options: Options, training: TrainingArguments, data: Data) -> Trainer:
+        """The library's trainer with our batches, loss and validation."""
+
+    @abstractmethod
+    def save(self, parts: Built, folder: Path) -> None:
+        """Write all that loading the trained model needs."""
+
+    # --- what may be said
+
+    def require_sound(self, options: Options, training: TrainingArguments) -> None:
+        """Refuse options that cannot go together, before anything is loaded or replaced.
+
+        Raises:
+            InputError: the option is named.
+        """
+        require_sound(options, training, self.metrics, self.without_effect)
+
+    def resolved(self, options: Options) -> Options:
+        """The options with the defaults that depend on others filled in; InputError where they cannot go together."""
+        return options
+
+    def resume_identity(self, options: Options, facts: Record) -> Record:
+        """What a resumed run must share with its beginning, beside model, seed, schedule and `resume_keys`."""
+        return {"data": facts["data"].get("revision") or facts["data"].get("content_hash")}
+
+    def saves_memory(self, options: Options, training: TrainingArguments, trains: bool) -> str:
+        """What to do where the memory does not suffice for a step (`trains`), or for an evaluation."""
+        name = "train" if trains else "eval"
+        return f"lower --per_device_{name}_batch_size (now {getattr(training, f'per_device_{name}_batch_size'):,})"
+
+    def weights(self, parts: Built) -> Mapping[str, Tensor]:
+        """The weights by the names that they have in a checkpoint."""
+        return parts.model.state_dict()
+
+    def stored_weights(self, parts: Built, checkpoint: Path) -> Mapping[str, Tensor]:
+        """The weights of a checkpoint of such a model, which is one of transformers."""
+        kind: type[PreTrainedModel] = type(parts.model)  # type: ignore[assignment]
+        return kind.from_pretrained(checkpoint, use_safetensors=True).state_dict()
+
+    def complete(self, fitted: Fitted[Options, Data, Built]) -> Built:
+        """The parts with what is made of the trained model, such as an index: they are saved and evaluated."""
+        return fitted.parts
+
+    def save_beside_adapter(self, parts: Built, folder: Path) -> None:
+        """Add to the folder of the adapters what else loading them needs."""
+
+    def evaluate(self, fitted: Fitted[Options, Data, Built]) -> Evaluation:
+        """Figures of the trained model beyond validation."""
+        return Evaluation()
+
+    def show(self, record: Record) -> None:
+        """Print the figures of the finished run."""

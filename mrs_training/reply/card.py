@@ -1,0 +1,279 @@
+"""The card of a reply model: what it is, its figures beside the baselines' and the paper's, and how to use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from huggingface_hub import EvalResult
+from huggingface_hub.repocard_data import eval_results_to_model_index
+
+from mrs_core.cards import markdown_table, render_card
+from mrs_core.languages import LANGUAGES
+from mrs_evaluation.comparison import MODEL, POOLED, grouped_signatures
+from mrs_metrics.resampling import PERCENTILE
+from mrs_models.starting_points import GENERATION, RETRIEVAL
+from mrs_training.card import (
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    licence_front,
+    shared_values,
+    sizes,
+    steps_of,
+)
+from mrs_training.reply import card_sections as sections
+
+MESSAGES = {
+    "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
+    "es": ("¿Quedamos mañana?", "Sí, ¿a qué hora?"),
+    "de": ("Kommst du heute Abend?", "Ja, bis dann!"),
+    "pt": ("Você vem hoje à noite?", "Vou sim!"),
+    "fr": ("Tu viens ce soir ?", "Oui, à ce soir !"),
+    "ja": ("今晩来ますか？", "はい、行きます。"),
+    "sv": ("Kommer du ikväll?", "Ja, vi ses!"),
+    "it": ("Vieni stasera?", "Sì, a dopo!"),
+    "nl": ("Kom je vanavond?", "Ja, tot straks!"),
+    "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
+}
+SHOWN = (
+    "setting", "loss", "mask_duplicates", "encoders", "dimension", "pooling", "message_tokens", "reply_tokens",
+    "freeze_embeddings", "freeze_layers", "alpha", "beams", "label_smoothing_factor", "batches", "length_window",
+    "peft", "lora_rank", "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps",
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "fp16", "bf16", "seed",
+)  # fmt: skip
+SAMPLE_LIMITS = (
+    "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
+    "written to try the project's commands on. It shows what the machinery does; it is no product, and its figures "
+    "compare with nothing that was published."
+)
+MRS_LIMITS = (
+    "MRS was collected from Reddit. Its authors filter toxic text, and warn that models trained on it may still behave "
+    "in undesirable ways and that the data should not be used in production systems as they are (section 2.2): this "
+    "model is for benchmarks of cross-lingual generalization. Before it answers people, biases and inappropriate "
+    "content in the response set need work of their own."
+)
+# Figures that a systems table shows where the model has them: title, key, digits (None: with its interval).
+COLUMNS = (
+    ("ROUGE", "weighted", None),
+    ("MRR", "mrr", None),
+    ("P@1", "p@1", 3),
+    ("macro-MRR", "macro_mrr", 3),
+    ("MRR, reply in set", "mrr_in_set", 3),
+    ("perplexity", "perplexity", 2),
+    ("Dist-1", "dist1", 3),
+    ("Dist-2", "dist2", 3),
+    ("wrong language", "wrong_language", 3),
+    ("BLEU", "bleu", 1),
+)
+# What is scored with what, in the retriever's first paragraph.
+ENCODERS = {
+    "two": "Two separate encoders, one for messages and one for replies, score a reply by the dot product of the two "
+    "vectors",
+    "one": "One encoder for messages and replies alike scores a reply by the dot product of the two vectors; the paper "
+    "has two separate ones",
+    "static": "No network reads the texts: a message and a reply are each the mean of their tokens' vectors, from one "
+    "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
+    "encoders",
+}
+STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
+OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What differs between the cards of the families."""
+
+    what: str
+    front: Record
+    task: str
+
+
+KINDS = {
+    RETRIEVAL: _Kind(
+        "Reply retriever",
+        {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"},
+        "sentence-similarity",
+    ),
+    GENERATION: _Kind(
+        "Reply generator",
+        # Not text-generation: its pipeline would load the decoder alone.
+        {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
+        "text2text-generation",
+    ),
+}
+
+
+def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a trained model.
+
+    Args:
+        record: the content of `run.json`.
+        repo_id: where the model will be found; None before it is published.
+        adapter: it is the card of the run's adapters alone.
+    """
+    figures, arguments, data = record["metrics"], record["arguments"], record["data"]
+    family = KINDS[record["trainer"]]
+    languages = list(figures["signatures"])
+    language = "en" if "en" in languages else languages[0]
+    message, reply = MESSAGES[language]
+    pooled = figures["systems"][MODEL][POOLED]
+    values = {
+        "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
+        "encoders": ENCODERS[arguments.get("encoders", "two")],
+        "languages": ", ".join(f"{LANGUAGES[code].name} (`{code}`)" for code in languages),
+        "base_model": _base_model(record),
+        "trained_on": _trained_on(record["plan"]),
+        "data": data_of(data),
+        "examples": f"{pooled['n']:,} examples" + (f" of {len(languages)} languages pooled" if languages[1:] else ""),
+        "pool": str(figures.get("pool_size")),
+        "intervals": figures.get("interval_method", PERCENTILE),
+        "systems_table": _systems(figures),
+        "leads_table": _leads(figures),
+        "languages_table": _by_language(figures, languages),
+        "paper_table": _paper(figures.get("paper", [])),
+        "signatures": "\n".join(f"- `{signature}`" for signature in grouped_signatures(figures)),
+        "language": language,
+        "message": message,
+        "reply": reply,
+        "steps": steps_of(record, " ".join(record["plan"]["validation"])),
+        "limits": _limits(data),
+        "speeds": sections.speeds(record, sizes(record, adapter)),
+        "citation": sections.citation(),
+        **shared_values(record, repo_id, adapter, SHOWN, ("train", "validation", "test", "responses")),
+    }
+    values["usage"] = sections.usage(record, values, adapter)
+    front = _front_matter(record, family, languages, values["title"], adapter)
+    return render_card(f"{record['trainer']}.md", front, values)
+
+
+def _trained_on(plan: Record) -> str:
+    setting = f"{plan['setting']} setting (section 3.2)" if plan["setting"] else "no setting of the paper"
+    mixed = f", drawn by size to the power of {plan['sampling_alpha']:g}" if len(plan["train"]) > 1 else ""
+    return f"`{' '.join(plan['train'])}`{mixed}; {setting}"
+
+
+def _front_matter(record: Record, family: _Kind, languages: list[str], title: str, adapter: bool) -> Record:
+    data = record["data"]
+    front: Record = {"language": languages}
+    front |= licence_front(record) | family.front | ({"library_name": "peft"} if adapter else {})
+    front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
+    if adapter:
+        front["tags"].append("lora")
+    if record["arguments"].get("encoders") != "static":  # which has none of the checkpoint's weights
+        front |= base_front(record, adapter)
+    front["metrics"] = ["rouge"]
+    if "revision" in data:  # without a data set on the hub there is none that results could be of
+        front["datasets"] = [data["id"]]
+        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
+    return front
+
+
+def _eval_results(record: Record, family: _Kind, languages: list[str]) -> list[EvalResult]:
+    figures, data = record["metrics"], record["data"]
+    shown = (
+        ("mrs_rouge", "weighted ROUGE", "weighted", "mrs_rouge"),
+        ("mrr", "MRR, 1 of a pool", "mrr", "response_ranking"),
+    )
+    return [
+        EvalResult(
+            task_type=family.task,
+            task_name="Reply suggestion",
+            dataset_type=data["id"],
+            dataset_name=data["title"],
+            dataset_config=code,
+            dataset_split="test",
+            dataset_revision=data["revision"],
+            metric_type=kind,
+            metric_name=name,
+            metric_value=round(figures["systems"][MODEL][code][key], 6),
+            metric_args={"signature": figures["signatures"][code][signature]},
+        )
+        for code in languages
+        for kind, name, key, signature in shown
+        if key in figures["systems"][MODEL][code]
+    ]
+
+
+def _systems(figures: Record) -> str:
+    own = figures["systems"][MODEL][POOLED]
+    shown = [column for column in COLUMNS if own.get(column[1]) is not None]
+    rows = [
+        [f"**{name}**" if name == MODEL else name, *(_cell(scopes[POOLED], *column[1:]) for column in shown)]
+        for name, scopes in figures["systems"].items()
+    ]
+    return markdown_table(["system", *(title for title, _, _ in shown)], rows)
+
+
+def _cell(row: Record, key: str, digits: int | None) -> str:
+    if row.get(key) is None:
+        return ""
+    return _with_interval(row, key) if digits is None else f"{row[key]:.{digits}f}"
+
+
+def _paper(rows: list[Record]) -> str:
+    """What the paper prints for the setting, or nothing."""
+    if not rows:
+        return ""
+    table = markdown_table(
+        ["the paper's", "model", "language", "ROUGE", "Dist-1", "Dist-2"],
+        [
+            [
+                f"Table {row['table']}",
+                row["model"],
+                row["language"],
+                *(f"{row[key]:.4f}" for key in ("rouge", "dist1", "dist2")),
+            ]
+            for row in rows
+        ],
+    )
+    return (
+        "Figures of the paper for this setting, on the whole MRS test sets; they compare with the ones above only "
+        f"where model and data are the same:\n\n{table}"
+    )
+
+
+def _leads(figures: Record) -> str:
+    keys = [key for key in ("weighted", "mrr") if "mrr" in figures["systems"][MODEL][POOLED] or key == "weighted"]
+    rows = [
+        [f"over {name}", *("{:+.4f} to {:+.4f}".format(*scopes[POOLED][key]) for key in keys)]
+        for name, scopes in figures["differences"].items()
+    ]
+    return markdown_table(["", *(("ROUGE", "MRR")[: len(keys)])], rows)
+
+
+def _by_language(figures: Record, languages: list[str]) -> str:
+    systems = figures["systems"]
+    rows = [
+        [
+            code,
+            f"{systems[MODEL][code]['n']:,}",
+            f"{systems[MODEL][code]['ceiling']:.4f}",
+            _with_interval(systems[MODEL][code], "weighted"),
+            *(f"{scopes[code]['weighted']:.4f}" for name, scopes in systems.items() if name != MODEL),
+        ]
+        for code in languages
+    ]
+    return markdown_table(["language", "examples", "ceiling", *systems], rows)
+
+
+def _with_interval(row: Record, key: str) -> str:
+    low, high = row[f"{key}_interval"]
+    return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _name(family: _Kind, data: Record, languages: list[str]) -> str:
+    return f"{family.what}, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
+
+
+def _base_model(record: Record) -> str:
+    static = record["arguments"].get("encoders") == "static"
+    if static:
+        base = base_model(record, "")
+        return STATIC.format(f"the tokenizer of {base}" if base else "a tokenizer of its own")
+    kind = "BERT" if record["trainer"] == RETRIEVAL else "BART"
+    return base_model(record, f"scratch (a small {kind} with a tokenizer of its own)")
+
+
+def _limits(data: Record) -> str:
+    return {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}.get(data.get("reader") or "", OTHER_LIMITS)
