@@ -1,0 +1,193 @@
+"""A trainer of sequence classification: a task without replies gets a whole run from the parts that any task shares."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+pytestmark = pytest.mark.integration
+
+STEPS = 4
+TRAINER = """
+import sys
+from dataclasses import dataclass
+from datasets import Dataset
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
+from mrs_core.arguments import make_dataclass_parser, parse_with_config
+from mrs_core.errors import run_with_sentence
+from mrs_training.divergence import StopsWhenDiverged
+from mrs_training.family import Family
+from mrs_training.launch import train
+from mrs_training.options import RunArguments
+from mrs_training.recipe import Recipe
+
+class Sentences:
+    def __init__(self, tokenizer):
+        texts = [f"w{n % 7} w{n % 5} w{n % 3}" for n in range(48)]
+        self.rows = Dataset.from_dict({**tokenizer(texts), "labels": [n % 2 for n in range(48)]})
+    def facts(self):
+        return {"data": {"id": "made", "title": "Sentences", "content_hash": "0", "rows": {"en": {"train": 48}}}}
+
+@dataclass(frozen=True)
+class Classifier:
+    model: object
+    tokenizer: object
+
+class Classification(Recipe):
+    family, metrics, steps, lower_is_better = Family("classification"), ("loss",), 4, ("loss",)
+    def load(self, options, training):
+        return Sentences(AutoTokenizer.from_pretrained(options.model_name_or_path))
+    def build(self, options, training, data):
+        name = options.model_name_or_path
+        return Classifier(AutoModelForSequenceClassification.from_pretrained(name), AutoTokenizer.from_pretrained(name))
+    def make_trainer(self, parts, options, training, data):
+        kind = type("ClassificationTrainer", (StopsWhenDiverged, Trainer), {})
+        rows = {"train_dataset": data.rows, "eval_dataset": data.rows}
+        return kind(parts.model, training, **rows, processing_class=parts.tokenizer)
+    def save(self, parts, folder):
+        parts.model.save_pretrained(folder)
+        parts.tokenizer.save_pretrained(folder)
+
+def main(argv):
+    parser = make_dataclass_parser((RunArguments, TrainingArguments), "classification", "")
+    return run_with_sentence("classification", lambda: train(Classification(), *parse_with_config(parser, argv)))
+"""
+# Forks a process for each rank of each run, since importing the libraries takes longer than training.
+RUNS = """
+import json, os, sys
+import trainer
+from transformers import Trainer
+
+def rank(argv, cut, environment):
+    if child := os.fork():
+        return child
+    os.environ.update(environment)
+    if cut:
+        saved = Trainer._save_checkpoint
+        Trainer._save_checkpoint = lambda *args: (saved(*args), os._exit(9))
+    code = trainer.main(argv)
+    sys.stdout.flush()
+    os._exit(code)
+
+for argv, cut, ranks in json.loads(sys.argv[1]):
+    world = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[2]} if ranks > 1 else {}
+    children = [rank(argv, cut, {**world, "RANK": str(n), "LOCAL_RANK": str(n)} if world else {}) for n in range(ranks)]
+    print("\\nended", *(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children), flush=True)
+"""
+OPTIONS = [
+    "--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 2, "--save_steps", 2,
+    "--logging_steps", 1, "--load_best_model_at_end", "true", "--metric_for_best_model", "loss", "--use_cpu", "true",
+    "--learning_rate", 0.1, "--optim", "sgd", "--report_to", "none", "--model_name_or_path", "base",
+    "--average_tokens_across_devices", "false",  # the loss is a mean over examples
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the trainer and a small BERT, two layers of random weights, to start from."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    from mrs_models.tiny import train_tokenizer
+
+    folder = tmp_path_factory.mktemp("classification")
+    (folder / "trainer.py").write_text(TRAINER, encoding="utf-8")
+    (folder / "runs.py").write_text(RUNS, encoding="utf-8")
+    tokenizer = train_tokenizer([f"w{n}" for n in range(7)] * 9, 100)
+    tokenizer.save_pretrained(folder / "base")
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=32, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    BertForSequenceClassification(config).save_pretrained(folder / "base")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(workplace: Path) -> list[str]:
+    """What the runs print: a whole one, one cut off at its first checkpoint, the same resumed, and one on two ranks."""
+    runs = [
+        (
+            ["--output_dir", name, "--per_device_train_batch_size", str(8 // ranks), *map(str, OPTIONS), *more],
+            cut,
+            ranks,
+        )
+        for name, more, cut, ranks in (
+            ("whole", [], False, 1),
+            ("cut", [], True, 1),
+            ("cut", ["--resume_from_checkpoint", "last", "--seed", "7"], False, 1),
+            ("cut", ["--resume_from_checkpoint", "last"], False, 1),
+            ("ranks", [], False, 2),
+        )
+    ]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = subprocess.run(
+        [sys.executable, "runs.py", json.dumps(runs), str(port)],
+        cwd=workplace, env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    codes = [line for line in done.stdout.splitlines() if line.startswith("ended")]
+    assert codes == ["ended 0", "ended 9", "ended 2", "ended 0", "ended 0 0"], done.stdout[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def folders(workplace: Path, output: list[str]) -> dict[str, Path]:
+    """The folders of the runs, by their names."""
+    return {name: workplace / name for name in ("whole", "cut", "ranks")}
+
+
+def record(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def log(folder: Path) -> list[dict[str, Any]]:
+    """The log of a run without its clocks."""
+    path = folder / f"checkpoint-{STEPS}" / "trainer_state.json"
+    clocks = ("runtime", "per_second")
+    history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
+    return [{key: value for key, value in entry.items() if not key.endswith(clocks)} for entry in history]
+
+
+def test_a_run_has_its_model_and_its_record(folders: dict[str, Path], output: list[str]) -> None:
+    found = record(folders["whole"])
+    assert (found["trainer"], found["steps"], found["metrics"], found["milliseconds"]) == ("classification", 4, {}, {})
+    assert found["data"]["rows"] == {"en": {"train": 48}}
+    assert found["files"].keys() == {"model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"}
+    assert not {"peft", "languages", "sampling_alpha"} & found["arguments"].keys(), "options of other tasks"
+    assert "plan" not in found
+    assert "wrote whole: model, run.json, curves.png" in output
+
+
+def test_a_run_has_its_card_and_curves(folders: dict[str, Path]) -> None:
+    _, front, body = (folders["whole"] / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(front)["tags"] == ["transformers", "mrs", "classification"]
+    assert "$" not in body
+    assert f"{record(folders['whole'])['best_metric']:.4g}" in body
+    assert (folders["whole"] / "curves.png").stat().st_size > 1000
+
+
+def test_resumed_equals_uninterrupted(folders: dict[str, Path], output: list[str]) -> None:
+    assert any("was begun with something else (seed 42 before, 7 now)" in line for line in output)
+    assert log(folders["cut"]) == log(folders["whole"])
+    assert record(folders["cut"])["files"] == record(folders["whole"])["files"], "the same weights, by their hashes"
+
+
+def test_two_ranks_train_as_one_and_one_writes(folders: dict[str, Path], output: list[str]) -> None:
+    assert sum(line.startswith("wrote ranks") for line in output) == 1
+    one, two = (load_file(folders[name] / "model.safetensors") for name in ("whole", "ranks"))
+    assert one.keys() == two.keys()
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-5
