@@ -1,1 +1,1 @@
-"""What trainers share: data for a run, evaluation, the record of a run, its curves."""
+"""A run of any task, from options to a published model; `reply` is the message-reply task."""

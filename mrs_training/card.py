@@ -18,7 +18,6 @@ SHOWN = (
 )  # fmt: skip
 SPLITS = ("train", "validation", "test")
 CURVES = "![Training loss and validation figures](curves.png)"
-STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
 NO_NAMES = ("other", "unknown")  # of licences on the hub
 
 
@@ -64,7 +63,7 @@ def shared_values(
         "where": repo_id or "PATH",
         "settings_table": markdown_table(["setting", "value"], [[f"`{key}`", str(arguments[key])] for key in settings]),
         "rows_table": _rows(record["data"]["rows"], columns),
-        "curves": STORED.format(record["stored_as"]) if "stored_as" in record else CURVES,
+        "curves": CURVES,
         "environment": _environment(record),
         "sizes": sizes(record, adapter),
         "footprint": _footprint(record),
@@ -99,8 +98,6 @@ def _figures(record: Record) -> str:
 def _has_effect(key: str, arguments: Record) -> bool:
     """Whether the run has the setting, and trained with what it is a setting of."""
     if key.startswith("lora_") and arguments.get("peft") != "lora":
-        return False
-    if key == "dimension" and arguments.get("encoders") != "static":
         return False
     return arguments.get(key) is not None
 

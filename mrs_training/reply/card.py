@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import Template
 
 from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
-from mrs_core.cards import markdown_table, render_card
+from mrs_core.cards import markdown_table, read_template, render_card
 from mrs_core.languages import LANGUAGES
+from mrs_datasets.catalogue import read_record as read_catalogue
 from mrs_evaluation.comparison import MODEL, POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
+from mrs_models.language_tokens import LANGUAGE, ROWS
 from mrs_models.starting_points import GENERATION, RETRIEVAL
 from mrs_training.card import (
+    SHOWN,
+    SPLITS,
     Record,
     base_front,
     base_model,
     data_of,
+    hub_base,
     licence_front,
     shared_values,
     sizes,
     steps_of,
 )
-from mrs_training.reply import card_sections as sections
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
@@ -36,12 +41,12 @@ MESSAGES = {
     "nl": ("Kom je vanavond?", "Ja, tot straks!"),
     "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
 }
-SHOWN = (
+SETTINGS_SHOWN = (
     "setting", "loss", "mask_duplicates", "encoders", "dimension", "pooling", "message_tokens", "reply_tokens",
     "freeze_embeddings", "freeze_layers", "alpha", "beams", "label_smoothing_factor", "batches", "length_window",
-    "peft", "lora_rank", "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps",
-    "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "fp16", "bf16", "seed",
+    *SHOWN,
 )  # fmt: skip
+COLUMNS_OF_ROWS = (*SPLITS, "responses")
 SAMPLE_LIMITS = (
     "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
     "written to try the project's commands on. It shows what the machinery does; it is no product, and its figures "
@@ -77,6 +82,7 @@ ENCODERS = {
     "encoders",
 }
 STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
+STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
 OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
 
 
@@ -118,6 +124,8 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     language = "en" if "en" in languages else languages[0]
     message, reply = MESSAGES[language]
     pooled = figures["systems"][MODEL][POOLED]
+    static = arguments.get("encoders") == "static"
+    shown = [key for key in SETTINGS_SHOWN if key != "dimension" or static]
     values = {
         "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
         "encoders": ENCODERS[arguments.get("encoders", "two")],
@@ -138,11 +146,13 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "reply": reply,
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
         "limits": _limits(data),
-        "speeds": sections.speeds(record, sizes(record, adapter)),
-        "citation": sections.citation(),
-        **shared_values(record, repo_id, adapter, SHOWN, ("train", "validation", "test", "responses")),
+        "speeds": _speeds(record, sizes(record, adapter)),
+        "citation": _citation(),
+        **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
     }
-    values["usage"] = sections.usage(record, values, adapter)
+    if "stored_as" in record:  # a copy without curves
+        values["curves"] = STORED.format(record["stored_as"])
+    values["usage"] = _usage(record, values, adapter)
     front = _front_matter(record, family, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)
 
@@ -277,3 +287,48 @@ def _base_model(record: Record) -> str:
 
 def _limits(data: Record) -> str:
     return {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}.get(data.get("reader") or "", OTHER_LIMITS)
+
+
+def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
+    """How the libraries use the repository, without this package."""
+    arguments = record["arguments"]
+    revision = arguments.get("model_revision")
+    two = arguments.get("encoders") == "two"
+    second = f'\nmodel.load_adapter("{values["where"]}", "document", subfolder="document")  # `set_adapter` chooses'
+    replies = "The adapter at the top is that of messages, the one in `document/` that of replies"
+    more = {
+        "base": hub_base(record) or str(arguments["model_name_or_path"]),
+        "base_revision": f', revision="{revision}"' if revision else "",
+        "second_adapter": second if two else "",
+        "adapter_of": replies if two else "One adapter serves messages and replies",
+        "message_tokens": str(arguments.get("message_tokens", "")),
+        **_language(record, values["language"]),
+    }
+    template = f"use_{record['trainer']}{'_adapter' if adapter else ''}.md"
+    return Template(read_template(template)).substitute(values | more).strip()
+
+
+def _language(record: Record, code: str) -> dict[str, str]:
+    """How plain transformers is told the language of a message and its reply."""
+    row = ROWS.get(record["metrics"].get("language_tokens", ""))
+    if row is None or row.tag is None:
+        return {"source_language": "", "start": "", "told": "A reply's language follows from the message."}
+    tag = row.tag(code)
+    option = "decoder_start_token_id" if row.prompt == (LANGUAGE,) else "forced_bos_token_id"
+    return {
+        "source_language": f', src_lang="{tag}"' if LANGUAGE in row.before else "",
+        "start": f', {option}=tokenizer.convert_tokens_to_ids("{tag}")',
+        "told": f"The token `{tag}` asks for a reply in that language; each language has its own.",
+    }
+
+
+def _speeds(record: Record, size: str) -> str:
+    """Sizes and times, as far as they were measured."""
+    answer = record["milliseconds"].get(MODEL)
+    parts = [size, f"Answering a message of the test split took {answer:.1f} ms." if answer is not None else ""]
+    return " ".join(part for part in parts if part)
+
+
+def _citation() -> str:
+    """The paper's BibTeX entry, from the catalogue."""
+    return read_catalogue("mrs").citation.strip()
