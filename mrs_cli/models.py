@@ -95,7 +95,7 @@ def _print_card(name: str, revision: str | None) -> None:
 
 def _compare(options: argparse.Namespace) -> None:
     from mrs_evaluation.tables import print_comparison
-    from mrs_training.record import read_record
+    from mrs_training.run import read_record
 
     folders = list(dict.fromkeys(options.folders))
     try:
@@ -109,7 +109,7 @@ def _publish(options: argparse.Namespace) -> None:
     from mrs_core.manifest import has_hashes, require_undamaged
     from mrs_training.checked_card import checked_card
     from mrs_training.families import adapter_publication, publication
-    from mrs_training.record import read_record
+    from mrs_training.run import read_record
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)

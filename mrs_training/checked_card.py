@@ -9,8 +9,7 @@ from mrs_evaluation.scoring import score_file
 from mrs_models.answering import MODEL
 from mrs_training.card import Record
 from mrs_training.families import model_card
-from mrs_training.record import read_record
-from mrs_training.run import RunFolder
+from mrs_training.run import RunFolder, read_record
 
 
 def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:

@@ -19,7 +19,7 @@ from mrs_training.card import Record
 from mrs_training.curves import draw_curves
 from mrs_training.family import Family
 from mrs_training.recipe import Built, Data, Evaluation, Fitted, Options, Recipe
-from mrs_training.record import run_record, write_record
+from mrs_training.run import run_record, write_record
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments

@@ -10,9 +10,10 @@ from mrs_core.hub import is_repo_id
 from mrs_core.publication import Publication
 from mrs_models.adapters import base_of
 from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, INDEXES, RECORD, STAYS
+from mrs_training.card import Record
 from mrs_training.family import Family, with_weights
-from mrs_training.record import Record, as_json, of_adapter, read_record
 from mrs_training.reply.families import GENERATION, RETRIEVAL
+from mrs_training.run import as_json, of_adapter, read_record
 
 FAMILIES = MappingProxyType({family.name: family for family in (RETRIEVAL, GENERATION)})
 

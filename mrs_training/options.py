@@ -48,7 +48,7 @@ class RunArguments:
 
 @dataclass
 class LoraArguments(RunArguments):
-    """And of a trainer that can train adapters in place of the whole model."""
+    """And of one that can train adapters in place of the whole model, with `AdapterCheckpoints` among its bases."""
 
     peft: str = field(default="none", metadata={"help": "none, or lora: train adapters of low rank (Hu et al. 2022)"})
     lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})

@@ -19,9 +19,8 @@ from mrs_core.files import atomic_folder
 from mrs_core.predictions import read_predictions
 from mrs_models.suggester import Suggester
 from mrs_training.allowlist import CURVES
-from mrs_training.record import read_record, write_record
 from mrs_training.reply.families import RETRIEVAL
-from mrs_training.run import RunFolder
+from mrs_training.run import RunFolder, read_record, write_record
 
 
 def shrink(run: Path, out: Path) -> None:

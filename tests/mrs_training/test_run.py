@@ -17,10 +17,9 @@ from mrs_models.dual_encoder import build_dual_encoder, encoders
 from mrs_models.tiny import train_tokenizer
 from mrs_training.curves import draw_curves
 from mrs_training.families import adapter_publication, publication
-from mrs_training.record import run_record
 from mrs_training.reply.retrieval_evaluation import RetrievalParts
 from mrs_training.reply.settings import Plan, Source
-from mrs_training.run import RunFolder, last_checkpoint, require_best_weights
+from mrs_training.run import RunFolder, last_checkpoint, require_best_weights, run_record
 
 
 def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:

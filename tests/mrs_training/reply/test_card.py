@@ -25,8 +25,8 @@ from mrs_core.predictions import Prediction, write_predictions
 from mrs_evaluation.scoring import score_file
 from mrs_training.base_model import base_license
 from mrs_training.families import model_card, publication
-from mrs_training.record import run_record
 from mrs_training.reply.card import MESSAGES
+from mrs_training.run import run_record
 from tests.hub.store import card_errors
 
 Record = dict[str, Any]
