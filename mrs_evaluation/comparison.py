@@ -10,8 +10,7 @@ from mrs_evaluation.language_data import LanguageData, sample_rows
 from mrs_evaluation.results import EvaluationConfig, SystemResult, difference, evaluate_system, milliseconds, summary
 from mrs_metrics.resampling import STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
-from mrs_models.answering import MODEL as MODEL  # for who imports it from here, too
-from mrs_models.answering import System
+from mrs_models.answering import MODEL, System
 from mrs_models.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
 
 POOLED = "pooled"

@@ -20,8 +20,9 @@ from transformers import Seq2SeqTrainingArguments
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import InputError, run_with_sentence
 from mrs_core.predictions import SUGGESTIONS
-from mrs_evaluation.comparison import MODEL, MakeSystem
+from mrs_evaluation.comparison import MakeSystem
 from mrs_metrics.perplexity import perplexity_signature
+from mrs_models.answering import MODEL
 from mrs_models.decoding import Decoding
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import Generator, PairCollator

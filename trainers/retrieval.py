@@ -23,8 +23,9 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import InputError, run_with_sentence
-from mrs_evaluation.comparison import MODEL, MakeSystem
+from mrs_evaluation.comparison import MakeSystem
 from mrs_evaluation.language_data import EVALUATION_SEED
+from mrs_models.answering import MODEL
 from mrs_models.dual_encoder import (
     MESSAGE_TOKENS,
     REPLY_TOKENS,

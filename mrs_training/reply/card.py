@@ -11,8 +11,9 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 from mrs_core.cards import markdown_table, read_template, render_card
 from mrs_core.languages import LANGUAGES
 from mrs_datasets.catalogue import read_record as read_catalogue
-from mrs_evaluation.comparison import MODEL, POOLED, grouped_signatures
+from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
+from mrs_models.answering import MODEL
 from mrs_models.language_tokens import LANGUAGE, ROWS
 from mrs_models.starting_points import GENERATION, RETRIEVAL
 from mrs_training.card import (

@@ -18,10 +18,10 @@ from transformers import Seq2SeqTrainer
 
 from mrs_core.errors import diverged
 from mrs_datasets.prepared import bars_for_long_work
-from mrs_evaluation.comparison import MODEL, POOLED, ValidationLog
+from mrs_evaluation.comparison import POOLED, ValidationLog
 from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_metrics.perplexity import aggregate, score_losses
-from mrs_models.answering import Suggestion
+from mrs_models.answering import MODEL, Suggestion
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import IGNORED, Generator, TextCoder
 from mrs_training.adapter_checkpoints import AdapterCheckpoints

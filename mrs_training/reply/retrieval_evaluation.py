@@ -11,10 +11,10 @@ import torch
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 from tqdm import tqdm
 
-from mrs_evaluation.comparison import MODEL, ValidationLog, evaluate_part
+from mrs_evaluation.comparison import ValidationLog, evaluate_part
 from mrs_evaluation.language_data import LanguageData
 from mrs_evaluation.results import EvaluationConfig, summary
-from mrs_models.answering import Suggestion
+from mrs_models.answering import MODEL, Suggestion
 from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import Retriever, encode_messages, encode_replies
 
