@@ -11,11 +11,14 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import iter_modules
+
+import mrs_trainers
 
 from mrs_core.arguments import parse_with_config
 from mrs_core.launcher import announce_launcher
 
-TRAINERS = ("retrieval", "generation")
+TRAINERS = sorted(module.name for module in iter_modules(mrs_trainers.__path__))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -12,10 +12,10 @@ from mrs_models.adapters import base_of
 from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, INDEXES, RECORD, STAYS
 from mrs_training.card import Record
 from mrs_training.family import Family, with_weights
-from mrs_training.reply.families import GENERATION, RETRIEVAL
+from mrs_training.reply.families import FAMILIES as REPLY_FAMILIES
 from mrs_training.run import as_json, of_adapter, read_record
 
-FAMILIES = MappingProxyType({family.name: family for family in (RETRIEVAL, GENERATION)})
+FAMILIES = MappingProxyType({family.name: family for family in REPLY_FAMILIES})
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:
