@@ -1,1 +1,1 @@
-"""The `mrs` command: one thin file a verb."""
+"""The `mrs` command: one thin file per verb."""

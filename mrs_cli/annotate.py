@@ -1,4 +1,4 @@
-"""`mrs annotate`: human evaluation: make annotation files, blind to the systems, and summarize the annotations."""
+"""`mrs annotate`: human evaluation: write blinded annotation files and summarize the annotations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(prog="mrs annotate", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    make = verbs.add_parser("make", help="write one annotation file per annotator, blind to the systems, and the key")
+    make = verbs.add_parser("make", help="write one blinded annotation file per annotator, and the key")
     make.add_argument("a", metavar="A.tsv", type=Path, help="predictions of system A (message, reference, suggestions)")
     make.add_argument("b", metavar="B.tsv", type=Path, help="predictions of system B for the same messages")
     make.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
@@ -28,16 +28,18 @@ def make_parser() -> argparse.ArgumentParser:
         "--judges", type=int, dest="annotators", default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
     make.add_argument(
-        "--examples", type=int, help=f"messages to annotate, drawn (default: all, up to {EXAMPLES}, section 5.1)"
+        "--examples",
+        type=int,
+        help=f"messages to draw at random (default: all, up to {EXAMPLES}, section 5.1)",
     )
-    make.add_argument("--seed", type=int, default=SEED, help=f"of all draws (default {SEED})")
+    make.add_argument("--seed", type=int, default=SEED, help=f"random seed (default {SEED})")
     make.add_argument(
-        "--overwrite", action="store_true", help="replace DIR if nobody has filled in its annotation files"
+        "--overwrite", action="store_true", help="replace DIR unless its annotation files have been filled in"
     )
     make.set_defaults(run=_make)
     read = verbs.add_parser("read", help="check the annotation files and print shares, intervals and agreement")
     read.add_argument(
-        "folder", metavar="DIR", type=Path, help="the folder, with the annotated files in DIR/annotations"
+        "folder", metavar="DIR", type=Path, help="the folder, with the completed files in DIR/annotations"
     )
     read.add_argument("--partial", action="store_true", help="leave out annotators whose file is missing or untouched")
     read.add_argument("--json", action="store_true", help="print one JSON object")
@@ -57,7 +59,7 @@ def _make(options: argparse.Namespace) -> None:
     for name, least in (("annotators", 1), ("examples", 1), ("seed", 0)):
         value = getattr(options, name)
         if value is not None and value < least:
-            raise InputError(f"--{name} {value}: expected a number from {least}.")
+            raise InputError(f"--{name} {value}: expected {least} or more.")
     key = make_annotation_files(
         (options.a, options.b), options.out, options.annotators, options.examples, options.seed, options.overwrite
     )
@@ -108,13 +110,13 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
     lines = [f"A against B: p = {figures['p']:.4g} (permutation test over items)"]
     if figures["annotators"] > 1:
         kappa = figures["kappa"]
-        lines.append(f"Fleiss' kappa: {'undefined, all judgements are one' if kappa is None else f'{kappa:.3f}'}")
+        lines.append(f"Fleiss' kappa: {'undefined, all judgements are the same' if kappa is None else f'{kappa:.3f}'}")
     if figures["no_majority"]:
         lines.append(f"items without a majority, counted as ties: {figures['no_majority']:,}")
     if figures["same_suggestions"]:
         lines.append(f"items with the same suggestions on both sides: {figures['same_suggestions']:,}")
     if figures["annotators_missing"]:
-        lines.append(f"annotators left out, their files missing or untouched: {figures['annotators_missing']}")
+        lines.append(f"annotators left out, with missing or untouched files: {figures['annotators_missing']}")
     for annotator in figures["by_annotator"]:
         left = annotator["left_of_decided"]
         side = "never chose a side" if left is None else f"left in {100 * left:.0f} % of the choices"

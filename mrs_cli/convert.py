@@ -19,13 +19,13 @@ def make_parser() -> argparse.ArgumentParser:
     unicoder.add_argument(
         "--tokenizer",
         metavar="DIR_OR_HUB_ID",
-        help="XLM-R's (FacebookAI/xlm-roberta-base), gets the tags; without it, the model alone is written",
+        help="XLM-R's (FacebookAI/xlm-roberta-base), gets the tags; without it, only the model is written",
     )
     unicoder.add_argument(
         "--language-tags",
         type=Path,
         metavar="FILE",
-        help="one tag a line, in the order of their ids (default: those the checkpoint names, else the official 100)",
+        help="one tag per line, in the order of their ids (default: the checkpoint's own, else the official 100)",
     )
     unicoder.add_argument("--overwrite", action="store_true", help="replace the folder, if it holds a model")
     unicoder.set_defaults(run=_unicoder)
@@ -48,7 +48,7 @@ def _unicoder(options: argparse.Namespace) -> None:
     out = convert_unicoder(options.checkpoint, options.out, options.tokenizer, options.overwrite, tags)
     config = BartConfig.from_pretrained(out)
     with safe_open(out / "model.safetensors", framework="pt") as weights:
-        trained = [name for name in weights.keys() if name != "final_logits_bias"]  # noqa: SIM118  (no dictionary)
+        trained = [name for name in weights.keys() if name != "final_logits_bias"]  # noqa: SIM118  (not a dictionary)
         parameters = sum(math.prod(weights.get_slice(name).get_shape()) for name in trained)
     print(f"{config.encoder_layers} + {config.decoder_layers} layers, {config.d_model} wide, {parameters:,} parameters")
     print(f"vocabulary of {config.vocab_size:,}, texts of up to {config.max_position_embeddings} tokens")
@@ -56,4 +56,4 @@ def _unicoder(options: argparse.Namespace) -> None:
     if options.tokenizer:
         print(f"next: mrs train generation --model_name_or_path {visible(out)}")
     else:
-        print("next: the same with --tokenizer FacebookAI/xlm-roberta-base --overwrite, for a model that reads text")
+        print("next: add --tokenizer FacebookAI/xlm-roberta-base --overwrite, for a model that reads text")

@@ -40,19 +40,19 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         action="append",
         metavar="PATH",
-        help="a folder, an archive or (mrs) a file or hub id; may come several times; `mrs data list` says what each "
-        "data set takes",
+        help="a folder, an archive or (mrs) a file or hub id; may be repeated; `mrs data list` shows what each data "
+        "set accepts",
     )
     prepare.add_argument(
-        "--views", nargs="+", default=[], metavar="VIEW", help="xcopa: write these views too: nop noq pairs joined"
+        "--views", nargs="+", default=[], metavar="VIEW", help="xcopa: also write these views: nop noq pairs joined"
     )
     prepare.add_argument("--out", required=True, type=Path, help="the folder to write")
-    prepare.add_argument("--overwrite", action="store_true", help="replace --out where it exists")
+    prepare.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
     prepare.add_argument(
         "--min-reply-count",
         type=int,
-        help="mrs: leave rarer replies out of counted response sets (default 1: folders are small; "
-        f"the paper takes {PAPER_MIN_REPLY_COUNT} for Reddit, section 2.1)",
+        help="mrs: leave rarer replies out of counted response sets (default 1, since folders are small; "
+        f"the paper uses {PAPER_MIN_REPLY_COUNT} for Reddit, section 2.1)",
     )
     prepare.add_argument(
         "--max-responses",
@@ -67,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     publish.add_argument(
         "--i-have-the-right-to-publish",
         action="store_true",
-        help="needed for staple, whose licence does not let everybody pass it on",
+        help="needed for staple, whose licence restricts redistribution",
     )
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
@@ -112,12 +112,12 @@ def _prepare(options: argparse.Namespace) -> None:
     }
     for option, value in counted.items():
         if value < 1 or options.name != "mrs":
-            problem = f"expected 1 or more, found {value}" if options.name == "mrs" else "is for mrs alone"
+            problem = f"expected 1 or more, found {value}" if options.name == "mrs" else "applies only to mrs"
             raise InputError(f"--{option.replace('_', '-')}: {problem}.")
     shared: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
     if options.name == "mrs":
         if len(options.source) != 1 or options.views:
-            raise InputError("mrs: expected one --source, and no --views; `mrs data list` says what it takes.")
+            raise InputError("mrs: expected one --source, and no --views; `mrs data list` shows what it accepts.")
         report = prepare_mrs(options.source[0], options.out, pairs=pair_options(options), **counted, **shared)
     else:
         refuse_pair_options(options)
@@ -151,7 +151,7 @@ def _print_report(report: PreparedReport) -> None:
 
 
 def _examples(found: FindingEntry) -> str:
-    """Where the first rows of a finding stand."""
+    """Where the first rows of a finding are."""
     return ", ".join(found["examples"]) + (" ..." if found["count"] > len(found["examples"]) else "")
 
 

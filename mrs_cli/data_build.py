@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser("build", help="build MRS from monthly dumps of Reddit comments (RC_*.zst)")
     parser.add_argument(
-        "--dumps", required=True, nargs="+", metavar="GLOB", help="the months, such as 'RC_*.zst'; or URLs"
+        "--dumps", required=True, nargs="+", metavar="GLOB", help="the monthly dumps, such as 'RC_*.zst'; or URLs"
     )
     parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder to write; or a URL, with --scratch")
-    parser.add_argument(
-        "--scratch", metavar="FOLDER", help="local folder for files that are made, where --out is a URL"
-    )
+    parser.add_argument("--scratch", metavar="FOLDER", help="local folder for intermediate files, if --out is a URL")
     parser.add_argument(
         "--profile",
         default="paper",
@@ -33,32 +31,32 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--language-model",
         metavar="FILE",
-        help="lid.176.ftz or lid.176.bin of fastText (default: the one that is installed)",
+        help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)",
     )
     parser.add_argument("--workers", type=int, help="processes (default: as many as cores and --memory allow)")
-    parser.add_argument("--memory", default="8GB", help="what all of them may use (default 8GB)")
-    parser.add_argument("--resume", action="store_true", help="go on with a build that was cut off")
-    parser.add_argument("--overwrite", action="store_true", help="replace --out, or a build that was cut off")
+    parser.add_argument("--memory", default="8GB", help="memory limit of all processes together (default 8GB)")
+    parser.add_argument("--resume", action="store_true", help="continue an interrupted build")
+    parser.add_argument("--overwrite", action="store_true", help="replace --out, or an interrupted build")
     parser.add_argument("--plan", action="store_true", help="print the plan and stop")
     changes = parser.add_argument_group("changes to the profile")
     for flag, kind, text in (
         ("--min-score", int, "drop comments with a lower score (paper: 1)"),
-        ("--min-language-score", float, "fastText's probability must be above (paper: .7)"),
+        ("--min-language-score", float, "drop comments unless fastText's probability is above (paper: .7)"),
         ("--min-examples", int, "leave out languages with fewer pairs (paper: 100,000)"),
         ("--min-reply-count", int, "leave rarer replies out of response sets (paper: 20)"),
         ("--max-responses", int, "largest response set (paper: 50,000)"),
-        ("--min-characters", int, "of both sides (paper: none)"),
-        ("--max-characters", int, "of both sides (paper: none)"),
-        ("--keep-rejects", int, "store so many texts of each reason of the filter in report.json"),
-        ("--buckets", int, "parts of the join (default 64, more where the memory asks for it)"),
+        ("--min-characters", int, "shortest message and reply (paper: none)"),
+        ("--max-characters", int, "longest message and reply (paper: none)"),
+        ("--keep-rejects", int, "keep this many rejected texts per reason in report.json"),
+        ("--buckets", int, "partitions of the join (default 64, more if memory is short)"),
     ):
         changes.add_argument(flag, type=kind, help=text)
-    changes.add_argument("--english-months", metavar="FIRST:LAST", help="or `all` (paper: 2018-01:2018-12)")
+    changes.add_argument("--english-months", metavar="FIRST:LAST", help="of English, or `all` (paper: 2018-01:2018-12)")
     changes.add_argument("--split-by", help="example (paper) or thread")
     changes.add_argument("--responses-from", help="count replies in all splits (paper: all) or in training")
     for flag, text in (
-        ("--drop-bots", "leave out what bots wrote"),
-        ("--clean", "Markdown to text, no quotes, no duplicates"),
+        ("--drop-bots", "drop comments by bots"),
+        ("--clean", "strip Markdown, drop quotes and duplicates"),
     ):
         changes.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
     parser.set_defaults(run=run_build)
@@ -87,15 +85,15 @@ def run_build(options: argparse.Namespace) -> int:
     out = _out(options.out, options.scratch)
     if options.language_model and is_url(options.language_model):
         raise InputError(
-            f"--language-model {masked(options.language_model)}: fastText opens local files alone; fetch it, and pass "
-            "its path."
+            f"--language-model {masked(options.language_model)}: fastText opens only local files; download it, and "
+            "pass its path."
         )
     model = None if options.language_model is None else Path(options.language_model)
     identifier = LanguageIdentifier.open(model)  # refused now, not after hours of reading
     if not identifier.languages & set(LANGUAGES):
         raise InputError(
-            f"{identifier.path}: knows no language of MRS ({' '.join(LANGUAGES)}); expected lid.176, or a model with "
-            "such labels."
+            f"{identifier.path}: knows none of MRS's languages ({' '.join(LANGUAGES)}); expected lid.176, or a model "
+            "with such labels."
         )
     files = find_dumps(options.dumps)
     buckets = settings.buckets if options.buckets is None else options.buckets
@@ -132,18 +130,18 @@ def _out(text: str, scratch: str | None) -> Location:
     if not is_url(text):
         if scratch is not None:
             raise InputError(
-                f"--scratch {masked(scratch)}: is for a URL as --out; a local build makes its files beside --out."
+                f"--scratch {masked(scratch)}: applies only if --out is a URL; local builds use a folder beside --out."
             )
         return Path(text)
     if scratch is None or is_url(scratch):
         raise InputError(
-            f"--out {masked(text)}: files are made on this machine before they are sent; pass a local folder with "
+            f"--out {masked(text)}: files are built on this machine before they are uploaded; pass a local folder with "
             "--scratch FOLDER."
         )
     out = location(text, Path(scratch).absolute())
     require_writable(out)
     if text.startswith("memory:"):
-        raise InputError(f"--out {text}: would be gone with this command; pass another folder.")
+        raise InputError(f"--out {text}: would be lost when this command ends; pass another folder.")
     return out
 
 

@@ -1,4 +1,4 @@
-"""`mrs data check`: what is wrong with a prepared folder; errors exit 1, warnings do not."""
+"""`mrs data check`: find errors in a prepared folder; errors give exit code 1, warnings do not."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mrs_core.text import visible
 def add_check(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser("check", help="look for errors in a prepared folder: schema, sizes, leaks, labels, texts")
     parser.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
-    parser.add_argument("--revision", help="of a data set on the hub: a branch, a tag or a commit (default main)")
+    parser.add_argument("--revision", help="revision of a hub data set: a branch, a tag or a commit (default main)")
     parser.add_argument(
         "--language-model",
         metavar="FILE",
-        help="lid.176.ftz or lid.176.bin of fastText, to tell the languages of the texts (default: the one that is "
-        "installed; without one only the scripts are looked at)",
+        help="fastText's lid.176.ftz or lid.176.bin, to identify the languages of the texts (default: the installed "
+        "one; without one only the scripts are checked)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run_check)
@@ -58,8 +58,8 @@ def run_check(options: argparse.Namespace) -> int:
         console.print(table)
     if not identifier:
         print(
-            "Only the scripts of the texts were looked at, not their languages; `mrs install "
-            "--language-model` fetches what that needs."
+            "Only the scripts of the texts were checked, not their languages; `mrs install "
+            "--language-model` downloads the model for that."
         )
     rows = f"{len(data.configs())} configs"
     print(f"{visible(data.name)}: {rows}, {errors} errors, {len(findings) - errors} warnings.")

@@ -1,4 +1,4 @@
-"""The options of `mrs data prepare mrs` for pairs of one's own."""
+"""The options of `mrs data prepare mrs` for your own pairs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NAMES = ("message_column", "reply_column", "language", "on_error", "language_mod
 
 
 def add_pair_options(parser: argparse.ArgumentParser) -> None:
-    """Add what pairs of one's own need beside `--source`."""
-    own = parser.add_argument_group("mrs, from pairs of your own")
+    """Add the options for your own pairs, beside `--source`."""
+    own = parser.add_argument_group("mrs, from your own pairs")
     own.add_argument(
         "--message-column", metavar="NAME", help="the column or key of the messages (default message; TSV: the first)"
     )
@@ -23,23 +23,23 @@ def add_pair_options(parser: argparse.ArgumentParser) -> None:
         "--reply-column", metavar="NAME", help="the column or key of the replies (default reply; TSV: the second)"
     )
     own.add_argument(
-        "--language", metavar="CODE", help="of a file or data set whose name does not tell it, such as es, pl or pt-BR"
+        "--language", metavar="CODE", help="language of a file or data set not named after it: es, pl, pt-BR"
     )
     own.add_argument(
         "--on-error",
         choices=("stop", "skip"),
-        help="at a row that breaks the layout: stop with its line (default), or leave it out, count it and go on",
+        help="on an invalid row: stop and name its line (default), or skip and count it",
     )
     own.add_argument(
         "--language-model",
         metavar="FILE",
-        help="fastText's lid.176, to count rows in another language (default: the one that is installed; without one "
-        "only scripts are looked at)",
+        help="fastText's lid.176, to count rows in another language (default: the installed one; without one only "
+        "scripts are checked)",
     )
 
 
 def pair_options(options: argparse.Namespace) -> PairOptions:
-    """The options as the reader takes them."""
+    """The options for the reader."""
     from mrs_core.language_id import open_identifier
     from mrs_datasets.readers.pair_checks import PairOptions
     from mrs_datasets.readers.pair_files import MESSAGE, REPLY, STOP, Columns
@@ -61,4 +61,4 @@ def refuse_pair_options(options: argparse.Namespace) -> None:
     """Refuse them for a data set other than MRS."""
     for name in NAMES:
         if getattr(options, name) is not None:
-            raise InputError(f"--{name.replace('_', '-')}: is for mrs alone.")
+            raise InputError(f"--{name.replace('_', '-')}: applies only to mrs.")

@@ -10,25 +10,25 @@ from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 
 
 def add_responses(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = verbs.add_parser("responses", help="make response sets where a prepared folder of mrs has none")
+    parser = verbs.add_parser("responses", help="make the response sets that a prepared mrs folder lacks")
     parser.add_argument("folder", type=Path, help="a prepared folder; the sets are added to it")
     parser.add_argument(
-        "--language", nargs="+", default=[], metavar="CODE", help="only these (default: all that have no set)"
+        "--language", nargs="+", default=[], metavar="CODE", help="only these (default: all without a set)"
     )
     parser.add_argument(
         "--file",
         type=Path,
-        help="take the set of one language from here: a reply a line, or reply, tab, count, or the official "
+        help="read the set of one language from here: one reply per line, or reply, tab, count, or the official "
         "response_lm_cluster.txt (default: the most frequent training replies)",
     )
     parser.add_argument("--out", type=Path, help="write a copy of the folder with the sets here instead")
-    parser.add_argument("--overwrite", action="store_true", help="replace --out where it exists")
-    parser.add_argument("--replace", action="store_true", help="make sets anew that are there already")
+    parser.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
+    parser.add_argument("--replace", action="store_true", help="replace existing sets")
     parser.add_argument(
         "--min-reply-count",
         type=int,
         default=PAPER_MIN_REPLY_COUNT,
-        help=f"leave rarer replies out (default {PAPER_MIN_REPLY_COUNT}, section 2.1; small folders take 1)",
+        help=f"leave rarer replies out (default {PAPER_MIN_REPLY_COUNT}, section 2.1; use 1 for small folders)",
     )
     parser.add_argument(
         "--max-responses", type=int, default=MAX_RESPONSES, help=f"largest set (default {MAX_RESPONSES}, section 2.1)"
@@ -45,7 +45,7 @@ def run_responses(options: argparse.Namespace) -> int:
         if value < 1:
             raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
     if options.overwrite and options.out is None:
-        raise InputError("--overwrite: goes with --out; sets that are there already are replaced with --replace.")
+        raise InputError("--overwrite: needs --out; existing sets are replaced with --replace.")
     report = adding.add_responses(
         options.folder,
         options.language,

@@ -29,21 +29,28 @@ Printed = tuple[dict[str, Any], "list[Table | str]"]  # what --json prints, and 
 def add_stats(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
     stats.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
-    stats.add_argument("--revision", help="of a data set on the hub: a branch, a tag or a commit (default main)")
-    stats.add_argument("--language", nargs="+", default=None, help="only these languages (not mrs: configs)")
+    stats.add_argument("--revision", help="revision of a hub data set: a branch, a tag or a commit (default main)")
+    stats.add_argument(
+        "--language", nargs="+", default=None, help="only these languages (for data sets other than mrs: configs)"
+    )
     stats.add_argument("--plot", type=Path, metavar="OUT.png", help="draw examples per split and lengths of texts")
     stats.add_argument(
         "--rules",
         choices=("official", "paper"),
         default="official",
-        help="staple: how the oracles are scored; the paper's Table 7 is by the official scorer (default)",
+        help="staple: scoring rules of the oracles; the paper's Table 7 uses the official scorer (default)",
     )
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=run_stats)
-    indices = verbs.add_parser("diversity", help="print the indices of a language sample's diversity")
-    indices.add_argument("languages", nargs="*", help="codes, such as et ht id; none: the samples of XCOPA's Table 2")
+    indices = verbs.add_parser("diversity", help="print the diversity indices of a language sample")
     indices.add_argument(
-        "--uriel", type=Path, metavar="FILE", help="CSV or TSV of typological features (code, then 0 or 1 a column)"
+        "languages", nargs="*", help="codes, such as et ht id (default: the samples of XCOPA's Table 2)"
+    )
+    indices.add_argument(
+        "--uriel",
+        type=Path,
+        metavar="FILE",
+        help="CSV or TSV of typological features (code, then one column of 0 or 1 per feature)",
     )
     indices.add_argument("--json", action="store_true", help="print JSON")
     indices.set_defaults(run=run_diversity)
@@ -110,7 +117,7 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
     for row in rows:
         agreed = f"{row.agreement:.1f}" if row.agreement is not None else ""
         table.add_row(row.config, row.split, f"{row.examples:,}", agreed)
-    table.caption = "Agreement: % of labels that a translator gave as the majority did (Table 3)."
+    table.caption = "Agreement: % of translators' labels that match the majority (Table 3)."
     lines = [f"Fleiss' kappa of the translators, {split}: {kappa:.3f}" for split, kappa in kappas.items()]
     return {"splits": [asdict(row) for row in rows], "kappa": kappas}, [table, *lines]
 
@@ -180,7 +187,7 @@ def run_diversity(options: argparse.Namespace) -> int:
     table.caption = (
         "Indices of Ponti et al. 2020, section 2, Table 2: mean entropy of typological features (--uriel), families "
         "per language, entropy of macro-areas; in bits. Family and geography are those of Table 2; its typology is not "
-        "reproduced, since the paper does not say which features, which logarithm and what becomes of missing values."
+        "reproduced, since the paper does not say which features, which logarithm and how missing values are handled."
     )
     make_console(110).print(table)
     return 0

@@ -1,4 +1,4 @@
-"""`mrs data synth`: write synthetic Reddit dumps, to try a build and to test one."""
+"""`mrs data synth`: write synthetic Reddit dumps, to try out and test a build."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mrs_core.text import visible
 
 
 def add_synth(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    make_parser(verbs.add_parser("synth", help="write synthetic Reddit dumps, with everything that bites in real ones"))
+    make_parser(verbs.add_parser("synth", help="write synthetic Reddit dumps, with the irregularities of real ones"))
 
 
 def make_parser(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
         metavar="YYYY-MM",
         help="one dump each; created_utc is a string until 2012 and a float from 2023",
     )
-    parser.add_argument("--comments", required=True, type=int, metavar="N", help="lines of each month, about 1 KB each")
+    parser.add_argument("--comments", required=True, type=int, metavar="N", help="lines per month, about 1 KB each")
     parser.add_argument("--seed", type=int, default=0, help="the same seed writes the same lines (default 0)")
     parser.add_argument(
         "--window",
@@ -35,7 +35,7 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
         "--language-model",
         type=Path,
         metavar="FILE",
-        help="also write a small fastText model that tells the languages of these dumps (lid.176 is for real ones)",
+        help="also write a small fastText model for the languages of these dumps (lid.176 is for real ones)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace dumps that this command wrote to --out")
     parser.set_defaults(run=run)

@@ -1,4 +1,4 @@
-"""`mrs install`: put a data set and the metrics into the caches, so that the literal calls work from any folder.
+"""`mrs install`: put a data set and the metrics into the caches, so that these calls work from any folder.
 
 load_dataset("mrs", "es")    load_dataset("xcopa", "qu")    evaluate.load("mrs_rouge")
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--language-model",
         action="store_true",
-        help="fetch lid.176.ftz of fastText (0.9 MB, CC BY-SA 3.0) instead, for what tells languages apart",
+        help="instead, download fastText's lid.176.ftz (0.9 MB, CC BY-SA 3.0), which identifies languages",
     )
     options = parser.parse_args(argv)
     if options.language_model:
@@ -40,14 +40,14 @@ def main(argv: Sequence[str]) -> int:
     print(f'load_dataset("{done.name}", "{visible(first)}"): {title}, {len(done.configs)} configs below {where}')
     if report["reader"] == "sample":
         print(
-            "  This is the embedded sample, not the MRS data set: it is there to try things on. For the data set, run\n"
+            "  This is the embedded sample, not the MRS data set: it is for trying things out. For the data set, run\n"
             "  `mrs data prepare mrs --source mrs.tgz --out DIR` and `mrs install --source DIR`."
         )
     for metric, folder in done.metrics.items():
         print(f'evaluate.load("{metric}"): {visible(folder)}')
     if done.removed:
         print(f"removed {len(done.removed)} folders of an earlier install")
-    print("`mrs uninstall` removes all of this. Set HF_EVALUATE_OFFLINE=1 to spare evaluate its question to the hub.")
+    print("`mrs uninstall` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
     return 0
 
 

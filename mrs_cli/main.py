@@ -1,4 +1,4 @@
-"""The `mrs` command. Every error that a person can act on is one sentence on stderr and exit code 2."""
+"""The `mrs` command. An error that the user can fix gives one sentence on stderr and exit code 2."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mrs_core.errors import run_with_sentence
 
 # verb -> what it does, as `mrs --help` prints it; each lives in mrs_cli/VERB.py and is imported only when called
 VERBS = {
-    "data": "list, prepare, check and describe data sets, publish them",
+    "data": "list, prepare, check, describe and publish data sets",
     "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
     "uninstall": "remove what `mrs install` put into the caches",
     "train": "train a model (through accelerate)",
     "score": "score a file of suggestions",
-    "metrics": "publish the metric modules as Spaces",
-    "annotate": "human evaluation: make annotation files, blind to the systems, and summarize the annotations",
+    "metrics": "list the metric modules, publish them as Spaces",
+    "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
     "suggest": "answer messages with a trained model",
     "models": "list and download baselines, render cards, publish models",
     "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
 }
-OLD_VERBS = {"judge": "annotate"}  # earlier names, for one version more
+OLD_VERBS = {"judge": "annotate"}  # earlier names, kept for one more version
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -32,7 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mrs-suggest {__version__}")
     listing = "\n".join(f"  {verb:<10}{text}" for verb, text in VERBS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"verbs:\n{listing}\n\n`mrs VERB --help` tells more."
+    parser.epilog = f"verbs:\n{listing}\n\n`mrs VERB --help` shows the options of a verb."
     parser.add_argument("verb", choices=VERBS, type=lambda verb: OLD_VERBS.get(verb, verb), metavar="verb")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser

@@ -16,8 +16,8 @@ def make_parser() -> argparse.ArgumentParser:
     listing = verbs.add_parser("list", help="print the metric modules")
     listing.set_defaults(run=_list)
     publish = verbs.add_parser("publish", help='publish them, for `evaluate.load("ORG/NAME")`')
-    publish.add_argument("organization", metavar="ORG", help="the hub's organisation or user that will hold the Spaces")
-    publish.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(metric_names())} (default: all)")
+    publish.add_argument("organization", metavar="ORG", help="the hub organisation or user that will own the Spaces")
+    publish.add_argument("names", metavar="NAME", nargs="*", help=f"any of {', '.join(metric_names())} (default: all)")
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
     return parser
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     options, more = parser.parse_known_args(argv)
     if more and (options.verb != "publish" or any(word.startswith("-") for word in more)):
         parser.error(f"unrecognized arguments: {' '.join(more)}")
-    if more:  # `publish ORG --private NAME`: argparse has closed the list of names by then
+    if more:  # `publish ORG --private NAME`: by then argparse has consumed the list of names
         options.names += more
     options.run(options)
     return 0

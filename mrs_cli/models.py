@@ -16,18 +16,18 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     show = verbs.add_parser("list", help="print the pretrained baselines")
     show.set_defaults(run=_list)
-    download = verbs.add_parser("download", help="download a model, compare its files' hashes, print its folder")
+    download = verbs.add_parser("download", help="download a model, verify its hashes, print its folder")
     download.add_argument("name", help="a baseline's name, ORG/NAME, or ORG/NAME@REVISION")
-    download.add_argument("--revision", help="of the repository: a branch, a tag or a commit (default main)")
-    download.add_argument("--force", action="store_true", help="download again what is there already")
+    download.add_argument("--revision", help="revision of the repository: a branch, a tag or a commit (default main)")
+    download.add_argument("--force", action="store_true", help="download again even if present")
     download.set_defaults(run=_download)
     card = verbs.add_parser("card", help="render README.md of a run from its run.json, after checking its predictions")
     card.add_argument(
         "run_folder",
         metavar="RUN",
-        help="the folder that a training run wrote; of ORG/NAME or ORG/NAME@REVISION, the card is printed",
+        help="the folder that a training run wrote; for ORG/NAME or ORG/NAME@REVISION, the card is printed",
     )
-    card.add_argument("--revision", help="of the repository: a branch, a tag or a commit (default main)")
+    card.add_argument("--revision", help="revision of the repository: a branch, a tag or a commit (default main)")
     card.set_defaults(run=_card)
     compare = verbs.add_parser("compare", help="print the models of several runs and the baselines in one table")
     compare.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="the folders that training runs wrote")
@@ -35,7 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="the folder that a training run wrote")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
-    publish.add_argument("--adapter", action="store_true", help="the adapters alone, for a base that is on the hub")
+    publish.add_argument("--adapter", action="store_true", help="only the adapters, for a base model on the hub")
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
     return parser
@@ -101,7 +101,7 @@ def _compare(options: argparse.Namespace) -> None:
     try:
         print_comparison({str(folder): read_record(folder) for folder in folders})
     except KeyError as error:
-        raise InputError(f"FOLDER: a run.json of these has no key {error}; train that model again.") from None
+        raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
 
 
 def _publish(options: argparse.Namespace) -> None:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def add_publish_options(parser: argparse.ArgumentParser) -> None:
     """`--private`, `--commit-message`, `--create-pr`, `--tag` and `--dry-run`."""
-    parser.add_argument("--private", action="store_true", help="create a new repository as a private one")
-    parser.add_argument("--commit-message", metavar="TEXT", help="of the commit; a title, and lines of description")
+    parser.add_argument("--private", action="store_true", help="make a new repository private")
+    parser.add_argument("--commit-message", metavar="TEXT", help="commit message: a title, then lines of description")
     parser.add_argument("--create-pr", action="store_true", help="open a pull request; main stays as it is")
-    parser.add_argument("--tag", metavar="NAME", help="name the commit, for ORG/NAME@NAME")
+    parser.add_argument("--tag", metavar="NAME", help="tag the commit, for ORG/NAME@NAME")
     parser.add_argument(
         "--dry-run", action="store_true", help="print the files, what stays behind and why, and the card; send nothing"
     )
@@ -27,7 +27,7 @@ def change_of(options: argparse.Namespace, repo_id: str) -> Change:
     """What the options ask for; refused before anything is read or sent.
 
     Raises:
-        InputError: an empty message, no name of a tag, or a tag of a pull request.
+        InputError: an empty message, an invalid tag name, or a tag with a pull request.
     """
     from mrs_core.publishing import Change
 
@@ -41,7 +41,7 @@ def publish_or_print(what: Publication, options: argparse.Namespace, then: str) 
     """Publish in one commit, or print what would be published.
 
     Args:
-        then: how the published thing is used, printed at the end.
+        then: how to use what was published, printed at the end.
     """
     from mrs_core.publication import describe
     from mrs_core.publishing import publish
@@ -52,7 +52,7 @@ def publish_or_print(what: Publication, options: argparse.Namespace, then: str) 
         return
     published = publish(what, change)
     if stays := what.left_behind():
-        print(f"stays behind: {', '.join(map(visible, stays))} (--dry-run tells why)")
+        print(f"stays behind: {', '.join(map(visible, stays))} (--dry-run shows why)")
     if published.pull_request:
         print(f"opened {published.pull_request} at {published.commit[:12]}")
     elif options.create_pr:

@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="*",
         metavar="FILE",
-        help=f"the file of a system, - for standard input; of {DEFAULT}: {SPECS[DEFAULT].reads.what}",
+        help=f"a system's file, - for standard input; for {DEFAULT}: {SPECS[DEFAULT].reads.what}",
     )
     parser.add_argument(
         "--pred", type=Path, nargs="+", default=[], metavar="FILE", help="another way to name the files"
@@ -109,9 +109,9 @@ def main(argv: Sequence[str]) -> int:
 def _require_fitting(options: argparse.Namespace, spec: MetricSpec, files: Sequence[Path]) -> None:
     """Refuse options of the command that contradict each other or the metric."""
     if options.compare and (options.files or options.pred or options.save_scores):
-        raise InputError("--compare takes all the files itself and saves none; leave the others out.")
+        raise InputError("--compare takes all files itself and saves no scores; leave the others out.")
     if not files:
-        raise InputError("FILE: name the prediction file of a system, or of several.")
+        raise InputError("FILE: pass the prediction file of one system or more.")
     if len(options.compare) == 1:
         raise InputError("--compare needs two files or more.")
     if options.compare and not spec.mean_over_examples:

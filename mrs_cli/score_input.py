@@ -23,13 +23,13 @@ def standard_input(files: Sequence[Path], folder: bool = False) -> Iterator[list
         folder: whether the metric reads folders, which standard input cannot be.
 
     Raises:
-        InputError: `-` is named twice, or where a folder is read.
+        InputError: `-` is named twice, or the metric reads folders.
     """
     if STANDARD_INPUT not in files:
         yield list(files)
         return
     if folder:
-        raise InputError("-: this metric reads a folder of predictions, which standard input cannot give.")
+        raise InputError("-: this metric reads a folder of predictions, which cannot come from standard input.")
     if list(files).count(STANDARD_INPUT) > 1:
         raise InputError("-: standard input can be read only once; name it for one system.")
     with tempfile.TemporaryDirectory() as scratch:

@@ -26,16 +26,16 @@ def make_parser() -> argparse.ArgumentParser:
         "--model",
         default=DEFAULT_MODEL,
         help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION "
-        f"(default {DEFAULT_MODEL}, in the package)",
+        f"(default {DEFAULT_MODEL}, part of the package)",
     )
-    parser.add_argument("--revision", help="of a model on the hub: a branch, a tag or a commit (default main)")
+    parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
     parser.add_argument("--lang", required=True, help="the language of the messages")
-    parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one a line")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a message")
+    parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one per line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per message")
     parser.add_argument(
-        "--count", type=int, default=SUGGESTIONS, help=f"suggestions a message (default {SUGGESTIONS}, section 3.3)"
+        "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, section 3.3)"
     )
-    parser.add_argument("--verify", action="store_true", help="compare the SHA-256 of large model files, too")
+    parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
     return parser
 
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     if any(not message.strip() for message in options.message):
         raise InputError("a message is empty; there is nothing to answer.")
     if options.count < 1:
-        raise InputError(f"--count {options.count}: expected a number from 1.")
+        raise InputError(f"--count {options.count}: expected 1 or more.")
     from mrs_models.suggester import Suggester
 
     suggester = Suggester.load(resolve_model(options.model, options.revision), verify=options.verify)
@@ -78,12 +78,12 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
 
 
 def _typed_messages() -> Iterator[str]:
-    """Lines of standard input; a prompt where a person types them."""
+    """Lines of standard input, with a prompt if they are typed."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     person = sys.stdin.isatty()
     if person:
-        print("Type a message, Enter; Ctrl-D ends.", file=sys.stderr)
+        print("Type a message and press Enter; Ctrl-D ends.", file=sys.stderr)
     while True:
         if person:
             print("message: ", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`mrs train`: a trainer of this package, in one process, or in those that `accelerate config` asks for.
+"""`mrs train`: run a trainer of this package, in one process or in those that `accelerate config` sets up.
 
 The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run.
 """
@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     module = f"mrs_trainers.{options.trainer}"
     here = not config_file().is_file()
     if here:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # accelerate's default; it counts when torch is first imported
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # accelerate's default; read when torch is first imported
     trainer = importlib.import_module(module)
     parse_with_config(trainer.make_parser(), rest)  # a wrong option is refused before anything is launched
     # In this process, whatever ends the command ends the training.
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _launch(module: str, arguments: Sequence[str]) -> int:
-    """Start the processes that the person's `accelerate config` asks for."""
+    """Start the processes that the user's `accelerate config` sets up."""
     from accelerate.commands.launch import launch_command, launch_command_parser
 
     announce_launcher()
@@ -52,7 +52,7 @@ def _launch(module: str, arguments: Sequence[str]) -> int:
 
 
 def config_file() -> Path:
-    """Where `accelerate config` writes; accelerate itself would import torch to say so."""
+    """Where `accelerate config` writes; asking accelerate would import torch."""
     from huggingface_hub.constants import HF_HOME
 
     return Path(HF_HOME) / "accelerate" / "default_config.yaml"

@@ -329,5 +329,5 @@ def test_a_model_without_a_language_of_mrs_is_refused_before_anything_is_read(
     monkeypatch.setattr("mrs_cli.data_build.LANGUAGES", ("eng_Latn", "swe_Latn"))
     code, sentence = build()
     assert code == 2
-    assert "lid.bin: knows no language of MRS (eng_Latn swe_Latn)" in sentence
+    assert "lid.bin: knows none of MRS's languages (eng_Latn swe_Latn)" in sentence
     assert leftovers(tmp_path, "dumps") == []

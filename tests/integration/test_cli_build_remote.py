@@ -93,12 +93,12 @@ def test_a_remote_build_that_was_killed_goes_on(
     ("options", "words"),
     [
         (("--out", "foo://me:secret@b/out", "--scratch", "s"), "foo://***@b/out: fsspec knows no protocol 'foo'"),
-        (("--out", "file:///tmp/out"), "--out file:///tmp/out: files are made on this machine"),
-        (("--out", "memory://out", "--scratch", "s"), "would be gone with this command"),
+        (("--out", "file:///tmp/out"), "--out file:///tmp/out: files are built on this machine"),
+        (("--out", "memory://out", "--scratch", "s"), "would be lost when this command ends"),
         (("--out", "http://127.0.0.1:1/out", "--scratch", "s"), "HTTP is only read here"),
-        (("--out", "out", "--scratch", "s"), "--scratch s: is for a URL as --out"),
+        (("--out", "out", "--scratch", "s"), "--scratch s: applies only if --out is a URL"),
         (("--out", "out", "--dumps", "foo://b/RC_1"), "fsspec knows no protocol 'foo'"),
-        (("--out", "out", "--language-model", "s3://b/lid.bin"), "fastText opens local files alone"),
+        (("--out", "out", "--language-model", "s3://b/lid.bin"), "fastText opens only local files"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -144,7 +144,7 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--lang", "en"], "name the prediction file"),
+        (["--lang", "en"], "pass the prediction file"),
         (["{0}"], "--lang"),
         (["--compare", "{0}", "--lang", "en"], "two files or more"),
         (
@@ -152,10 +152,10 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
             "short.tsv is about other examples than good.tsv (number 1 is the first to differ)",
         ),
         (["--compare", "{0}", "{junk}", "--lang", "en"], "not scores that"),
-        (["{0}", "--compare", "{0}", "{2}", "--lang", "en"], "takes all the files itself"),
+        (["{0}", "--compare", "{0}", "{2}", "--lang", "en"], "takes all files itself"),
         (["{0}", "--metric", "reply_perplexity"], "line 1: expected sum of token losses in nats, tokens"),
         (["{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "takes one system"),
-        (["--compare", "{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "and saves none"),
+        (["--compare", "{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "and saves no scores"),
         (["--compare", "{0}", "{one}", "--lang", "en"], "not computed alike"),
         (["{0}", "--lang", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
         (

@@ -72,7 +72,7 @@ def test_the_official_file_is_taken_as_it_is(bare: Path, rows, tmp_path: Path) -
         (["--language", "en", "--min-reply-count", "1"], "", r"en has a response set already .*--replace"),
         (["--language", "ru"], "", r"--language ru: .* has pairs of en es"),
         (["--min-reply-count", "0"], "", r"--min-reply-count: expected 1 or more"),
-        (["--overwrite"], "", r"--overwrite: goes with --out"),
+        (["--overwrite"], "", r"--overwrite: needs --out"),
         (["--replace", "--file", "set.txt"], "a\n", r"is the set of one language; name it with --language"),
         (["--file", "set.txt"], "a\nb\t2\n", r"set\.txt, line 2: expected a reply alone on every line"),
         (["--file", "set.txt"], "a\n\u200b\n", r"set\.txt, line 2: an empty reply"),
