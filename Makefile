@@ -1,13 +1,13 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`. Both make .venv when it is missing.
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both create .venv if it is missing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
 BUILT := build/demo-build
-# Nothing here needs a hub: what is not local is an error at once, not a time-out.
+# Nothing here needs the hub: a missing file is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
-# What accelerate would assume anyway; said, it does not print a notice about it.
+# accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
 .PHONY: demo demo-build test test-faults test-properties quality bench sample baseline clean
@@ -49,7 +49,7 @@ test: $(STAMP)  ## unit and integration tests
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults
 
-test-properties: $(STAMP)  ## the property tests again, on examples nobody has seen
+test-properties: $(STAMP)  ## the property tests again, on new random examples
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m hypothesis --hypothesis-profile explore --numprocesses 2 --dist loadfile
 
 quality: $(STAMP)  ## lint and types
@@ -57,7 +57,7 @@ quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## every script prints a ratio against a named rival and writes benchmarks/results/
+bench: $(STAMP)  ## every script prints a ratio against a named alternative and writes benchmarks/results/
 	set -e; for script in benchmarks/bench_*.py; do $(OFFLINE) $(BIN)/python $$script; done
 
 sample: $(STAMP)  ## rebuild the embedded sample from the phrase books

@@ -1,4 +1,4 @@
-"""Checkpoints of a model with adapters: they hold the adapters alone, since the rest does not change."""
+"""Checkpoints of a model with adapters: they hold only the adapters, since nothing else changes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ else:
 
 
 class AdapterCheckpoints(Base):
-    """For a trainer's bases, before the library's: saves and loads adapters where the model has some.
+    """Mixin, placed before the library's trainer: saves and loads only the adapters of a model that has them.
 
-    The library's own way would write and read such a model without its adapted layers, and say nothing.
+    The library itself would silently write and read such a model without its adapted layers.
     """
 
     @property

@@ -1,9 +1,9 @@
-"""The files of a model, by kind: names that its trainer writes, and nothing else.
+"""The files of a model, by kind: only names that its trainer writes.
 
-One list for three uses: what of a run is published, what its record lists with hashes, and what is taken away where a
-new run overwrites an old one. Patterns are those of `mrs_core.publication.Publication.allowed`. Weights are safetensors
-alone, never a pickle. Vocabulary files are those that the tokenizers of transformers name in `VOCAB_FILES_NAMES`; the
-other names are what `save_pretrained` of transformers, sentence-transformers and peft writes.
+One list for three uses: which files of a run are published, which its record lists with hashes, and which are removed
+when a new run overwrites an old one. Patterns are those of `mrs_core.publication.Publication.allowed`. Weights are
+safetensors, never a pickle. Vocabulary files are those that the tokenizers of transformers name in
+`VOCAB_FILES_NAMES`; the other names are what `save_pretrained` of transformers, sentence-transformers and peft writes.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ CARD, RECORD, CURVES = "README.md", "run.json", "curves.png"
 EVERY_RUN = (CARD, RECORD, CURVES)
 INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors"))
 PEFT = ("adapter_config.json", "adapter_model.safetensors")
-# Adapters alone, in PEFT's own layout: those of replies are in a folder, a generator's have its tokenizer beside them.
+# Adapters only, in PEFT's layout: those of replies are in a subfolder, a generator's are beside its tokenizer.
 ADAPTER_FILES = (
     CARD, "adapter.json", GENERATOR, "generation_config.json", *TOKENIZER, *PEFT,
     *(f"document/{name}" for name in PEFT),
 )  # fmt: skip
-ADAPTER_FOLDER = "adapter"  # of a run that trained some
+ADAPTER_FOLDER = "adapter"  # of a run with adapters
 ADAPTER_OF_RUN = tuple(f"{ADAPTER_FOLDER}/{name}" for name in ADAPTER_FILES if name != CARD)
 
-# What a model is saved as by each library, and by `mrs_models` around it.
+# The files that each library saves for a model, and those that `mrs_models` adds.
 TRANSFORMERS = ("config.json", "generation_config.json", *WEIGHTS, *TOKENIZER)
 SENTENCE_TRANSFORMERS = (
     "modules.json", "config_sentence_transformers.json", "router_config.json", *PART,
@@ -45,11 +45,11 @@ PICKLE = "a pickle, which can run code where it is loaded"
 STAYS = MappingProxyType(
     {
         "predictions*": "holds the texts of the test split",
-        "checkpoint-*": "a checkpoint, to go on training with",
-        "resume.json": "what the checkpoints are of",
+        "checkpoint-*": "a checkpoint, for resuming training",
+        "resume.json": "identifies the run of the checkpoints",
         **dict.fromkeys((TRAINING_ARGUMENTS, "*.bin", "*.pt", "*.pth", "*.pkl"), PICKLE),
-        "runs": "a log of the training",
-        "wandb": "a log of the training",
-        "*": "no file that a model of this kind needs",
+        "runs": "a training log",
+        "wandb": "a training log",
+        "*": "not a file that a model of this kind needs",
     }
 )

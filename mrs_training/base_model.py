@@ -1,4 +1,4 @@
-"""What the card of a base model says."""
+"""The licence that a base model's card states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CARD = "README.md"
 
 
 def base_license(name: str, revision: str | None = None) -> str | None:
-    """The licence that the card of a checkpoint states, as the hub names it; None where nothing states one.
+    """The licence that the card of a checkpoint states, as the hub names it; None if it states none.
 
     Args:
         name: a folder or a hub id; the small model from scratch has no card.
@@ -26,6 +26,6 @@ def base_license(name: str, revision: str | None = None) -> str | None:
     try:
         text = path.read_text(encoding="utf-8") if path else ""
         found = ModelCard(text, ignore_metadata_errors=True).data.to_dict().get("license")
-    except (OSError, ValueError, yaml.YAMLError):  # a card that nobody can read states nothing
+    except (OSError, ValueError, yaml.YAMLError):  # an unreadable card states nothing
         return None
     return found if isinstance(found, str) and found.strip() else None

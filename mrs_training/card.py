@@ -18,7 +18,7 @@ SHOWN = (
 )  # fmt: skip
 SPLITS = ("train", "validation", "test")
 CURVES = "![Training loss and validation figures](curves.png)"
-NO_NAMES = ("other", "unknown")  # of licences on the hub
+NO_NAMES = ("other", "unknown")  # the hub's values for a licence without a name
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -27,7 +27,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     Args:
         record: the content of `run.json`.
         repo_id: where the model will be found; None before it is published.
-        adapter: it is the card of the run's adapters alone.
+        adapter: whether it is the card of the run's adapters only.
     """
     data = record["data"]
     title = (repo_id or f"{record['trainer']}, {data['title']}").rpartition("/")[2]
@@ -54,7 +54,7 @@ def shared_values(
     """The sections that the cards of all tasks have.
 
     Args:
-        shown: options that stand in the table of settings where they have an effect.
+        shown: options for the table of settings, if they have an effect.
         columns: of the table of rows.
     """
     arguments = record["arguments"]
@@ -73,7 +73,7 @@ def shared_values(
 
 
 def steps_of(record: Record, validation: str = "") -> str:
-    """How long a run was, and which checkpoint was kept; `validation` says on what."""
+    """The length of a run and the checkpoint that was kept; `validation` names the languages that chose it."""
     length = f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s"
     if record["best_step"] is None:
         return f"{length}; the last weights were kept."
@@ -86,7 +86,7 @@ def _best_metric(record: Record) -> str:
 
 
 def _figures(record: Record) -> str:
-    """The best figure on validation, and those of the evaluation that are numbers."""
+    """The best validation figure, and the numbers of the evaluation."""
     rows = {name: value for name, value in record["metrics"].items() if isinstance(value, (int, float))}
     if record["best_metric"] is not None:
         rows = {f"{_best_metric(record)}, validation": record["best_metric"], **rows}
@@ -96,7 +96,7 @@ def _figures(record: Record) -> str:
 
 
 def _has_effect(key: str, arguments: Record) -> bool:
-    """Whether the run has the setting, and trained with what it is a setting of."""
+    """Whether the run has the setting, and it affected training."""
     if key.startswith("lora_") and arguments.get("peft") != "lora":
         return False
     return arguments.get(key) is not None
@@ -120,7 +120,7 @@ def data_of(data: Record) -> str:
 
 
 def base_model(record: Record, scratch: str) -> str:
-    """The model that training started from; `scratch` says so of one that was built for it."""
+    """The model that training started from; `scratch` is the text for one that was built for it."""
     name, revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
     return scratch if name == TINY else f"`{name}`" + (f" at revision `{revision}`" if revision else "")
 
@@ -158,7 +158,7 @@ def licence_of(record: Record) -> str | None:
 
 
 def _licence(record: Record) -> str:
-    """What is known of the licence, in words."""
+    """What is known about the licence, in words."""
     base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
     if record["arguments"]["model_name_or_path"] == TINY:
         if known:
@@ -166,30 +166,30 @@ def _licence(record: Record) -> str:
                 f"`{known}`: the model was trained from scratch on the sample of mrs-suggest, which has this licence."
             )
         return (
-            "Not stated: the model was trained from scratch, and what may be done with it depends on the data it was "
-            "trained on. Look at the terms of the data."
+            "Not stated: the model was trained from scratch, and its permitted uses depend on the data it was trained "
+            "on. Check the terms of the data."
         )
     name = f"`{base}`" if base else "the base model"
     if stated:
         return (
             f"The card of {name} states `{stated}` for the weights that this model was made from. The terms of the "
-            "training data count too."
+            "training data apply too."
         )
     return (
-        f"Not stated: no licence was found in a card of {name}. Look at its terms, and at those of the training data, "
-        "before you use or pass on this model."
+        f"Not stated: no licence was found in a card of {name}. Check its terms and those of the training data before "
+        "you use or redistribute this model."
     )
 
 
 def sizes(record: Record, adapter: bool) -> str:
-    """The size of the files, where the record lists them."""
+    """The size of the files, if the record lists them."""
     above = f"{ADAPTER_FOLDER}/"
     size = sum(entry["bytes"] for name, entry in record.get("files", {}).items() if name.startswith(above) == adapter)
     return f"Files of the {'adapters' if adapter else 'model'}: {size:,} bytes." if size else ""
 
 
 def _footprint(record: Record) -> str:
-    """The facts that were measured of the run's use of resources."""
+    """The measured resource use of the run."""
     return (
         f"The run took {record['seconds']:,.0f} s of wall-clock time on this hardware, evaluation included; energy and "
         "emissions were not measured."

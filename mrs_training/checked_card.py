@@ -1,4 +1,4 @@
-"""The card of a finished run, once its prediction files give the figures of its record."""
+"""The card of a finished run, after checking its prediction files against its record."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> st
 
     Args:
         repo_id: the repository that the card is for, see `model_card`.
-        adapter: the card of the adapters alone.
+        adapter: whether it is the card of the adapters only.
 
     Raises:
-        InputError: the record cannot be read or lacks a key, or a prediction file gives another weighted ROUGE.
+        InputError: the record cannot be read or lacks a key, or a prediction file gives a different weighted ROUGE.
     """
     record = read_record(folder)
     try:

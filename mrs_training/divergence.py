@@ -1,4 +1,4 @@
-"""Ends a run at the first loss that is no finite number, before the optimizer spoils the weights with it."""
+"""Stop a run at the first loss that is not finite, before the optimizer updates the weights with it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ else:
 
 
 class StopsWhenDiverged(Base):
-    """For a trainer's bases, before the library's: the loss and the gradient of every step are looked at.
+    """Mixin, placed before the library's trainer: checks the loss and the gradient of every step.
 
-    The losses of the accumulated batches are added up where they are, and those of the ranks by one number a step, so
-    that all ranks stop together. The library's own look at each batch (`logging_nan_inf_filter`, which only hides such
-    a loss from the log) is left out: the host waits for the device once a step instead of twice a batch.
+    The losses of accumulated batches are summed on the device, and those of the ranks by reducing one number per step,
+    so that all ranks stop together. The library's own check of each batch (`logging_nan_inf_filter`, which only hides
+    such a loss from the log) is turned off: the host waits for the device once per step instead of twice per batch.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -34,7 +34,7 @@ class StopsWhenDiverged(Base):
         self.add_callback(_BeforeEachUpdate(self))
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The library's step, with its loss remembered."""
+        """The library's step; its loss is kept for the check."""
         loss: Tensor = super().training_step(*args, **kwargs)
         self._losses = loss if self._losses is None else self._losses + loss
         return loss
@@ -44,10 +44,10 @@ class StopsWhenDiverged(Base):
         return self._norm
 
     def require_finite(self) -> None:
-        """Refuse to update the weights from a loss or a gradient that is no finite number.
+        """Refuse to update the weights from a loss or a gradient that is not finite.
 
-        With a gradient scaler (`--fp16`) the loss alone counts: it finds its scale by overflowing gradients, and skips
-        those steps.
+        With a gradient scaler (`--fp16`) only the loss is checked: the scaler finds its scale by letting gradients
+        overflow, and skips those steps.
 
         Raises:
             InputError: on every rank.
@@ -78,11 +78,11 @@ class _BeforeEachUpdate(TrainerCallback):
 
 
 def require_finite_weights(weights: Mapping[str, Tensor]) -> None:
-    """Refuse to keep a model whose weights hold something else than finite numbers.
+    """Refuse to keep a model whose weights are not all finite.
 
     Raises:
-        InputError: the first weight that does.
+        InputError: it names the first such weight.
     """
     for name, value in weights.items():
         if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-            raise diverged(f"the weights {name} are no finite numbers at the end; nothing was saved")
+            raise diverged(f"the weights {name} are not finite at the end; nothing was saved")

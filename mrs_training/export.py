@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def write_model(
     recipe: Recipe[Options, Data, Built], fitted: Fitted[Options, Data, Built]
 ) -> Fitted[Options, Data, Built]:
-    """Write the adapters where some were trained, and the model; what is returned has its parts completed."""
+    """Write the adapters, if any were trained, and the model; return the run with its parts completed."""
     model, options, folder = fitted.parts.model, fitted.options, fitted.run.folder
     model.eval()
     if has_lora(model):
@@ -45,7 +45,7 @@ def write_model(
 def write_run(
     recipe: Recipe[Options, Data, Built], fitted: Fitted[Options, Data, Built], evaluation: Evaluation
 ) -> Record:
-    """Write what the evaluation has, curves, card, and last the record; the model is there already."""
+    """Write the evaluation's files, the curves, the card, and last the record; the model is written already."""
     options, training, folder = fitted.options, fitted.training, fitted.run.folder
     record = run_record(
         trainer=recipe.family.name,
@@ -87,7 +87,7 @@ def publish_run(folder: Path, repo_id: str, record: Record, family: Family, trai
     """Publish a finished run.
 
     Raises:
-        InputError: the hub refused or is out of reach; the run is whole all the same.
+        InputError: the hub refused or is unreachable; the run itself is complete.
     """
     change = Change(f"Train a model ({family.name})", training.hub_private_repo)
     try:
@@ -95,13 +95,13 @@ def publish_run(folder: Path, repo_id: str, record: Record, family: Family, trai
         commit = publish(what, change, training.hub_token).commit
     except InputError as error:
         raise InputError(
-            f"{error} The run is whole: `mrs models publish {folder} --repo {repo_id}` publishes it."
+            f"{error} The run is complete: `mrs models publish {folder} --repo {repo_id}` publishes it."
         ) from None
     print(f"published {repo_id} at {commit[:12]}")
 
 
 def _make_readable(folder: Path) -> None:
-    """Weights are written for their owner alone; give them the rights that any new file has."""
+    """Weights are written readable by their owner only; give them the permissions of any new file."""
     mode = 0o666 & ~umask()
     for path in folder.rglob("*.safetensors"):
         path.chmod(mode)

@@ -1,4 +1,4 @@
-"""Every family of models that can be trained here, for who has a run's folder and asks what it is."""
+"""The model families that can be trained here, and how to find the family of a run's folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def family_of(record: Record, where: Path | str = RECORD) -> Family:
     """The family that a record names.
 
     Raises:
-        InputError: none of ours.
+        InputError: the family is unknown.
     """
     name = str(record.get("trainer"))
     if name not in FAMILIES:
@@ -37,13 +37,13 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
 
     Args:
         repo_id: where the model will be found; None before it is published.
-        adapter: it is the card of the run's adapters alone.
+        adapter: whether it is the card of the run's adapters only.
     """
     return family_of(record).card(record, repo_id, adapter)
 
 
 def publication(folder: Path, record: Record, repo_id: str, card: str) -> Publication:
-    """What is published of a run, by the family that its record tells.
+    """What is published of a run, by the family that its record names.
 
     Raises:
         InputError: the record's family is unknown, or the folder has no weights.
@@ -52,17 +52,15 @@ def publication(folder: Path, record: Record, repo_id: str, card: str) -> Public
 
 
 def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
-    """What is published of a run's adapters alone: they, the response indexes or generator's settings, and the card.
+    """What is published of a run's adapters: their files, the response indexes or generator settings, and the card.
 
     Raises:
-        InputError: the run trained no adapters, or their base is no model of the hub, where others could find it.
+        InputError: the run trained no adapters, or their base is not on the hub, where others could find it.
     """
     own = folder / ADAPTER_FOLDER
     base, _ = base_of(own)
     if Path(base).exists() or not is_repo_id(base):
-        raise InputError(
-            f"{own}: the base {base} is a folder of this machine; publish it, and train with its name on the hub."
-        )
+        raise InputError(f"{own}: the base {base} is a local folder; publish it, and train with its hub id.")
     others = Publication("model", repo_id, folder, (*INDEXES, CURVES)).files()
     record = as_json(of_adapter(read_record(folder), list(others))).encode()
     instead = {**others, RECORD: record, CARD: card.encode()}

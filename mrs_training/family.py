@@ -1,4 +1,4 @@
-"""What sets a trainer's models apart once they are trained: the files that they are made of, and their card."""
+"""A family of trained models: the files that they consist of, and their card."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Family:
     Attributes:
         name: `trainer` in `run.json`.
         files: patterns of the files that make up the model; see `mrs_training.allowlist`.
-        card: renders the card of a model, or of a run's adapters alone.
+        card: renders the card of a model, or of a run's adapters only.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Family:
     card: RenderCard = model_card
 
     def model_files(self, folder: Path) -> list[Path]:
-        """The files of a run's model that are there, sorted."""
+        """The existing files of a run's model, sorted."""
         return sorted({path for pattern in self.files for path in folder.glob(pattern) if path.is_file()})
 
     def publication(self, folder: Path, repo_id: str, card: str) -> Publication:
         """What is published of a run: model, record, curves, and the card for that repository.
 
-        Checkpoints stay at home, and predictions too: they hold the test split's texts.
+        Checkpoints are left out, and so are predictions, which hold the test split's texts.
 
         Raises:
             InputError: the folder has no weights.
@@ -49,11 +49,11 @@ class Family:
 
 
 def with_weights(what: Publication) -> Publication:
-    """Refuse to publish what is no model.
+    """Refuse to publish a folder without a model.
 
     Raises:
         InputError: it has no weights.
     """
     if not any(PurePath(name).match("*model*.safetensors") for name in what.files()):
-        raise InputError(f"{what.folder}: holds no weights (*.safetensors), so no model; train it again.")
+        raise InputError(f"{what.folder}: has no weights (*.safetensors); train the model again.")
     return what

@@ -23,7 +23,7 @@ from mrs_training.run import RunFolder, last_checkpoint, require_best_weights
 if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
 
-# Options that a resumed run must share with its beginning, where the trainer has them, and arguments of the library's.
+# Options, and arguments of the library, that must not change when a run is resumed.
 LORA_KEYS = ("peft", "lora_rank", "lora_alpha", "lora_dropout")
 SCHEDULE = (
     "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "label_smoothing_factor", "optim",
@@ -34,10 +34,10 @@ SCHEDULE = (
 def fit(
     recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments
 ) -> Fitted[Options, Data, Built]:
-    """Train, or go on with a training, and keep the best checkpoint's weights.
+    """Train, or resume training, and keep the best checkpoint's weights.
 
     Raises:
-        InputError: of the options, the data or the folder; the run diverged; the memory did not suffice.
+        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
     """
     run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
@@ -82,7 +82,7 @@ def _complete_arguments(recipe: Recipe[Options, Data, Built], training: Training
 def _identity(
     recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments, facts: Record
 ) -> Record:
-    """What a resumed run must share with its beginning."""
+    """What must not change when a run is resumed."""
     keys = (*(LORA_KEYS if isinstance(options, LoraArguments) else ()), *recipe.resume_keys)
     identity = {
         "trainer": recipe.family.name,
@@ -93,7 +93,7 @@ def _identity(
         "examples a step": training.train_batch_size * training.world_size * training.gradient_accumulation_steps,
         **{name: getattr(training, name) for name in SCHEDULE},
     }
-    return dict(json.loads(json.dumps(identity, default=str)))  # as the file will give it back
+    return dict(json.loads(json.dumps(identity, default=str)))  # as it will be read from the file
 
 
 def _require_best(recipe: Recipe[Options, Data, Built], parts: Built, best: str | None) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def train(recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments) -> None:
-    """Train, keep the best checkpoint, evaluate it where the task does, and write the folder of the run."""
+    """Train, keep the best checkpoint, evaluate it if the task does, and write the folder of the run."""
     end_with_launcher()
     repo_id = repository_to_publish(training)
     fitted = fit(recipe, options, training)

@@ -1,4 +1,4 @@
-"""What to say where the memory does not suffice."""
+"""The error when the memory runs out."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import torch
 
 from mrs_core.errors import InputError
 
-# What libraries say in a RuntimeError: of the CPU, of MPS and XPU, of cuBLAS, of a file that is mapped.
+# Parts of the libraries' RuntimeErrors: CPU, MPS and XPU, cuBLAS, a mapped file.
 SIGNS = ("can't allocate memory", "cannot allocate memory", "not enough memory", "out of memory", "alloc_failed")
 AMOUNT = re.compile(r"tried to allocate ([\d.]+ ?[a-z]+)", re.IGNORECASE)
 
 
 @contextmanager
 def out_of_memory_told(advice: Callable[[], str]) -> Iterator[None]:
-    """Turn the libraries' errors for want of memory into one sentence; others pass.
+    """Turn the libraries' out-of-memory errors into one sentence; others pass.
 
     Args:
-        advice: what was being done and what helps, such as "in training; lower --mini_batch_size"; asked for then.
+        advice: gives what was being done and what helps, such as "in training; lower --mini_batch_size".
 
     Raises:
-        InputError: the memory did not suffice.
+        InputError: the memory ran out.
     """
     try:
         yield

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
 TINY = "tiny"
-# Options of the library's trainer that something of ours takes the place of.
+# Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
     "auto_find_batch_size": "the size of a batch is fixed by --per_device_train_batch_size",
-    "logging_nan_inf_filter": "a run ends at the first loss that is no finite number",
+    "logging_nan_inf_filter": "a run stops at the first loss that is not finite",
     "save_only_model": "such a checkpoint cannot be resumed",
 }
 ADAPTERS = ("none", "lora")
@@ -29,7 +29,7 @@ ADAPTERS = ("none", "lora")
 
 @dataclass
 class RunArguments:
-    """What every trainer asks for."""
+    """The options of every trainer."""
 
     data: str = field(
         default="sample", metadata={"help": "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`"}
@@ -41,16 +41,16 @@ class RunArguments:
     )
     model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
     patience: int = field(
-        default=0, metadata={"help": "stop after so many evaluations without a better one; 0: never (paper)"}
+        default=0, metadata={"help": "stop after this many evaluations without improvement; 0: never (paper)"}
     )
     overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
 
 
 @dataclass
 class LoraArguments(RunArguments):
-    """And of one that can train adapters in place of the whole model, with `AdapterCheckpoints` among its bases."""
+    """Those of one that can train adapters instead of the whole model; it needs `AdapterCheckpoints` as a base."""
 
-    peft: str = field(default="none", metadata={"help": "none, or lora: train adapters of low rank (Hu et al. 2022)"})
+    peft: str = field(default="none", metadata={"help": "none, or lora: train low-rank adapters (Hu et al. 2022)"})
     lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
     lora_alpha: float = field(default=32.0, metadata={"help": "their scale is lora_alpha / lora_rank"})
     lora_dropout: float = field(default=0.05, metadata={"help": "dropout before the adapters"})
@@ -65,14 +65,14 @@ def require_sound(
     metrics: Sequence[str],
     without_effect: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse what the libraries would stumble over later, before anything is replaced.
+    """Refuse options with which the libraries would fail later, before anything is replaced.
 
     Args:
-        metrics: of which one chooses the checkpoint.
-        without_effect: options of the library's trainer that the task or the model has no use for, and why.
+        metrics: those that can choose the checkpoint.
+        without_effect: options of the library's trainer that have no effect for the task or model, and why.
     """
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
-        raise InputError("several processes were launched, but each believes it is alone; on CPUs pass --use_cpu true.")
+        raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
     require_least(training, "per_device_train_batch_size", 1)
     require_least(training, "gradient_accumulation_steps", 1)
     require_least(options, "patience", 0)
@@ -113,7 +113,7 @@ def _require_sound_lora(options: LoraArguments) -> None:
             if _is_given(options, name):
                 raise InputError(f"--{name}: has no effect without --peft lora; pass that too, or leave it out.")
     elif options.model_name_or_path == TINY:
-        raise InputError("--peft lora adapts a trained model, and `tiny` is none; pass --model_name_or_path.")
+        raise InputError("--peft lora adapts a trained model, and `tiny` is untrained; pass --model_name_or_path.")
 
 
 def trains_lora(options: RunArguments) -> bool:
@@ -122,12 +122,12 @@ def trains_lora(options: RunArguments) -> bool:
 
 
 def _require_integrations(names: Sequence[str]) -> None:
-    """Refuse an integration that is not known, not installed or not set up: each says so when it is made."""
+    """Refuse an integration that is not known, not installed or not set up: each raises an error when it is created."""
     from transformers.integrations import get_reporting_integration_callbacks
 
     for name in names:
         reason = None
-        with redirect_stderr(io.StringIO()):  # MLflow's complains as it is thrown away half made
+        with redirect_stderr(io.StringIO()):  # MLflow's complains when it is discarded half initialized
             try:
                 for callback in get_reporting_integration_callbacks([name]):
                     callback()
@@ -138,10 +138,10 @@ def _require_integrations(names: Sequence[str]) -> None:
 
 
 def with_model_revision(options: Arguments) -> Arguments:
-    """The options with `--model_name_or_path ORG/NAME@REVISION` taken apart into name and `--model_revision`.
+    """The options with `--model_name_or_path ORG/NAME@REVISION` split into name and `--model_revision`.
 
     Raises:
-        InputError: the two name different revisions, or a revision was asked for of what is no repository of the hub.
+        InputError: the two name different revisions, or a revision is given for something that is not on the hub.
     """
     name, revision = options.model_name_or_path, options.model_revision
     if name == TINY or Path(name).exists():
@@ -168,6 +168,6 @@ def require_least(options: RunArguments | TrainingArguments, name: str, least: i
 
 
 def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
-    """Refuse a value that is none of those allowed."""
+    """Refuse a value that is not allowed."""
     if value not in allowed:
         raise InputError(f"--{name}: expected one of {', '.join(allowed)}, found {value!r}.")

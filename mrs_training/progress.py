@@ -1,4 +1,4 @@
-"""The progress bar of a run: one bar with the loss in it, and few lines where the output is no terminal."""
+"""The progress bar of a run: one bar with the loss in it, and few lines if the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LossBar(ProgressCallback):
 
 @contextmanager
 def bar_ended(trainer: Trainer) -> Iterator[None]:
-    """Leave the bar's line where training ends early, so that what is said next has a line of its own."""
+    """Close the bar if training ends early, so that the next output starts on a new line."""
     try:
         yield
     finally:

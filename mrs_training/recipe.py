@@ -1,4 +1,4 @@
-"""What a trainer states of its own, and what its training hands on to evaluation and export."""
+"""What a trainer defines, and what its training passes on to evaluation and export."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class TaskData(Protocol):
-    """What a run trains and validates on; only its own task looks into it."""
+    """The data of a run; only its own task looks inside."""
 
     def facts(self) -> Record:
-        """What the record tells: `data` with `id`, `title`, `revision` or `content_hash`, and `rows` (config -> split
+        """Facts for the record: `data` with `id`, `title`, `revision` or `content_hash`, and `rows` (config -> split
         -> rows used); a task may add keys beside `data`."""
 
 
@@ -41,15 +41,15 @@ Built = TypeVar("Built", bound=Parts)
 
 @dataclass(frozen=True)
 class Fitted(Generic[Options, Data, Built]):
-    """What a training hands on.
+    """The result of training.
 
     Attributes:
-        facts: what `data` says of itself.
-        parts: with the weights of the best checkpoint, or the last ones where none was asked for.
-        run: the folder that is written to.
+        facts: those of `data`.
+        parts: with the weights of the best checkpoint, or the last ones if none was asked for.
+        run: the folder to write to.
         state: the library's, with the log and the best checkpoint.
         started: when the run began, in seconds since the epoch.
-        writes: this process is the one that evaluates and writes.
+        writes: whether this process evaluates and writes.
     """
 
     options: Options
@@ -65,13 +65,13 @@ class Fitted(Generic[Options, Data, Built]):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a task found out about a trained model.
+    """A task's evaluation of a trained model.
 
     Attributes:
         figures: JSON for the record, under `metrics`; equal for equal weights.
-        milliseconds: to answer, by system; different from run to run.
+        milliseconds: to answer, by system; they vary from run to run.
         files: name in the run's folder, `predictions` at its beginning -> writes that file.
-        files_told: what the last line of a run calls them.
+        files_told: their name in the last line that a run prints.
     """
 
     figures: Record = field(default_factory=dict)
@@ -81,15 +81,15 @@ class Evaluation:
 
 
 class Recipe(ABC, Generic[Options, Data, Built]):
-    """What is a trainer's own in a run: what must be said of data, model and training, and what may be.
+    """The trainer's part of a run: methods that it must define for data, model and training, and optional ones.
 
     Attributes:
         family: name, files and card of its models.
         metrics: on validation, one of which chooses the checkpoint.
         steps: how many are trained when neither epochs nor steps are given.
-        lower_is_better: those of the metrics that should be small.
-        without_effect: options of the library's trainer that it has no use for, and why.
-        resume_keys: its own options that a resumed run must share with its beginning.
+        lower_is_better: the metrics for which lower is better.
+        without_effect: options of the library's trainer that have no effect, and why.
+        resume_keys: its own options that must not change when a run is resumed.
         curves: metrics that are drawn -> their labels; none: the metric that chooses the checkpoint.
     """
 
@@ -107,7 +107,7 @@ class Recipe(ABC, Generic[Options, Data, Built]):
 
     @abstractmethod
     def build(self, options: Options, training: TrainingArguments, data: Data) -> Built:
-        """The model to train; adapters come into it afterwards."""
+        """The model to train; adapters are added afterwards."""
 
     @abstractmethod
     def make_trainer(self, parts: Built, options: Options, training: TrainingArguments, data: Data) -> Trainer:
@@ -115,15 +115,15 @@ class Recipe(ABC, Generic[Options, Data, Built]):
 
     @abstractmethod
     def save(self, parts: Built, folder: Path) -> None:
-        """Write all that loading the trained model needs."""
+        """Write everything that is needed to load the trained model."""
 
-    # --- what may be said
+    # --- optional
 
     def require_sound(self, options: Options, training: TrainingArguments) -> None:
         """Refuse options that cannot go together, before anything is loaded or replaced.
 
         Raises:
-            InputError: the option is named.
+            InputError: it names the option.
         """
         require_sound(options, training, self.metrics, self.without_effect)
 
@@ -132,11 +132,11 @@ class Recipe(ABC, Generic[Options, Data, Built]):
         return options
 
     def resume_identity(self, options: Options, facts: Record) -> Record:
-        """What a resumed run must share with its beginning, beside model, seed, schedule and `resume_keys`."""
+        """What must not change when a run is resumed, beside model, seed, schedule and `resume_keys`."""
         return {"data": facts["data"].get("revision") or facts["data"].get("content_hash")}
 
     def saves_memory(self, options: Options, training: TrainingArguments, trains: bool) -> str:
-        """What to do where the memory does not suffice for a step (`trains`), or for an evaluation."""
+        """What to do when the memory runs out in a step (`trains`) or in an evaluation."""
         name = "train" if trains else "eval"
         return f"lower --per_device_{name}_batch_size (now {getattr(training, f'per_device_{name}_batch_size'):,})"
 
@@ -150,11 +150,11 @@ class Recipe(ABC, Generic[Options, Data, Built]):
         return kind.from_pretrained(checkpoint, use_safetensors=True).state_dict()
 
     def complete(self, fitted: Fitted[Options, Data, Built]) -> Built:
-        """The parts with what is made of the trained model, such as an index: they are saved and evaluated."""
+        """The parts with what is derived from the trained model, such as an index, to be saved and evaluated."""
         return fitted.parts
 
     def save_beside_adapter(self, parts: Built, folder: Path) -> None:
-        """Add to the folder of the adapters what else loading them needs."""
+        """Add the other files that loading the adapters needs."""
 
     def evaluate(self, fitted: Fitted[Options, Data, Built]) -> Evaluation:
         """Figures of the trained model beyond validation."""

@@ -1,4 +1,4 @@
-"""The folder and the record of one run: what may stand in it, what a resumed run must share, and what repeats it."""
+"""The folder and the record of one run: what it may contain, what resuming must not change, how to reproduce it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainerState, TrainingArguments
 
-IDENTITY = "resume.json"  # what the checkpoints are of
+IDENTITY = "resume.json"  # identifies the run of the checkpoints
 LAST = ("last", "true", "True")
 
 
@@ -34,7 +34,7 @@ class RunFolder:
 
     Raises:
         InputError: the folder holds a finished run, and neither overwriting nor resuming was asked for, or it holds
-            checkpoints of a run that was cut off.
+            checkpoints of an interrupted run.
     """
 
     def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
@@ -42,19 +42,19 @@ class RunFolder:
         there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
         if folder.exists() and (not folder.is_dir() or (there and not own)):
-            raise InputError(f"--output_dir {folder}: is not empty and no folder of a run; choose another folder.")
+            raise InputError(f"--output_dir {folder}: is not empty and not the folder of a run; choose another.")
         if self._overwrite and not resume:
             return
         if (folder / RECORD).exists() and not resume:
             raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
         if not resume and any(folder.glob("checkpoint-*")):
             raise InputError(
-                f"--output_dir {folder}: holds checkpoints of a run that was cut off; pass "
-                "--resume_from_checkpoint last to go on, or --overwrite to start again."
+                f"--output_dir {folder}: holds checkpoints of an interrupted run; pass "
+                "--resume_from_checkpoint last to continue it, or --overwrite to start again."
             )
 
     def require_same(self, identity: Record) -> None:
-        """Refuse to resume with other data or another model than the checkpoints are of.
+        """Refuse to resume with data, a model or options other than those of the checkpoints.
 
         Raises:
             InputError: what differs.
@@ -73,27 +73,29 @@ class RunFolder:
         ]
         if differing:
             raise InputError(
-                f"--resume_from_checkpoint: {self.folder} was begun with something else ({'; '.join(differing)}); pass "
+                f"--resume_from_checkpoint: {self.folder} was started differently ({'; '.join(differing)}); pass "
                 "the same, or start again with --overwrite true."
             )
 
     def reopen(self) -> None:
-        """From here on the folder is that of a run that is not finished."""
+        """Mark the run as unfinished again."""
         (self.folder / RECORD).unlink(missing_ok=True)
 
     def begin(self, identity: Record, model_files: Sequence[str] = ()) -> None:
         """Make the folder ready for the run, now that its input is known to be good.
 
-        Nothing may stay that could be taken for the new run's: an old index holds vectors of the old model.
+        Nothing may stay that could be mistaken for the new run's: an old index holds vectors of the old model.
 
         Args:
-            model_files: patterns of the new model's files, where they are other ones than those of `MODEL`.
+            model_files: patterns of the new model's files, if they differ from those of `MODEL`.
         """
         stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
             stale += [CARD, CURVES, "predictions*", "checkpoint-*", TRAINING_ARGUMENTS]
             stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
-        for path in {path for pattern in stale for path in self.folder.glob(pattern)}:  # two patterns may name one
+        for path in {
+            path for pattern in stale for path in self.folder.glob(pattern)
+        }:  # two patterns may match one path
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
         atomic_write(self.folder / IDENTITY, as_json(identity))
@@ -121,7 +123,7 @@ def last_checkpoint(folder: Path, resume: str | None) -> str | None:
     checkpoints = sorted(numbered, key=lambda path: int(path.name.rpartition("-")[2]))
     if not checkpoints:
         raise InputError(
-            f"--resume_from_checkpoint last: {folder} has no whole checkpoint; start again with --overwrite true."
+            f"--resume_from_checkpoint last: {folder} has no complete checkpoint; start again with --overwrite true."
         )
     return str(checkpoints[-1])
 
@@ -146,13 +148,13 @@ def run_record(
     milliseconds: dict[str, float],
     seconds: float,
 ) -> Record:
-    """Everything that is needed to repeat a run and to write its card.
+    """Everything that is needed to reproduce a run and to write its card.
 
     Args:
         trainer: the family's name.
         options: the trainer's own and the library's, each a dataclass.
-        facts: what the task tells of its data, `data` at least; each key becomes one of the record.
-        figures: what the evaluation found; empty where there was none.
+        facts: of the task's data, `data` at least; each key becomes one of the record.
+        figures: of the evaluation; empty without one.
         milliseconds: to answer, by system.
     """
     best = state.best_model_checkpoint
@@ -175,14 +177,14 @@ def run_record(
 
 
 def _without_places(arguments: Record) -> Record:
-    """Arguments without the folders above local paths: the record is published, and those name people and machines."""
+    """Arguments without the folders above local paths: the record is published, and they name people or machines."""
     plain = {
         key: f".../{Path(value).name}" if isinstance(value, str) and Path(value).is_absolute() else value
         for key, value in arguments.items()
     }
     base = str(plain.get("model_name_or_path", TINY))
     if base != TINY and not base.startswith(".") and Path(base).is_dir():
-        plain["model_name_or_path"] = f"./{base}"  # so that nobody takes it for a name on the hub
+        plain["model_name_or_path"] = f"./{base}"  # so that it cannot be mistaken for a hub id
     return plain
 
 
@@ -202,7 +204,7 @@ def read_record(folder: Path) -> Record:
     """The `run.json` of a finished run.
 
     Raises:
-        InputError: there is none, or it is no JSON object with a trainer's name and figures.
+        InputError: it is missing, or not a JSON object with a trainer's name and figures.
     """
     path = folder / RECORD
     try:
@@ -210,7 +212,7 @@ def read_record(folder: Path) -> Record:
         record["trainer"], record["metrics"]
     except OSError:
         raise InputError(
-            f"{folder}: no {RECORD}, so no finished run; pass the folder that a training run wrote."
+            f"{folder}: no {RECORD}, so not a finished run; pass the folder that a training run wrote."
         ) from None
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{path}: damaged or not written by a trainer; train the model again.") from None
@@ -218,10 +220,10 @@ def read_record(folder: Path) -> Record:
 
 
 def of_adapter(record: Record, others: Sequence[str]) -> Record:
-    """A run's record for the repository of its adapters, which are at the top there.
+    """A run's record for the repository of its adapters, where they are at the top level.
 
     Args:
-        others: files of the run that go there besides.
+        others: the run's other files that are published there.
     """
     files = record.get(FILES)
     if files is None:  # of an older run

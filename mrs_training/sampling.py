@@ -1,4 +1,4 @@
-"""Which examples stand in a batch: languages by share, lengths sorted in windows, the same for any number of ranks."""
+"""Which examples form a batch: languages by share, lengths sorted in windows, the same for any number of ranks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mrs_core.errors import InputError
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-BATCHES = ("language", "mixed")  # one language a batch, as in the official code, or all languages in each
-RUN = 6  # steps of like messages that are sorted by their replies: about the root of a window
+BATCHES = ("language", "mixed")  # one language per batch, as in the official code, or all languages in each
+RUN = 6  # steps of similar message lengths that are sorted by reply length: about the square root of a window
 WINDOW = 50  # batches that are sorted together: enough for near-equal lengths, few enough for random batches
 
 
@@ -47,7 +47,7 @@ def shares(sizes: Sequence[int], alpha: float) -> np.ndarray:
 
 
 def require_alpha(alpha: float) -> None:
-    """Refuse a weight of the sources' sizes that lies outside 0 to 1."""
+    """Refuse an exponent of the sources' sizes outside 0 to 1."""
     if not 0 <= alpha <= 1:  # refuses NaN too
         raise InputError(
             f"--sampling_alpha {alpha}: expected a number from 0 to 1; pass 0 for equal shares, 1 for shares by size."
@@ -55,26 +55,26 @@ def require_alpha(alpha: float) -> None:
 
 
 class PairSampler(Sampler[list[int]]):
-    """Batches of row numbers of several sources that lie one after the other, for one rank.
+    """Batches, for one rank, of row numbers of several concatenated sources.
 
     Sources are drawn with shares p_i ~ n_i^alpha: 0 is the paper's equal sizes (Zhang et al. 2021, section 3.2), .3
-    that of XGLUE's pretraining (Liang et al. 2020, section 3), 1 proportional. An epoch is as long as it takes until
-    no source has rows left that were not seen; smaller ones repeat. Shares are exact, not drawn: only the order is.
+    that of XGLUE's pretraining (Liang et al. 2020, section 3), 1 proportional. An epoch lasts until all rows of all
+    sources were seen; smaller sources repeat. Shares are exact; only the order is random.
 
-    A step's examples depend on the seed, the epoch and the examples a step, and on nothing else: two ranks with batches
-    of 8, one rank with 16, and one with 8 and two accumulation steps share the same ones. Each rank takes its slice,
-    so that all ranks work on the same language and have equally many batches.
+    A step's examples depend only on the seed, the epoch and the examples per step: two ranks with batches of 8, one
+    rank with 16, and one with 8 and two accumulation steps use the same ones. Each rank takes its slice, so that all
+    ranks work on the same language and have the same number of batches.
 
     Args:
         sizes: rows of each source.
-        batch_size: rows a batch of this rank.
+        batch_size: rows per batch of this rank.
         alpha: see above.
         mixed: draw each batch from all sources together; else a step has one source.
         lengths: (rows), or (rows, 2) for message and reply, of any unit; with it, rows are sorted by length in windows
             of `window` steps before they are cut into batches, which saves padding. The order of the batches stays
             random.
         world_size, rank: of this process.
-        accumulation: batches a step and rank.
+        accumulation: batches per step and rank.
         seed: of the order.
 
     Raises:
@@ -100,7 +100,7 @@ class PairSampler(Sampler[list[int]]):
         seed: int = 0,
     ) -> None:
         if not sizes or min(sizes) < 1:
-            raise InputError("there is a training source without examples; leave it out of --train or --languages.")
+            raise InputError("a training source has no examples; leave it out of --train or --languages.")
         self._sizes, self._batch, self._mixed, self._seed = list(sizes), batch_size, mixed, seed
         self._step = batch_size * world_size * accumulation
         self._world_size, self._rank, self._accumulation = world_size, rank, accumulation
@@ -115,7 +115,7 @@ class PairSampler(Sampler[list[int]]):
         self._quotas = _quotas(self._shares, steps, np.zeros_like(least) if mixed else least)
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch that the next pass draws; the same epoch gives the same batches."""
+        """Set the epoch of the next pass; the same epoch gives the same batches."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ class PairSampler(Sampler[list[int]]):
                 yield step[batch * self._batch : (batch + 1) * self._batch].tolist()
 
     def _steps(self, rng: np.random.Generator) -> np.ndarray:
-        """(steps, examples a step) row numbers."""
+        """(steps, examples per step) row numbers."""
         starts = np.cumsum([0, *self._sizes[:-1]])
         if self._mixed:
             total = int(self._quotas.sum()) * self._step
@@ -156,7 +156,7 @@ class PairSampler(Sampler[list[int]]):
         return rows.reshape(-1, self._step)
 
     def _sorted(self, window: np.ndarray) -> np.ndarray:
-        """By the first length, then each run of steps by the second: the steps of a run are alike in the first."""
+        """By the first length, then each run of steps by the second: the steps of a run are similar in the first."""
         assert self._lengths is not None
         if self._lengths.ndim == 1:
             return window[np.argsort(self._lengths[window], kind="stable")]
@@ -167,7 +167,7 @@ class PairSampler(Sampler[list[int]]):
 
 
 def _quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
-    """Whole numbers that add up to `total` in these shares, by largest remainders, none under its `least`."""
+    """Whole numbers that add up to `total` in these shares, by largest remainders, none below its `least`."""
     exact = share * total
     counts = np.maximum(np.floor(exact + 1e-9).astype(np.int64), least)
     while counts.sum() < total:
@@ -195,7 +195,7 @@ class PairLoader(DataLoader[Any]):
 
 
 class SampledPairs:
-    """For a trainer's bases: its training batches come from `pair_sampler`."""
+    """Mixin for a trainer: its training batches come from `pair_sampler`."""
 
     pair_sampler: PairSampler
 

@@ -58,15 +58,17 @@ class GenerationArguments(ReplyArguments):
 
     message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut"})
     reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut, in the perplexity too"})
-    beams: int = field(default=5, metadata={"help": "beams of the search (official script)"})
+    beams: int = field(default=5, metadata={"help": "beam size (official script)"})
     groups: int = field(default=1, metadata={"help": "groups of a diverse beam search; 1: plain beams (paper)"})
     diversity_penalty: float = field(default=0.0, metadata={"help": "Hamming penalty between groups"})
-    no_repeat_ngram: int = field(default=0, metadata={"help": "no n-gram of this length twice in a reply; 0: allowed"})
-    min_tokens: int = field(default=0, metadata={"help": "shortest reply"})
-    max_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longest reply"})
+    no_repeat_ngram: int = field(
+        default=0, metadata={"help": "forbid repeated n-grams of this length in a reply; 0: allowed"}
+    )
+    min_tokens: int = field(default=0, metadata={"help": "shortest reply, in tokens"})
+    max_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longest reply, in tokens"})
     length_penalty: float = field(default=1.0, metadata={"help": "exponent of the length in a reply's score"})
     blocked: list[str] = field(default_factory=list, metadata={"help": "words and phrases that are never suggested"})
-    decoding_batch_size: int = field(default=32, metadata={"help": "messages answered at a time; memory only"})
+    decoding_batch_size: int = field(default=32, metadata={"help": "messages answered at a time; affects memory only"})
 
 
 @dataclass
@@ -74,10 +76,10 @@ class GenerationTrainingArguments(Seq2SeqTrainingArguments):
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
     output_dir: str | None = field(default="build/generator", metadata={"help": "the folder of the run"})
-    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs a batch and device (paper: 1024)"})
+    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per batch and device (paper: 1024)"})
     num_train_epochs: float = field(
         default=0.0,
-        metadata={"help": f"passes over the pairs (paper: 4 en, 1 mt); 0: as many as {STEPS:,} steps take"},
+        metadata={"help": f"passes over the pairs (paper: 4 en, 1 mt); 0: train {STEPS:,} steps"},
     )
     learning_rate: float = field(default=3e-3, metadata={"help": "peak learning rate (paper: 1e-5)"})
     warmup_steps: float = field(default=0.2, metadata={"help": "steps, or a share of them if below 1 (paper: .2)"})
@@ -90,8 +92,10 @@ class GenerationTrainingArguments(Seq2SeqTrainingArguments):
     save_steps: float = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
     save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
     load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
-    metric_for_best_model: str | None = field(default=BEST_METRIC, metadata={"help": "on validation"})
-    remove_unused_columns: bool = field(default=False, metadata={"help": "leave off: the batches need `prompt`"})
+    metric_for_best_model: str | None = field(
+        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
+    )
+    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: the batches need `prompt`"})
     report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
@@ -109,7 +113,7 @@ class Generation(ReplyRecipe[GenerationArguments, Generator]):
             raise InputError(f"--beams {options.beams}: {SUGGESTIONS} replies are suggested; pass at least as many.")
         if options.groups > 1 and not options.diversity_penalty:
             raise InputError(
-                f"--groups {options.groups}: find the same replies without --diversity_penalty; pass one, such as .5."
+                f"--groups {options.groups}: find the same replies without --diversity_penalty; pass it, such as .5."
             )
         return options
 
@@ -148,7 +152,7 @@ class Generation(ReplyRecipe[GenerationArguments, Generator]):
             model=parts.model,
             args=training,
             train_dataset=rows,
-            eval_dataset=rows.select([]),  # ours lie in `validation`
+            eval_dataset=rows.select([]),  # ours is in `validation`
             data_collator=PairCollator(parts.pad),
             compute_loss_func=SmoothedLoss(smoothing),
         )

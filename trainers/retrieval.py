@@ -75,14 +75,14 @@ class RetrievalArguments(ReplyArguments):
     length_window: int = field(
         default=0,
         metadata={
-            "help": "steps whose pairs are sorted by length together; 0: not sorted (tiny): negatives of like length "
-            "teach less"
+            "help": "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
+            "length teach less"
         },
     )
     encoders: str = field(
         default="two", metadata={"help": "two (the paper's), one for both sides, or static (embeddings, very fast)"}
     )
-    dimension: int = field(default=256, metadata={"help": "of static embeddings"})
+    dimension: int = field(default=256, metadata={"help": "dimension of static embeddings"})
     pooling: str | None = field(
         default=None,
         metadata={
@@ -96,11 +96,14 @@ class RetrievalArguments(ReplyArguments):
     reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut (official train.sh)"})
     loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
     mask_duplicates: bool | None = field(
-        default=None, metadata={"help": "an equal reply is no negative; default on for eq4, off for the official two"}
+        default=None, metadata={"help": "do not use equal replies as negatives; default: on for eq4 alone"}
     )
-    mini_batch_size: int = field(default=64, metadata={"help": "pairs embedded at a time (GradCache); memory only"})
+    mini_batch_size: int = field(
+        default=64, metadata={"help": "pairs embedded at a time (GradCache); affects memory only"}
+    )
     gather_across_devices: bool = field(
-        default=True, metadata={"help": "replies of all devices are negatives, so that the loss is that of one device"}
+        default=True,
+        metadata={"help": "use the replies of all devices as negatives, so that the loss is that of one device"},
     )
     freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
     alpha: str = field(
@@ -120,7 +123,7 @@ class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
     per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per step and device (paper: 256)"})
     num_train_epochs: float = field(
         default=0.0,
-        metadata={"help": f"passes over the pairs (paper: 20 en, 50 others); 0: as many as {STEPS:,} steps take"},
+        metadata={"help": f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps"},
     )
     learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
     warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
@@ -132,7 +135,9 @@ class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
     save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
     save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
     load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
-    metric_for_best_model: str | None = field(default=BEST_METRIC, metadata={"help": "on validation"})
+    metric_for_best_model: str | None = field(
+        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
+    )
     report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
@@ -140,7 +145,7 @@ class RetrievalTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Sent
     """The library's trainer with our batches, and without its cards, which would hold training texts."""
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Leave the card's callback out: ours come from `run.json`."""
+        """Leave the card's callback out: our card is rendered from `run.json`."""
 
 
 class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
@@ -161,12 +166,14 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         require_least(options, "dimension", 1)
         _alpha(options.alpha)
         if options.encoders != "static" and options.dimension != RetrievalArguments.dimension:
-            raise InputError(f"--dimension {options.dimension}: is that of --encoders static; pass that too.")
+            raise InputError(f"--dimension {options.dimension}: applies only to --encoders static; pass that too.")
         if options.encoders == "static" and options.pooling not in (None, "mean"):
-            raise InputError(f"--pooling {options.pooling}: --encoders static has the mean alone; leave it out.")
+            raise InputError(f"--pooling {options.pooling}: --encoders static supports only mean; leave it out.")
         if options.encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
-            raise InputError("--encoders static: trains in one process (it takes seconds); launch one.")
-        logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)  # two lengths are meant
+            raise InputError("--encoders static: trains in one process (it takes seconds); launch only one.")
+        logging.getLogger("sentence_transformers.base.modules.router").setLevel(
+            logging.ERROR
+        )  # two lengths are intended
         tiny = options.model_name_or_path == TINY
         return replace(
             options,
@@ -182,7 +189,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             return f"lower --per_device_train_batch_size (now {batch:,})"
         at_a_time = min(options.mini_batch_size, batch)
         if at_a_time > 1:
-            return f"lower --mini_batch_size to less than {at_a_time:,}, which leaves the loss as it is"
+            return f"lower --mini_batch_size to less than {at_a_time:,}, which does not change the loss"
         return f"lower --message_tokens or --per_device_train_batch_size (now {batch:,}), or pass --peft lora"
 
     def build(self, options: RetrievalArguments, training: TrainingArguments, data: RunData) -> RetrievalParts:
@@ -278,7 +285,7 @@ def _weights(model: SentenceTransformer) -> dict[str, Tensor]:
 
 
 def _alpha(text: str) -> float | None:
-    """The weight of the bonus; None stands for the best one."""
+    """The weight of the bonus; None means the best one on validation."""
     if text == SWEEP:
         return None
     try:
@@ -287,9 +294,7 @@ def _alpha(text: str) -> float | None:
             return alpha
         raise ValueError
     except ValueError:
-        raise InputError(
-            f"--alpha {text}: expected a number from 0, or `{SWEEP}` for the best one on validation."
-        ) from None
+        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.") from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

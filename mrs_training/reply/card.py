@@ -1,4 +1,4 @@
-"""The card of a reply model: what it is, its figures beside the baselines' and the paper's, and how to use it."""
+"""The card of a reply model: what it is, its figures beside those of baselines and paper, and how to use it."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ SETTINGS_SHOWN = (
 COLUMNS_OF_ROWS = (*SPLITS, "responses")
 SAMPLE_LIMITS = (
     "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
-    "written to try the project's commands on. It shows what the machinery does; it is no product, and its figures "
-    "compare with nothing that was published."
+    "written to try out the project's commands. It shows how the software works; it is not a product, and its figures "
+    "cannot be compared with published ones."
 )
 MRS_LIMITS = (
     "MRS was collected from Reddit. Its authors filter toxic text, and warn that models trained on it may still behave "
     "in undesirable ways and that the data should not be used in production systems as they are (section 2.2): this "
-    "model is for benchmarks of cross-lingual generalization. Before it answers people, biases and inappropriate "
-    "content in the response set need work of their own."
+    "model is for benchmarks of cross-lingual generalization. Before it is used with people, biases and inappropriate "
+    "content in the response set must be dealt with."
 )
-# Figures that a systems table shows where the model has them: title, key, digits (None: with its interval).
+# Figures that a systems table shows if the model has them: title, key, digits (None: with its interval).
 COLUMNS = (
     ("ROUGE", "weighted", None),
     ("MRR", "mrr", None),
@@ -72,19 +72,19 @@ COLUMNS = (
     ("wrong language", "wrong_language", 3),
     ("BLEU", "bleu", 1),
 )
-# What is scored with what, in the retriever's first paragraph.
+# How texts are encoded and scored, in the retriever's first paragraph.
 ENCODERS = {
     "two": "Two separate encoders, one for messages and one for replies, score a reply by the dot product of the two "
     "vectors",
-    "one": "One encoder for messages and replies alike scores a reply by the dot product of the two vectors; the paper "
-    "has two separate ones",
-    "static": "No network reads the texts: a message and a reply are each the mean of their tokens' vectors, from one "
+    "one": "One encoder, shared by messages and replies, scores a reply by the dot product of the two vectors; the "
+    "paper has two separate ones",
+    "static": "There is no neural encoder: a message and a reply are each the mean of their tokens' vectors, from one "
     "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
     "encoders",
 }
 STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
 STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
-OTHER_LIMITS = "The model repeats what its training pairs teach, their biases and mistakes included."
+OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ KINDS = {
     ),
     GENERATION: _Kind(
         "Reply generator",
-        # Not text-generation: its pipeline would load the decoder alone.
+        # Not text-generation: its pipeline would load only the decoder.
         {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
         "text2text-generation",
     ),
@@ -117,7 +117,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     Args:
         record: the content of `run.json`.
         repo_id: where the model will be found; None before it is published.
-        adapter: it is the card of the run's adapters alone.
+        adapter: whether it is the card of the run's adapters only.
     """
     figures, arguments, data = record["metrics"], record["arguments"], record["data"]
     family = KINDS[record["trainer"]]
@@ -159,7 +159,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
 
 
 def _trained_on(plan: Record) -> str:
-    setting = f"{plan['setting']} setting (section 3.2)" if plan["setting"] else "no setting of the paper"
+    setting = f"{plan['setting']} setting (section 3.2)" if plan["setting"] else "not a setting of the paper"
     mixed = f", drawn by size to the power of {plan['sampling_alpha']:g}" if len(plan["train"]) > 1 else ""
     return f"`{' '.join(plan['train'])}`{mixed}; {setting}"
 
@@ -171,10 +171,10 @@ def _front_matter(record: Record, family: _Kind, languages: list[str], title: st
     front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
     if adapter:
         front["tags"].append("lora")
-    if record["arguments"].get("encoders") != "static":  # which has none of the checkpoint's weights
+    if record["arguments"].get("encoders") != "static":  # which uses none of the checkpoint's weights
         front |= base_front(record, adapter)
     front["metrics"] = ["rouge"]
-    if "revision" in data:  # without a data set on the hub there is none that results could be of
+    if "revision" in data:  # results must name a data set on the hub
         front["datasets"] = [data["id"]]
         front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
     return front
@@ -223,7 +223,7 @@ def _cell(row: Record, key: str, digits: int | None) -> str:
 
 
 def _paper(rows: list[Record]) -> str:
-    """What the paper prints for the setting, or nothing."""
+    """The paper's figures for the setting, or an empty text."""
     if not rows:
         return ""
     table = markdown_table(
@@ -239,8 +239,8 @@ def _paper(rows: list[Record]) -> str:
         ],
     )
     return (
-        "Figures of the paper for this setting, on the whole MRS test sets; they compare with the ones above only "
-        f"where model and data are the same:\n\n{table}"
+        "Figures of the paper for this setting, on the whole MRS test sets; they can be compared with the ones above "
+        f"only if model and data are the same:\n\n{table}"
     )
 
 
@@ -291,12 +291,12 @@ def _limits(data: Record) -> str:
 
 
 def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
-    """How the libraries use the repository, without this package."""
+    """How to use the repository with the libraries alone, without this package."""
     arguments = record["arguments"]
     revision = arguments.get("model_revision")
     two = arguments.get("encoders") == "two"
     second = f'\nmodel.load_adapter("{values["where"]}", "document", subfolder="document")  # `set_adapter` chooses'
-    replies = "The adapter at the top is that of messages, the one in `document/` that of replies"
+    replies = "The adapter at the top level is for messages, the one in `document/` for replies"
     more = {
         "base": hub_base(record) or str(arguments["model_name_or_path"]),
         "base_revision": f', revision="{revision}"' if revision else "",
@@ -324,7 +324,7 @@ def _language(record: Record, code: str) -> dict[str, str]:
 
 
 def _speeds(record: Record, size: str) -> str:
-    """Sizes and times, as far as they were measured."""
+    """Sizes and times, if they were measured."""
     answer = record["milliseconds"].get(MODEL)
     parts = [size, f"Answering a message of the test split took {answer:.1f} ms." if answer is not None else ""]
     return " ".join(part for part in parts if part)

@@ -43,7 +43,7 @@ class RunData:
                 yield from pairs[column][:]
 
     def facts(self) -> Record:
-        """What the record of a run tells: the data, the rows used, a hash of the test examples, and the plan."""
+        """Facts for the record of a run: the data, the rows used, a hash of the test examples, and the plan."""
         data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(self.test)}
         return {"data": data, "plan": self.plan.facts()}
 
@@ -60,15 +60,15 @@ class RunData:
 
 
 def load_run_data(source: PreparedData, options: ReplyArguments, seed: int, need_responses: bool = True) -> RunData:
-    """Load what the plan of the options asks for; each split is cut to a seeded sample where the options say so.
+    """Load what the plan of the options asks for; each split is cut to a seeded sample if the options say so.
 
     Args:
         seed: draws the training pairs; validation and test are drawn with `EVALUATION_SEED`.
-        need_responses: refuse a language without a response set, as a retriever must; else the most frequent
-            training replies stand for it in the baselines.
+        need_responses: refuse a language without a response set, as a retriever must; else the baselines use the most
+            frequent training replies.
 
     Raises:
-        InputError: the data lack a language, a split or a response set, or the options ask for the impossible.
+        InputError: the data lack a language, a split or a response set, or the options contradict each other.
     """
     plan = make_plan(
         source.configs(), options.setting, options.languages, options.train, options.validation, options.sampling_alpha
@@ -88,8 +88,8 @@ def load_run_data(source: PreparedData, options: ReplyArguments, seed: int, need
     return RunData(plan, sources, validation, test, source.identity(plan.test, sources))
 
 
-def tell_of_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:
-    """Say on stderr which sources have fewer pairs than a step, so that pairs repeat within it.
+def warn_about_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:
+    """Warn on stderr about sources with fewer pairs than a step, whose pairs repeat within it.
 
     Args:
         batches: `language`, where a step has one source, or `mixed`.
@@ -100,14 +100,14 @@ def tell_of_small_sources(data: RunData, batches: str, pairs_a_step: int) -> Non
     for name, size in sizes.items():
         if 0 < size < pairs_a_step:
             print(
-                f"note: {name} has {size:,} training pairs, fewer than the {pairs_a_step:,} of a step, so that each "
-                f"comes about {pairs_a_step / size:.3g} times in it; lower --per_device_train_batch_size.",
+                f"note: {name} has {size:,} training pairs, fewer than the {pairs_a_step:,} of a step, so each is "
+                f"repeated about {pairs_a_step / size:.3g} times in it; lower --per_device_train_batch_size.",
                 file=sys.stderr,
             )
 
 
 def byte_lengths(pairs: Dataset) -> np.ndarray:
-    """(rows, 2) UTF-8 bytes of message and reply: tokens are in proportion, within a language."""
+    """(rows, 2) UTF-8 bytes of message and reply: proportional to tokens, within a language."""
     table = pairs.select_columns(["message", "reply"]).with_format("arrow")
     sides = [
         np.concatenate([np.asarray(pc.binary_length(batch[side])) for batch in table.iter(batch_size=100_000)])

@@ -30,7 +30,7 @@ from mrs_training.reply.data import LONG_WORK, RunData
 from mrs_training.sampling import SampledPairs
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
-MOST_NATS = 700.0  # a token; exp of more is no floating-point number
+MOST_NATS = 700.0  # per token; exp of more overflows
 BEST_METRIC = METRICS[1]  # fairseq, the official code's toolkit, picks by the loss; early ROUGE is often 0
 
 
@@ -49,7 +49,7 @@ class SmoothedLoss:
         self._smoothing = smoothing
 
     def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """The loss of a batch: logits (n, length, vocabulary), labels (n, length), -100 where none counts."""
+        """The loss of a batch: logits (n, length, vocabulary), labels (n, length), -100 where ignored."""
         logits = outputs["logits"].float()
         total = functional.cross_entropy(
             logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum",
@@ -59,7 +59,7 @@ class SmoothedLoss:
 
 
 def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:
-    """All training sources one after the other as `input_ids`, `labels` and `prompt`, and (rows, 2) their tokens."""
+    """All training sources, concatenated: `input_ids`, `labels` and `prompt`, and (rows, 2) numbers of tokens."""
     languages = {source.config: source.language for source in data.plan.sources}
     encoded = [_encode(pairs, coder, languages[config]) for config, pairs in data.sources.items()]
     rows = concatenate_datasets(encoded)
@@ -132,8 +132,8 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
             answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
         found: dict[str, float] = {}
         loss = sum(losses) / max(1, sum(tokens))
-        if not loss < MOST_NATS:  # not a number is none
-            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats a token")
+        if not loss < MOST_NATS:  # NaN fails too
+            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats per token")
         if self.is_world_process_zero():
             fit = aggregate(score_losses(losses, tokens))
             figures, lines = self._log.evaluate(lambda part: _Known(answers))
@@ -154,7 +154,7 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
         return metrics
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Say nothing of tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
 
     @property
     def _log(self) -> ValidationLog:
@@ -164,7 +164,7 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
 
 
 class _Known:
-    """A system whose answers are there already."""
+    """A system with precomputed answers."""
 
     name = MODEL
 

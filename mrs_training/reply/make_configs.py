@@ -34,7 +34,7 @@ RETRIEVAL_MODEL: list[Option] = [
     ("message_tokens", "70", "official train.sh: --max_msg_len 70"),
     ("reply_tokens", "30", "official train.sh: --max_rsp_len 30"),
     ("loss", "eq4", "paper 4.1, eq. 4 (official train.sh: SMLoss, here `sm`)"),
-    ("mask_duplicates", "true", "ours: an equal reply elsewhere in the batch is no negative"),
+    ("mask_duplicates", "true", "ours: an equal reply elsewhere in the batch is not a negative"),
     ("freeze_embeddings", "true", "paper 4.3; official train.sh: --freeze_layers embedding#transformer_0_1"),
     ("freeze_layers", "2", "the same"),
     ("alpha", "0.0", "paper 4.1: no language-model score (official training script sweeps around 0.5)"),
@@ -92,7 +92,7 @@ GENERATION_TRAINING: list[Option] = [
     ("max_grad_norm", "1.0", "the library's default; neither source names one"),
     ("eval_strategy", "steps", "ours: no source names when to evaluate"),
     ("save_strategy", "steps", "the same"),
-    ("eval_steps", "0.1", "ours: ten evaluations a run"),
+    ("eval_steps", "0.1", "ours: ten evaluations per run"),
     ("save_steps", "0.1", "the same"),
     ("beams", "5", "official script"),
 ]
@@ -120,7 +120,7 @@ class Run:
 
 
 def paper_runs() -> Iterator[Run]:
-    """Every run that a cell of Tables 3 to 5 needs, and the zero-shot generation run that section 5.2 tells of."""
+    """Every run that a cell of Tables 3 to 5 needs, and the zero-shot generation run that section 5.2 describes."""
     cells: dict[tuple[str, str, str, str | None], list[PaperRow]] = {}
     for row in paper_rows():
         language = row.language if row.setting in PER_LANGUAGE else None
@@ -130,7 +130,7 @@ def paper_runs() -> Iterator[Run]:
 
 
 def render(run: Run) -> str:
-    """The YAML of a run: a head that names its cells and its command, then one option a line with its source."""
+    """The YAML of a run: a header that names its cells and its command, then one option per line with its source."""
     plan = [
         ("setting", run.setting, "paper 3.2"),
         ("languages", f"[{run.language or ALL_LANGUAGES}]", _about_languages(run)),
@@ -187,14 +187,14 @@ def _about_languages(run: Run) -> str:
     trains = {
         "monolingual": "trained, validated and tested on",
         "mt": "trained on English pairs translated to it; validated and tested on it",
-        "zero_shot": "tested on; English trains and validates",
-        "multilingual": "tested on; en es de pt fr train and validate",
+        "zero_shot": "tested on; trained and validated on English",
+        "multilingual": "tested on; trained and validated on en es de pt fr",
     }
     return f"paper 3.2: {trains[run.setting]}"
 
 
 def _length(run: Run) -> Option:
-    """How long a run trains (section 4.3)."""
+    """The training length of a run (section 4.3)."""
     english = run.setting == "zero_shot" or run.language == ENGLISH
     if run.family == "retrieval":
         if run.setting in ("mt", "multilingual"):
@@ -219,7 +219,7 @@ def _line(option: Option) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the files, or with `--check` compare them; return the exit code."""
     parser = argparse.ArgumentParser(prog="make_configs", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a file differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
     check = parser.parse_args(argv).check
     if not CONFIGS.is_dir():
         raise InputError(f"{CONFIGS}: no such folder; run this in a checkout of the project.")

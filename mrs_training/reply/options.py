@@ -15,7 +15,7 @@ from mrs_training.sampling import BATCHES, WINDOW
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-# Options of the libraries' trainers that something of ours takes the place of.
+# Options of the libraries' trainers that have no effect here, and why.
 WITHOUT_EFFECT = {
     "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "see --batches and --length_window",
@@ -41,12 +41,12 @@ class ReplyArguments(LoraArguments):
     setting: str | None = field(
         default=None,
         metadata={
-            "help": "monolingual, zero_shot, mt or multilingual (paper, section 3.2): what is trained, validated and "
-            "tested on; without it, --languages are all three"
+            "help": "monolingual, zero_shot, mt or multilingual (paper, section 3.2): the data for training, "
+            "validation and test; default: --languages for all three"
         },
     )
     languages: list[str] = field(
-        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` that the data have"}
+        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` in the data"}
     )
     train: list[str] | None = field(
         default=None, metadata={"help": "training sources in place of the setting's, such as `en mt-es`"}
@@ -66,10 +66,12 @@ class ReplyArguments(LoraArguments):
     )
     vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
     freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper, 4.3: yes)"})
-    max_train_examples: int | None = field(default=None, metadata={"help": "a seeded sample of each source"})
-    max_validation_examples: int | None = field(default=10_000, metadata={"help": "of each language; a seeded sample"})
+    max_train_examples: int | None = field(default=None, metadata={"help": "limit per source; a seeded sample"})
+    max_validation_examples: int | None = field(
+        default=10_000, metadata={"help": "limit per language; a seeded sample"}
+    )
     max_test_examples: int | None = field(
-        default=100_000, metadata={"help": "of each language; a seeded sample (TF-IDF takes 10 ms an example)"}
+        default=100_000, metadata={"help": "limit per language; a seeded sample (TF-IDF takes 10 ms per example)"}
     )
 
 
@@ -79,7 +81,7 @@ def require_sound(
     metrics: Sequence[str],
     without_effect: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse what the libraries would stumble over later; see `mrs_training.options.require_sound`."""
+    """Refuse options with which the libraries would fail later; see `mrs_training.options.require_sound`."""
     shared.require_sound(options, training, metrics, {**WITHOUT_EFFECT, **(without_effect or {})})
     require_least(options, "vocabulary", 100)
     require_least(options, "length_window", 0)
@@ -88,4 +90,4 @@ def require_sound(
         if getattr(options, name) is not None:
             require_least(options, name, 1)
     if trains_lora(options) and (options.freeze_embeddings or getattr(options, "freeze_layers", False)):
-        raise InputError("--peft lora: freezes all but the adapters already; leave the --freeze options out.")
+        raise InputError("--peft lora: already freezes all but the adapters; leave the --freeze options out.")

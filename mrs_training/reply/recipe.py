@@ -1,4 +1,4 @@
-"""A run of the message-reply task: its data, and its evaluation beside the baselines on test."""
+"""A run of the message-reply task: its data, and its comparison with the baselines on test."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mrs_metrics.tokenize import get_tokenizer
 from mrs_training.card import Record
 from mrs_training.options import TINY
 from mrs_training.recipe import Built, Evaluation, Fitted, Recipe
-from mrs_training.reply.data import RunData, load_run_data, tell_of_small_sources
+from mrs_training.reply.data import RunData, load_run_data, warn_about_small_sources
 from mrs_training.reply.options import ReplyArguments, require_sound
 from mrs_training.run import RunFolder
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-# Options that a resumed run must share with its beginning.
+# Options that must not change when a run is resumed.
 RESUME_KEYS = (
     "setting", "sampling_alpha", "batches", "length_window", "message_tokens", "reply_tokens", "max_train_examples",
     "freeze_embeddings",
@@ -56,7 +56,7 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
         _require_tokenizers([*data.validation, *data.test])
         if training.process_index == 0:
             step = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
-            tell_of_small_sources(data, options.batches, step)
+            warn_about_small_sources(data, options.batches, step)
         return data
 
     def resume_identity(self, options: ReplyOptions, facts: Record) -> Record:
@@ -70,13 +70,13 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
 
     @abstractmethod
     def systems(self, parts: Built) -> list[MakeSystem]:
-        """What is compared on test, the trained model first."""
+        """The systems to compare on test, the trained model first."""
 
     def add_figures(self, fitted: Fitted[ReplyOptions, RunData, Built], figures: Record) -> None:
         """Add the figures that only this family has."""
 
     def evaluate(self, fitted: Fitted[ReplyOptions, RunData, Built]) -> Evaluation:
-        """The model beside the baselines on the test split of each language, its suggestions, and the paper's rows."""
+        """The model and the baselines on the test split of each language, its suggestions, and the paper's rows."""
         parts = fitted.data.test
         compared = compare_on_test(
             self.systems(fitted.parts), parts, EVALUATION_SEED, EvaluationConfig.available(self.ranks)
@@ -92,7 +92,7 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
 
 
 def _predictions(parts: Sequence[LanguageData], compared: Comparison) -> Mapping[str, Callable[[Path], None]]:
-    """Test messages, their replies and the suggestions: a file for each language."""
+    """Test messages, their replies and the suggestions: one file per language."""
 
     def write(part: LanguageData, path: Path) -> None:
         suggestions = compared.suggestions[part.language]
@@ -103,7 +103,7 @@ def _predictions(parts: Sequence[LanguageData], compared: Comparison) -> Mapping
 
 
 def _require_tokenizers(parts: Sequence[LanguageData]) -> None:
-    """Refuse now what the metrics would miss after training."""
+    """Refuse a language now if the metrics would lack its tokenizer after training."""
     for part in parts:
         try:
             get_tokenizer(part.language)
@@ -112,7 +112,7 @@ def _require_tokenizers(parts: Sequence[LanguageData]) -> None:
 
 
 def _paper(family: str, options: ReplyArguments, languages: Sequence[str]) -> list[dict[str, Any]]:
-    """The paper's rows for this setting, of all models of the family; none where the run has no setting of it."""
+    """The paper's rows for this setting, of all models of the family; none if the run has no setting of the paper."""
     if options.setting is None or options.train is not None:
         return []
     rows = paper_rows(family, setting=options.setting)

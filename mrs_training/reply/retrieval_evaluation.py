@@ -28,7 +28,7 @@ BEST_METRIC = METRICS[0]
 # of the replies alone decides.
 GRID = (0.0, 0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0)
 MOST_UNITS = 64
-UNIT_MESSAGES = 256  # whose scores tell the spread
+UNIT_MESSAGES = 256  # whose scores measure the spread
 
 
 def build_index(model: SentenceTransformer, part: LanguageData, alpha: float = 0.0) -> ResponseIndex:
@@ -109,17 +109,17 @@ def sweep_alpha(model: SentenceTransformer, parts: list[LanguageData], seed: int
 
 
 def best_alpha(found: dict[float, float]) -> float:
-    """The weight with the highest figure, the smallest of equal ones."""
+    """The weight with the highest figure, the smallest if several have it."""
     return max(found, key=lambda weight: (found[weight], -weight))
 
 
 @dataclass(frozen=True)
 class RetrievalParts:
-    """A dual encoder and what is made of it once it is trained.
+    """A dual encoder and what is derived from it after training.
 
     Attributes:
         indexes: language -> its response set, embedded.
-        sweep: how the weight of the bonus was found; None where it was given.
+        sweep: how the weight of the bonus was found; None if it was given.
     """
 
     model: SentenceTransformer
@@ -129,7 +129,7 @@ class RetrievalParts:
 
 @dataclass(frozen=True)
 class AlphaSweep:
-    """What a sweep found.
+    """The result of a sweep.
 
     Attributes:
         alpha: the best weight.
@@ -159,7 +159,7 @@ class _Vectors:
         return cls(part, build_index(model, part), numbers, encode_messages(model, different))
 
     def unit(self) -> float:
-        """Spread of a message's scores over the spread of the log-probabilities; 0 where there is none of either."""
+        """Spread of a message's scores over the spread of the log-probabilities; 0 if either is 0."""
         if len(self.index.replies) < 2 or not (spread := float(self.index.log_probs.std())):
             return 0.0
         return float(self.index.scores(self.messages[:UNIT_MESSAGES]).std(dim=1).mean()) / spread

@@ -97,7 +97,7 @@ class Plan:
     test: tuple[str, ...]
 
     def facts(self) -> dict[str, str | float | list[str] | None]:
-        """What the record of a run tells of it."""
+        """Facts for the record of a run."""
         return {
             "setting": self.setting,
             "train": [source.config for source in self.sources],
@@ -144,7 +144,7 @@ def make_plan(
     validation: Sequence[str] | None = None,
     sampling_alpha: float | None = None,
 ) -> Plan:
-    """Say what a run trains, validates and tests on.
+    """Decide what a run trains, validates and tests on.
 
     Args:
         configs: names of the configs that the data have (`en`, `es`, `mt-es`, `en-responses` ...).
@@ -156,7 +156,7 @@ def make_plan(
         sampling_alpha: how to mix the sources instead, 0 to 1.
 
     Raises:
-        InputError: a wish that the data or the setting cannot fulfil; the sentence names the option.
+        InputError: the data or the setting do not allow an option; the sentence names it.
 
     >>> plan = make_plan(["en", "es", "mt-es"], "mt")
     >>> [source.config for source in plan.sources], plan.validation, plan.test
@@ -165,7 +165,7 @@ def make_plan(
     ('es',)
     """
     if setting is not None and setting not in SETTINGS:
-        raise InputError(f"--setting {setting}: expected one of {', '.join(SETTINGS)}, or no setting at all.")
+        raise InputError(f"--setting {setting}: expected one of {', '.join(SETTINGS)}, or no setting.")
     kind = FREE if setting is None else SETTINGS[setting]
     have = _Configs(configs)
     tested = have.tested(languages, kind.train == "translated")
@@ -191,7 +191,7 @@ def make_plan(
 
 
 class _Configs:
-    """The configs that the data have, and the sentences of what they lack."""
+    """The configs that the data have, and the errors for those that they lack."""
 
     def __init__(self, configs: Collection[str]) -> None:
         self.pairs = tuple(code for code in LANGUAGES if code in configs)
@@ -205,7 +205,7 @@ class _Configs:
         _require_distinct(option, asked, "a language")
         if ALL_LANGUAGES in asked:
             if len(asked) > 1:
-                raise InputError(f"{option} {' '.join(asked)}: `all` stands alone; leave it or the others out.")
+                raise InputError(f"{option} {' '.join(asked)}: `all` cannot be combined; leave it or the others out.")
             asked = every
         if not asked:
             raise InputError(f"{option} {ALL_LANGUAGES}: {self.listed}; prepare data with at least one language.")

@@ -1,7 +1,7 @@
 """Makes a small copy of a trained retriever: `python -m mrs_training.reply.shrink RUN OUT` (`make baseline`).
 
-Weights and response vectors are stored as fp16, half their size; what is not published stays behind, and the curves.
-Both ways of loading compute in fp32. The command says in how many test messages the suggestions stay the same.
+Weights and response vectors are stored as fp16, half their size; curves and unpublished files are left out.
+Both ways of loading compute in fp32. The command prints for how many test messages the suggestions stay the same.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def test_killed_refused_resumed(
     # A second start must neither mix the two runs nor throw the work away.
     code, _, err = finish(start(sys.executable, *trainer.command("cut"), cwd=workplace))
     assert code == 2
-    assert "pass --resume_from_checkpoint last to go on, or --overwrite to start again." in err
+    assert "pass --resume_from_checkpoint last to continue it, or --overwrite to start again." in err
     assert "Traceback" not in err
     assert whole_checkpoints(cut) == left
 

@@ -147,5 +147,5 @@ def test_merged_model_and_adapters_answer_alike(name: str, walk: Walk) -> None:
         path = run / "adapter" / "adapter.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "base": "./base-1"}))
         done = walk.run(*MRS, "models", "publish", run, "--repo", "org/other", "--adapter", code=2)
-        assert "is a folder of this machine; publish it, and train with its name on the hub." in done.stderr
+        assert "is a local folder; publish it, and train with its hub id." in done.stderr
     assert len([line for line in done.stderr.splitlines() if line.startswith("mrs ")]) == 1

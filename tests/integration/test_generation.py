@@ -543,7 +543,7 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "too long a reply": (["--reply_tokens", "200"], "--reply_tokens 200: the model writes at most 128"),
     "too long an answer": (["--max_tokens", "200"], "--max_tokens 200: the model writes at most 127"),
     "decoding batch": (["--decoding_batch_size", "0"], "--decoding_batch_size: expected 1 or more"),
-    "peft": (["--peft", "lora"], "--peft lora adapts a trained model, and `tiny` is none"),
+    "peft": (["--peft", "lora"], "--peft lora adapts a trained model, and `tiny` is untrained"),
     "kind of peft": (["--peft", "prefix"], "--peft: expected one of none, lora"),
     "rank": (["--lora_rank", "0"], "--lora_rank: expected 1 or more"),
     "metric": (["--metric_for_best_model", "mrr"], "--metric_for_best_model: expected one of weighted_rouge, perpl"),

@@ -181,7 +181,7 @@ def test_a_run_has_its_card_and_curves(folders: dict[str, Path]) -> None:
 
 
 def test_resumed_equals_uninterrupted(folders: dict[str, Path], output: list[str]) -> None:
-    assert any("was begun with something else (seed 42 before, 7 now)" in line for line in output)
+    assert any("was started differently (seed 42 before, 7 now)" in line for line in output)
     assert log(folders["cut"]) == log(folders["whole"])
     assert record(folders["cut"])["files"] == record(folders["whole"])["files"], "the same weights, by their hashes"
 

@@ -546,14 +546,14 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "several languages": (["--setting", "monolingual"], "trains one model for one language, but these are 2"),
     "shares": (["--sampling_alpha", "2"], "--sampling_alpha 2.0: expected a number from 0 to 1"),
     "batches": (["--batches", "random"], "--batches: expected one of language, mixed"),
-    "alpha": (["--alpha", "best"], "--alpha best: expected a number from 0, or `sweep`"),
+    "alpha": (["--alpha", "best"], "--alpha best: expected 0 or more, or `sweep`"),
     "patience": (["--patience", "1", "--load_best_model_at_end", "false"], "--patience needs"),
     "data": (["--data", "nowhere"], "nowhere: no such folder"),
     "model": (["--model_name_or_path", "./nowhere"], "--model_name_or_path ./nowhere: cannot load"),
     "loss": (["--loss", "cosine"], "--loss: expected one of eq4, symsm, sm"),
     "pooling": (["--pooling", "last"], "--pooling: expected one of"),
     "layers": (["--freeze_layers", "9"], "--freeze_layers 9: the encoder has only"),
-    "checkpoint": (["--resume_from_checkpoint", "last"], "has no whole checkpoint"),
+    "checkpoint": (["--resume_from_checkpoint", "last"], "has no complete checkpoint"),
 }
 
 

@@ -107,7 +107,7 @@ def test_a_sound_run_ends_as_without(tmp_path: Path) -> None:
 
 def test_a_model_with_spoiled_weights_is_not_kept() -> None:
     require_finite_weights({"a": torch.ones(2), "count": torch.tensor(3)})
-    with pytest.raises(InputError, match="the weights b are no finite numbers at the end; nothing was saved"):
+    with pytest.raises(InputError, match="the weights b are not finite at the end; nothing was saved"):
         require_finite_weights({"a": torch.ones(2), "b": torch.tensor([1.0, INF])})
 
 

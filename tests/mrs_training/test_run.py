@@ -36,7 +36,7 @@ def test_a_fresh_folder_is_fine_and_somebody_elses_is_not(tmp_path: Path) -> Non
     RunFolder(tmp_path / "new", False, None)
     (tmp_path / "note.txt").write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(InputError, match="is not empty and no folder of a run"):
+        with pytest.raises(InputError, match="is not empty and not the folder of a run"):
             RunFolder(tmp_path, overwrite, None)
     assert (tmp_path / "note.txt").read_text() == "mine"
 
@@ -57,13 +57,13 @@ def test_another_run_s_checkpoints_are_not_gone_on_with(tmp_path: Path) -> None:
     checkpoint(tmp_path, 5)
     run = RunFolder(tmp_path, False, "last")
     run.require_same({"train": ["es"], "seed": 1})
-    with pytest.raises(InputError, match=r"begun with something else \(train \['es'\] before, \['de'\] now\)"):
+    with pytest.raises(InputError, match=r"started differently \(train \['es'\] before, \['de'\] now\)"):
         run.require_same({"train": ["de"], "seed": 1})
 
 
 def test_a_run_that_was_cut_off_is_not_replaced_unasked(tmp_path: Path) -> None:
     checkpoint(tmp_path, 5)
-    with pytest.raises(InputError, match=r"--resume_from_checkpoint last to go on, or --overwrite to start again\."):
+    with pytest.raises(InputError, match=r"last to continue it, or --overwrite to start again\."):
         RunFolder(tmp_path, False, None)
     RunFolder(tmp_path, False, "last")
     RunFolder(tmp_path, True, "last")
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_was_cut_off_is_not_the_last(tmp_path: Path) -> None:
 
 
 def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has no whole checkpoint; start again with --overwrite true\."):
+    with pytest.raises(InputError, match=r"has no complete checkpoint; start again with --overwrite true\."):
         last_checkpoint(tmp_path, "last")
     with pytest.raises(InputError, match=r"no such folder\."):
         last_checkpoint(tmp_path, str(tmp_path / "checkpoint-7"))
@@ -254,7 +254,7 @@ def test_only_the_model_s_own_files_are_published(tmp_path: Path, trainer: str, 
     assert set(what.files()) == set(own)
     stays = what.left_behind()
     assert stays["predictions.es.tsv"] == "holds the texts of the test split"
-    assert stays["wandb/"] == "a log of the training"
+    assert stays["wandb/"] == "a training log"
     assert "pickle" in stays["training_args.bin"]
     assert {"secrets.json", "checkpoint-5/", "adapter/optimizer.pt"} <= stays.keys()
 
@@ -268,7 +268,7 @@ def test_a_link_in_a_run_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
     make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
-    with pytest.raises(InputError, match="holds no weights"):
+    with pytest.raises(InputError, match="has no weights"):
         publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
     with pytest.raises(InputError, match="expected the trainer to be retrieval or generation, found 'x'"):
         publication(tmp_path, {"trainer": "x"}, "org/m", "# Card")

@@ -358,7 +358,7 @@ def test_bad_options_are_named(options: Options, named: str) -> None:
 
 @pytest.mark.parametrize("sizes", [[], [5, 0]])
 def test_a_source_without_rows_is_refused(sizes: list[int]) -> None:
-    with pytest.raises(InputError, match="a training source without examples"):
+    with pytest.raises(InputError, match="a training source has no examples"):
         PairSampler(sizes, 2)
 
 

@@ -255,7 +255,7 @@ def test_what_the_encoders_are(record: Record) -> None:
     assert "a small BERT" in model_card(record)
     assert "| `dimension` |" not in model_card(record)
     one = model_card(changed(record, "arguments", encoders="one"))
-    assert "One encoder for messages and replies alike" in one
+    assert "One encoder, shared by messages and replies" in one
     assert "Two separate encoders" not in one
 
 
@@ -279,7 +279,7 @@ def test_one_language(record: Record) -> None:
 def test_what_a_model_was_trained_and_chosen_on(record: Record) -> None:
     plan = {"setting": None, "train": ["en", "mt-es"], "sampling_alpha": 0.3, "validation": ["de"], "test": ["es"]}
     card = model_card({**record, "plan": plan})
-    assert "sources `en mt-es`, drawn by size to the power of 0.3; no setting of the paper" in card
+    assert "sources `en mt-es`, drawn by size to the power of 0.3; not a setting of the paper" in card
     assert "on validation (de)" in card
     single = {**plan, "setting": "mt", "train": ["mt-es"]}
     assert "sources `mt-es`; mt setting (section 3.2)" in model_card({**record, "plan": single})

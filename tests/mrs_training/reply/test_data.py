@@ -16,7 +16,7 @@ from mrs_core.text import normalise_reply
 from mrs_datasets.prepare import prepare_mrs
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_training.reply.data import load_run_data, tell_of_small_sources, with_reply_ids
+from mrs_training.reply.data import load_run_data, warn_about_small_sources, with_reply_ids
 from mrs_training.reply.options import ReplyArguments
 
 
@@ -175,12 +175,12 @@ def test_sources_smaller_than_a_step_are_told(
 ) -> None:
     data = load_run_data(prepared, ReplyArguments(train=["ja", "mt-ja"], languages=["ja"]), seed=1)
     least, most = sorted(len(pairs) for pairs in data.sources.values())
-    tell_of_small_sources(data, batches, most)
+    warn_about_small_sources(data, batches, most)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("note: ")[1][: len(start)] for line, start in zip(lines, told, strict=True)] == told
-    tell_of_small_sources(data, "mixed", 2 * (least + most))
+    warn_about_small_sources(data, "mixed", 2 * (least + most))
     assert f"note: ja mt-ja has {least + most} training pairs, fewer than the" in (said := capsys.readouterr().err)
-    assert "each comes about 2 times in it; lower --per_device_train_batch_size." in said
+    assert "each is repeated about 2 times in it; lower --per_device_train_batch_size." in said
 
 
 def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_responses: PreparedData) -> None:

@@ -63,7 +63,7 @@ def test_the_defaults_are_sound() -> None:
         (Training(predict_with_generate=True), {}, "--predict_with_generate: has no effect here"),
         (Training(batch_sampler="no_duplicates"), {}, "--batch_sampler: has no effect here: see --batches"),
         (Training(fp16=True), {}, "--fp16 true: needs a GPU, and this run is on the CPU; pass --fp16 false"),
-        (Training(logging_nan_inf_filter=False), {}, "--logging_nan_inf_filter: has no effect here: a run ends"),
+        (Training(logging_nan_inf_filter=False), {}, "--logging_nan_inf_filter: has no effect here: a run stops"),
         (Training(label_smoothing_factor=1.5), {}, r"expected 0 or more and less than 1, found 1\.5"),
         (Training(label_smoothing_factor=-1.0), {}, "expected 0 or more and less than 1, found -1"),
         (Training(), {"lora_rank": 4}, "--lora_rank: has no effect without --peft lora"),
@@ -136,7 +136,7 @@ def test_a_bad_value_of_the_library_is_named(option: str, value: Any, expected: 
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="--patience needs --load_best_model_at_end true"):
         check(Training(load_best_model_at_end=False), patience=1)
-    with pytest.raises(InputError, match="--peft lora adapts a trained model, and `tiny` is none"):
+    with pytest.raises(InputError, match="--peft lora adapts a trained model, and `tiny` is untrained"):
         check(peft="lora")
 
 

@@ -106,7 +106,7 @@ SMALL = ["en", "es", "mt-de", "mt-es", "en-responses"]
         ({"languages": ["xx"]}, "--languages: unknown language 'xx'; MRS has en es"),
         ({"languages": ["mt-es"]}, "--languages: unknown language 'mt-es'"),
         ({"languages": ["es", "es"]}, "--languages es es: es is named twice"),
-        ({"languages": ["all", "es"]}, "--languages all es: `all` stands alone"),
+        ({"languages": ["all", "es"]}, "--languages all es: `all` cannot be combined"),
         ({"languages": []}, "--languages: expected a language or more, found none"),
         ({"train": []}, "--train: expected a config or more, found none"),
         ({"train": ["en", "en"]}, "--train en en: en is named twice"),
