@@ -1,6 +1,6 @@
-"""Systems beside each other: their scores on the same examples, tables, prediction files, human evaluation.
+"""Comparison of systems: scores on the same examples, tables, prediction files, human evaluation.
 
-Names are read from their modules when they are first asked for, so that `import mrs_evaluation` costs nothing.
+Names are imported from their modules on first use, so that `import mrs_evaluation` costs nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "summarize_annotations",
     "summary",
 ]
-if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+if not TYPE_CHECKING:  # a type checker would accept every name of the package
     __getattr__, __dir__ = lazy_names(
         __name__,
         {

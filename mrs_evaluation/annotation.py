@@ -1,4 +1,4 @@
-"""What annotators say of two systems: shares, intervals, agreement (Zhang et al. 2021, section 3.3, Figure 2)."""
+"""Human preference between two systems: shares, intervals, agreement (Zhang et al. 2021, section 3.3, Figure 2)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OUTCOMES = {"win": 1, "tie": 0, "loss": -1}  # of system A
 def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
     """The figures of an evaluation.
 
-    Shares are of system A: win, tie, loss. `judgements` takes every judgement alone, as Figure 2 of the paper does;
-    `majority` what more than half of the annotators say of an item, and a tie where no answer has so many. Intervals
+    Shares are of system A: win, tie, loss. `judgements` counts every judgement, as Figure 2 of the paper does;
+    `majority` what more than half of the annotators chose for an item, and a tie without a majority. Intervals
     resample items, since judgements of one item depend on each other. `p` is of the permutation test of the items' net
     preference for A: without a difference, A and B of an item could as well be swapped.
 
@@ -72,7 +72,7 @@ def _shares(columns: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
 
 
 def _fleiss_kappa(counts: NDArray[np.int64]) -> float | None:
-    """Agreement beyond chance on win, tie and loss; None where all judgements are one, so that it is undefined."""
+    """Agreement beyond chance on win, tie and loss; None if all judgements are the same, so that it is undefined."""
     try:
         from statsmodels.stats.inter_rater import fleiss_kappa
     except ImportError:
@@ -81,7 +81,7 @@ def _fleiss_kappa(counts: NDArray[np.int64]) -> float | None:
 
 
 def _by_annotator(name: str, choices: NDArray[np.int64], key: Key) -> dict[str, Any]:
-    """One annotator's shares, and how often they choose the left side where they choose: about .5 unless by habit."""
+    """One annotator's shares, and how often they chose the left side when they chose one: about .5 without a bias."""
     sides = np.array([1 if item.a_side == "left" else -1 for item in key.items])
     decided = choices != 0
     left = float((choices[decided] == sides[decided]).mean()) if decided.any() else None

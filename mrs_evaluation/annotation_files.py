@@ -1,6 +1,6 @@
-"""The files of a human evaluation: annotation files, blind to the systems, and the key that says which side was whose.
+"""The files of a human evaluation: blinded annotation files, and the key that says which side is which system.
 
-    DIR/key.json                      which side was whose, hashes of the inputs, of the files and of every shown text
+    DIR/key.json                      the system of each side, hashes of the inputs, of the files and of every shown text
     DIR/annotations/annotator-1.csv   item, message, suggestions left, suggestions right, preference
     DIR/annotations/instructions.txt
 
@@ -11,8 +11,8 @@ three annotators, who choose the set with more replies that they prefer to send,
 
 Annotators open the files in spreadsheet programs. CSV has no types there: a cell that begins with = + - @ would run
 as a formula, a short one with a digit would become a number or a date. Such a cell, and one that begins with an
-apostrophe, gets one apostrophe in front (`escaped`); reading takes one off (`restored`). Programs that swallow the
-apostrophe, change line ends or upper-case TRUE do no harm, since texts are compared without these.
+apostrophe, gets one apostrophe in front (`escaped`); reading takes one off (`restored`). Programs that drop the
+apostrophe, change line endings or upper-case TRUE do no harm, since texts are compared without these.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ ANNOTATORS = 3  # section 3.3
 EXAMPLES = 500  # section 5.1
 SEED = 12345
 KEY, ANNOTATIONS = "key.json", "annotations"
-KIND = "mrs annotate 1"  # in every key: what made it, and the version of its fields
+KIND = "mrs annotate 1"  # in every key: the command that made it, and the version of its fields
 OLD_KIND, OLD_ANNOTATIONS = "mrs judge 1", "sheets"  # of earlier versions
 TEXTS = ("message", "suggestions left", "suggestions right")
 COLUMNS = ("item", *TEXTS, "preference")
 PREFERENCES = ("left", "right", "tie")
-# What begins a formula in some program, in full width where the program is Japanese; and the mark itself.
+# What begins a formula in some program, in full width in Japanese ones; and the apostrophe itself.
 _RISKY = frozenset("=+-@＝＋－＠'")
 _VALUE_WORDS = 3  # a number, amount, time or date has no more words: Mon 5 May 2020, 1e5 USD
 _WORD = re.compile(r"[^\W\d_]+")
@@ -101,7 +101,7 @@ class Key:
 def make_annotation_files(
     paths: tuple[Path, Path], out: Path, annotators: int, examples: int | None, seed: int, overwrite: bool = False
 ) -> Key:
-    """Write the folder `out`, whole or not at all.
+    """Write the folder `out`, completely or not at all.
 
     The items are drawn from the lines of the files. System A is left in half of them (drawn; one more or less where
     their number is odd), the same for all annotators, so that an annotator who always chooses one side favours no
@@ -153,7 +153,7 @@ def read_key(folder: Path) -> Key:
     """Read the key of a folder that `make_annotation_files` wrote.
 
     Raises:
-        InputError: there is none, or it is not one.
+        InputError: the key is missing or damaged.
     """
     path = folder / KEY
     try:
@@ -171,7 +171,7 @@ def read_key(folder: Path) -> Key:
     except FileNotFoundError:
         raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs annotate make` wrote.") from None
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise InputError(f"{path}: not a key of `mrs annotate make`; restore the file as it was made.") from None
+        raise InputError(f"{path}: not a key of `mrs annotate make`; restore the original file.") from None
     return key
 
 
@@ -179,7 +179,7 @@ def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict
     """Read and check what the annotators filled in.
 
     Args:
-        partial: leave out the annotators whose file is missing or as it was made.
+        partial: leave out the annotators whose file is missing or untouched.
 
     Returns:
         file -> (items,) 1 where the annotator prefers system A, -1 where B, 0 at a tie; in the order of the key's
@@ -187,7 +187,7 @@ def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict
 
     Raises:
         InputError: a file is missing, unknown, a copy of another or not such a file; a row is missing, double or
-            altered; a preference is missing or none of `PREFERENCES`.
+            altered; a preference is missing or not one of `PREFERENCES`.
     """
     place = _place(folder)
     hashes = {p.name: file_sha256(p) for p in sorted(place.glob("*.csv")) if p.is_file() and p.name[0] not in ".~"}
@@ -213,7 +213,7 @@ def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict
 
 
 def escaped(text: str) -> str:
-    """The text as a cell that no spreadsheet program takes for a formula, a number or a date.
+    """The text as a cell that no spreadsheet program reads as a formula, a number or a date.
 
     >>> escaped("=1+1"), escaped("5/6"), escaped("yes")
     ("'=1+1", "'5/6", 'yes')
@@ -262,13 +262,13 @@ def _plain(text: str) -> str:
 
 
 def _text_hash(text: str) -> str:
-    """Hash of what no spreadsheet program changes: letters without case, runs of white space as one."""
+    """Hash of what spreadsheet programs do not change: letters without case, runs of white space as one."""
     plain = " ".join(unicodedata.normalize("NFC", text.casefold()).split())
     return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]
 
 
 def _csv(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
-    """CSV with a byte order mark, by which spreadsheet programs know UTF-8."""
+    """CSV with a byte order mark, by which spreadsheet programs recognize UTF-8."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
@@ -278,11 +278,11 @@ def _csv(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
 
 def _refuse_to_lose_judgements(out: Path) -> None:
     if not (out / KEY).is_file():
-        return  # atomic_folder refuses what was not made here
+        return  # atomic_folder refuses other folders
     for name, made in read_key(out).files.items():
         path = _place(out) / name
         if path.is_file() and file_sha256(path) != made:
-            raise InputError(f"{path} was filled in since it was made; move {out} away instead of overwriting it.")
+            raise InputError(f"{path} has been filled in; move {out} away instead of overwriting it.")
 
 
 def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
@@ -294,7 +294,7 @@ def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
         item = _known_item(path, row, cells, items, found)
         preference = cells["preference"].strip().casefold()
         if preference not in PREFERENCES:
-            what = f"{cells['preference'].strip()[:40]!r} is no preference" if preference else "no preference"
+            what = f"{cells['preference'].strip()[:40]!r} is not a preference" if preference else "no preference"
             wrong.append(f"row {row}: {what}")
         found[item.item] = preference
     if missing := [number for number in items if number not in found]:
@@ -316,22 +316,22 @@ def _known_item(path: Path, row: int, cells: dict[str, str], items: dict[int, It
     if item is None:
         raise InputError(f"{path}, row {row}: {number[:40]!r} is not an item of this evaluation; restore the number.")
     if item.item in found:
-        raise InputError(f"{path}, row {row}: item {number} is there twice; delete one of the rows.")
+        raise InputError(f"{path}, row {row}: item {number} appears twice; delete one of the rows.")
     for column, made in zip(TEXTS, item.texts, strict=True):
         if made not in (_text_hash(restored(cells[column])), _text_hash(cells[column])):
             raise InputError(
-                f"{path}, row {row}: the column {column!r} of item {number} was altered, so nobody knows what was "
-                "annotated; restore the text as it was made."
+                f"{path}, row {row}: the column {column!r} of item {number} was altered, so the judgement may be "
+                "about another text; restore the original text."
             )
     return item
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield row numbers, the header's being 1, and cells by column; empty rows are left out, other columns too."""
+    """Yield row numbers (the header has 1) and cells by column; empty rows and other columns are left out."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text in UTF-8; save the file as CSV in UTF-8.") from None
+        raise InputError(f"{path}: not UTF-8 text; save the file as CSV in UTF-8.") from None
     for delimiter in ",;\t":  # what programs write in different countries
         try:
             records = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))

@@ -1,4 +1,4 @@
-"""A trained model beside the baselines, on the test split of each language, and what the paper has to set beside it."""
+"""Comparison of a trained model with the baselines on the test split of each language."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from mrs_models.answering import MODEL, System
 from mrs_models.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
 
 POOLED = "pooled"
-BASELINE_EXAMPLES = 1_000  # of each language, for the baselines on validation
+BASELINE_EXAMPLES = 1_000  # per language, for the baselines on validation
 MakeSystem = Callable[[LanguageData], System]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a run says of its model.
+    """The evaluation of a run's model.
 
     Attributes:
         figures: `systems` -> name -> language or `pooled` -> figures, `differences` -> other system -> scope ->
             intervals of the model's lead, `interval_method`, `signatures` -> language -> metric -> signature, and where
             the run ranks `pool_size` and `pools`, language -> hash. Equal for equal weights.
         suggestions: the model's, by language, in the order of the test split.
-        milliseconds: to answer a message, by system; different from run to run.
+        milliseconds: to answer a message, by system; varies from run to run.
     """
 
     figures: dict[str, Any]
@@ -41,7 +41,7 @@ def compare_on_test(
     """Evaluate systems and the baselines on the test split.
 
     Args:
-        make_systems: give the systems of a language; the first one is the trained model, called `MODEL`.
+        make_systems: each makes a system for a language; the first one is the trained model, called `MODEL`.
         parts: the languages.
         seed: of pools, baselines and intervals; in a run always `EVALUATION_SEED`, whatever seed it trains with.
     """
@@ -75,7 +75,7 @@ def compare_on_test(
 
 
 class ValidationLog:
-    """Figures on validation while a model trains, with the baselines beside them, which are evaluated once."""
+    """Validation figures while a model trains, beside those of the baselines, which are evaluated once."""
 
     def __init__(self, parts: list[LanguageData], seed: int, ranking: bool) -> None:
         self._parts, self._seed = parts, seed
@@ -85,7 +85,7 @@ class ValidationLog:
     def evaluate(self, make_system: MakeSystem) -> tuple[dict[str, Any], list[str]]:
         """The model's figures pooled over the languages, and one line of text for each system."""
         figures = self._pooled([[make_system(part)] for part in self._parts], self._parts)[MODEL]
-        if not self._baselines:  # on a sample of long splits: TF-IDF takes 10 ms an example, and other ranks wait
+        if not self._baselines:  # on a sample of long splits: TF-IDF takes 10 ms per example, and other ranks wait
             few = [
                 replace(part, validation=sample_rows(part.validation, BASELINE_EXAMPLES, self._seed))
                 for part in self._parts
@@ -103,7 +103,7 @@ class ValidationLog:
 
 
 def baselines(part: LanguageData, seed: int) -> Iterator[System]:
-    """The three baselines; they know the language's own training pairs, whatever the model was trained on."""
+    """The three baselines; they use the language's own training pairs, whatever the model was trained on."""
     yield RandomReplies(part.responses.replies, seed)
     yield MostFrequentReplies(
         (reply for batch in part.train.iter(batch_size=100_000) for reply in batch["reply"]),

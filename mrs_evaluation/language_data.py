@@ -16,11 +16,11 @@ from mrs_core.text import normalise_reply
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.schema import SPLITS, responses_config
 
-# Draws all that figures depend on beside the model: samples of validation and test, pools, baselines, intervals. It is
-# not the training's seed, or runs of several seeds would not compare. Source: the default --seed of transformers, with
-# which the figures in README were taken when the two were one.
+# The seed of all that figures depend on besides the model: samples of validation and test, pools, baselines, intervals.
+# It is not the training's seed, so that runs with different seeds can be compared. Source: the default --seed of
+# transformers, used for the figures in README when the two seeds were one.
 EVALUATION_SEED = 42
-MOST_RESPONSES = 50_000  # as many as the paper keeps of the most frequent replies (section 2.1)
+MOST_RESPONSES = 50_000  # the paper keeps this many of the most frequent replies (section 2.1)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ResponseSet:
 class LanguageData:
     """The three splits (columns message, reply) and the response set of one language.
 
-    `train` is what the baselines know; a model may have been trained on other languages.
+    `train` is what the baselines use; a model may have been trained on other languages.
     """
 
     language: str
@@ -59,7 +59,7 @@ def examples_hash(parts: Sequence[LanguageData]) -> str:
 def load_language(
     data: PreparedData, language: str, limits: dict[str, int | None], seed: int, need_responses: bool = True
 ) -> LanguageData:
-    """Load one language; each split is cut to a seeded sample of `limits[split]` rows where that is smaller.
+    """Load one language; each split is cut to a seeded sample of `limits[split]` rows if that is smaller.
 
     Args:
         seed: draws the training pairs; validation and test are drawn with `EVALUATION_SEED`.
@@ -101,7 +101,7 @@ def _most_frequent(pairs: Dataset) -> ResponseSet:
 
 
 def sample_rows(rows: Dataset, limit: int | None, seed: int) -> Dataset:
-    """A seeded sample of `limit` rows in their order; all rows where there are no more."""
+    """A seeded sample of `limit` rows in their order; all rows if there are no more."""
     if limit is None or limit >= len(rows):
         return rows
     chosen = np.random.default_rng(seed).choice(len(rows), limit, replace=False)

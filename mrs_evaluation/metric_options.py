@@ -9,7 +9,7 @@ from mrs_core.errors import InputError
 from mrs_evaluation.metric_spec import DeclaredOption, Metric, MetricSpec, declared_options
 from mrs_evaluation.metrics import SPECS
 
-ALWAYS = ("language",)  # may be given for every metric, also for one that has no use for it
+ALWAYS = ("language",)  # accepted for every metric, even if it has no effect
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SharedOption:
 
     @property
     def help(self) -> str:
-        """What it sets, with the default, for those metrics that say the same at a time."""
+        """What it sets, with the default; metrics with the same text are grouped."""
         texts: dict[str, list[str]] = {}
         for metric, option in self.metrics.items():
             texts.setdefault(_help(option), []).append(metric)
@@ -63,7 +63,7 @@ def require_options_of(spec: MetricSpec, given: Iterable[str]) -> None:
     """Refuse options that belong to other metrics only.
 
     Raises:
-        InputError: one of them does.
+        InputError: an option belongs to other metrics.
     """
     options = shared_options()
     for name in given:
@@ -77,7 +77,7 @@ def make_metric(spec: MetricSpec, given: Mapping[str, object]) -> Metric:
 
     Args:
         spec: of the metric.
-        given: option -> value; what is not given has its default.
+        given: option -> value; the others have their defaults.
 
     Raises:
         InputError: the metric needs an option that is not given, or cannot use a value.

@@ -1,4 +1,4 @@
-"""What a metric finds out about one system."""
+"""The results of a metric for one system."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ class Scored(NamedTuple):
 
     Attributes:
         record: the figures.
-        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty where the main
-            figure is no mean.
-        examples: (n,) texts that tell the examples apart; empty where the file has none.
+        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty if the main
+            figure is not a mean.
+        examples: (n,) texts that identify the examples; empty if the file has none.
     """
 
     record: ScoreRecord

@@ -1,4 +1,4 @@
-"""What a metric declares: its options, what it reads, what is shown of it.
+"""What a metric declares: its options, its input, and what is shown.
 
 The parser of `mrs score`, its refusals and help, the tables and the tables of docs/metrics.md follow from these rows.
 """
@@ -17,14 +17,14 @@ from mrs_evaluation.metric_record import Scored
 
 @dataclass(frozen=True)
 class Option:
-    """What stands behind the type of an option: `nbest: Annotated[int, Option("...")] = 3`.
+    """The metadata of an option: `nbest: Annotated[int, Option("...")] = 3`.
 
     Attributes:
         help: what it sets; of an option without a default, what the metric needs.
         choices: its values; empty: any of its type.
         metavar: its value in the help.
-        unset: what stands for a default of None in the help.
-        source: where the default comes from, to be read behind it: "from section 3.3 of MRS".
+        unset: how the help describes a default of None.
+        source: where the default comes from, shown after it: "from section 3.3 of MRS".
         flag: its name on the command line, if it is not that of the field.
         former: an older name, which the command line still takes.
         known: of an option without a default, values that could be meant.
@@ -108,7 +108,7 @@ def declared_options(metric: type[Metric]) -> dict[str, DeclaredOption]:
 
 
 def _members(hint: object) -> tuple[type, ...]:
-    """The types of a union; the type itself where it is none."""
+    """The types of a union; the type itself if it is not a union."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (cast(type, hint),)
 
 

@@ -21,7 +21,7 @@ _LANGUAGES = f"MRS has {' '.join(LANGUAGES)}, known are {' '.join(sorted(KNOWN))
 
 
 class Texts(NamedTuple):
-    """Suggestions and references of n examples, and what tells these apart: message and reference."""
+    """Suggestions and references of n examples, and what identifies these: message and reference."""
 
     suggestions: list[tuple[str, ...]]
     references: list[str]
@@ -77,7 +77,7 @@ class TokenMetric(TextMetric):
             with metric_errors("--sentences punkt"):
                 self.tokenizer()
         elif self.punkt is not None:
-            raise InputError("--punkt: holds the parameters of --sentences punkt; add that option.")
+            raise InputError("--punkt: applies only to --sentences punkt; add that option.")
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the language.

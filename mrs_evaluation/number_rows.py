@@ -1,4 +1,4 @@
-"""Files of numbers: an example a line, its fields separated by tabs."""
+"""Files of numbers: one example per line, its fields separated by tabs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_numbers(path: Path, number: int, line: str, count: int | None, what: st
         what: the fields of a line, for the error.
 
     Raises:
-        InputError: a field is no number, or their count is wrong.
+        InputError: a field is not a number, or their count is wrong.
     """
     fields = line.split("\t")
     try:

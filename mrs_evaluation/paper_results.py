@@ -1,4 +1,4 @@
-"""The figures that the paper prints (`paper_results.yaml`; Zhang et al. 2021, Tables 3, 4, 5), to put beside ours."""
+"""The figures that the paper prints (`paper_results.yaml`; Zhang et al. 2021, Tables 3, 4, 5), to compare with ours."""
 
 from __future__ import annotations
 

@@ -54,10 +54,10 @@ class SystemResult:
             (kept,) that of the reference against itself.
         chosen_tokens: tokens of the best suggestion of each kept example, for Dist.
         suggestions: (n) up to three replies each.
-        ranking: None where the system or the run ranks nothing.
-        languages: suggestions in another language than the message's, and those whose language could be told; None
-            where nobody asked.
-        bleu: corpus BLEU of the best suggestions, 0 to 100; None where nobody asked, or a tokenizer is missing.
+        ranking: None if the system or the run ranks nothing.
+        languages: suggestions in another language than the message's, and those whose language could be identified;
+            None if not requested.
+        bleu: corpus BLEU of the best suggestions, 0 to 100; None if not requested, or a tokenizer is missing.
         seconds: for all suggestions; `messages`, how many different messages were answered.
     """
 
@@ -83,7 +83,7 @@ class EvaluationConfig:
 
     Attributes:
         ranking: rank the reference in a random pool.
-        identifier: tells languages, for the share of suggestions in a wrong one.
+        identifier: identifies languages, for the share of suggestions in a wrong one.
         bleu: corpus BLEU (section 3.3), where the language's tokenizer is installed; sacreBLEU itself must be.
     """
 
@@ -113,7 +113,7 @@ def evaluate_system(
     """Score the three suggestions of a system, and if it ranks, its ranking of the reference in a random pool.
 
     Args:
-        messages, references: n examples; a message may come several times, and is then answered once.
+        messages, references: n examples; a repeated message is answered once.
         response_set: fills the pools where there are fewer than `POOL_SIZE` different references. Pools are drawn from
             the references, so that the others are as new to the system as the one to find; each normalised form once.
         seed: of the pools; equal seeds give every system the same pools.
@@ -183,7 +183,7 @@ def _rank(
 
 
 def _bleu(suggestions: list[list[str]], references: Sequence[str], language: str) -> tuple[float | None, str]:
-    """Corpus BLEU; None where the tokenizer of the language is not installed: a run must not end with that."""
+    """Corpus BLEU; None if the tokenizer of the language is not installed: a run must not fail for that."""
     from mrs_metrics.bleu import aggregate, score_suggestions
 
     try:

@@ -1,4 +1,4 @@
-"""What stands below a table of scores: what was skipped, what was unusual, how the figures were computed."""
+"""Notes below a table of scores: what was skipped, what was unusual, how the figures were computed."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ def _counted(record: ScoreRecord, spec: MetricSpec) -> Iterator[str]:
             yield from (f"{task} {code}: {n:,} {what.replace('_', ' ')}" for what, n in counts.items() if n)
     if record.tasks.missing:
         missing = ", ".join(f"{task} ({' '.join(codes)})" for task, codes in record.tasks.missing.items())
-        yield f"averages lack {missing}, and do not compare with published ones"
+        yield f"averages lack {missing}, and cannot be compared with published ones"

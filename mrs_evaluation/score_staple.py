@@ -1,4 +1,4 @@
-"""From the files of the STAPLE task to their weighted F1: the fast way to score a prediction file."""
+"""Weighted F1 of STAPLE's files, without building records: the fast way to score a prediction file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def score_files(
         rules: `paper` or `official`, see `mrs_metrics.translations_f1`. The paper's refuse a file that is not in the
             task's format; the official ones read it as the official scorer does, see
             `mrs_datasets.readers.staple_official`.
-        warn: gets a sentence, with file and line, for each kind of oddity that the official rules let through;
+        warn: gets a sentence, with file and line, for each kind of irregularity that the official rules accept;
             `warnings.warn` if None.
 
     Returns:
@@ -33,7 +33,7 @@ def score_files(
 
     Raises:
         InputError: the rules are unknown, a file cannot be read, holds no prompt or is not in the task's format (file,
-            line and what was expected), or (official) the scorer would end with an error, as where the first prompt
+            line and what was expected), or (official) the scorer would fail, as when the first prompt
             has no prediction.
     """
     with metric_errors(str(predictions)):

@@ -1,4 +1,4 @@
-"""Systems beside each other: whether they may be compared, their order and groups, their tests, and saved scores."""
+"""Comparison of scored systems: whether they can be compared, their order and groups, tests, and saved scores."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_systems(
 
 
 def name_systems(systems: Sequence[ScoredSystem], paths: Sequence[Path]) -> None:
-    """Call systems by their files' names, or by the paths where two names are alike."""
+    """Call systems by their files' names, or by the paths if two names are equal."""
     names = [path.name for path in paths]
     distinct = len(set(names)) == len(names)
     for system, path in zip(systems, paths, strict=True):
@@ -60,7 +60,7 @@ def why_not_comparable(systems: Sequence[ScoredSystem]) -> str:
         for key, ours in first.record.signatures.items():
             if ours != (theirs := other.record.signatures.get(key, ours)):
                 alike = " and ".join(sorted((ours, theirs)))
-                return f"the scores were not computed alike: {alike}"
+                return f"the scores were computed differently: {alike}"
         if first.digest != other.digest or len(first.values) != len(other.values):
             return f"{other.system} is about other examples than {first.system}{_first_difference(first, other)}"
     return ""
@@ -79,10 +79,10 @@ def rank_systems(systems: list[ScoredSystem], spec: MetricSpec, correct: bool) -
     """Order systems, best first, and give each the rank of its group where the metric has per-example scores.
 
     Args:
-        correct: hold the p-values against .05 after Holm's correction.
+        correct: apply Holm's correction to the p-values.
 
     Returns:
-        What to say of it. Systems that cannot be compared stay as they are.
+        Notes for the user. Systems that cannot be compared keep their order.
     """
     from mrs_metrics.significance import rank_groups
 
@@ -130,12 +130,12 @@ class PairTest:
     """The test of two systems.
 
     Attributes:
-        a: name of the one.
-        b: name of the other.
-        difference: mean of the one minus that of the other.
+        a: name of the first.
+        b: name of the second.
+        difference: mean of the first minus that of the second.
         interval: 95 % interval of the difference.
         p: of the permutation test.
-        p_holm: p after Holm's correction; None where there was none.
+        p_holm: p after Holm's correction; None without it.
     """
 
     a: str
@@ -200,7 +200,7 @@ class Comparison:
 
 
 def compare_neighbours(systems: list[ScoredSystem], spec: MetricSpec, correct: bool) -> Comparison:
-    """Order systems by their means over the examples that all have, and test every two that stand next to each other.
+    """Order systems by their means over the examples that all have, and test neighbours.
 
     Args:
         correct: also give the p-values after Holm's correction.
@@ -243,11 +243,11 @@ def _mean(column: Sequence[float]) -> float:
 
 
 def save_values(path: Path, name: str, system: ScoredSystem) -> None:
-    """Write the per-example scores of a system, for `--compare` on another day or machine."""
+    """Write the per-example scores of a system, for a later `--compare`."""
     from mrs_core.files import atomic_write
 
     content = {"metric": name, "signature": system.record.signatures["signature"], "system": system.system}
-    content["examples"] = system.digest  # no text of theirs
+    content["examples"] = system.digest  # a hash, not their texts
     values = [None if value != value else value for value in system.values]
     atomic_write(path, json.dumps({**content, "scores": values}) + "\n")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Form = Literal["terminal", "markdown", "latex"]
-GROUP_MARK = "*"  # behind the figures of the best group
+GROUP_MARK = "*"  # after the figures of the best group
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ def _cells(row: Row, columns: Sequence[Column], main: str) -> list[str]:
 
 
 def _print_terminal(table: ScoreTable, notes: Sequence[str]) -> None:
-    """One system, or several that do not fit: a figure a line; else a system a line.
+    """Print one figure per line for a single system or a table that is too wide, else one system per line.
 
-    Whatever is no terminal gets the table as wide as it is.
+    If the output is not a terminal, the table keeps its full width.
     """
     from rich.measure import Measurement
 
-    console = make_console(markup=False, emoji=False)  # names of files are no markup
-    made = _lying(table) if len(table.rows) > 1 else _standing(table)
+    console = make_console(markup=False, emoji=False)  # file names are not markup
+    made = _by_row(table) if len(table.rows) > 1 else _by_column(table)
     wide = console.options.update(max_width=1 << 20)
     if sys.stdout.isatty() and Measurement.get(console, wide, made).maximum > console.width:
-        made = _standing(table)
+        made = _by_column(table)
     if not sys.stdout.isatty():
         console.width = max(console.width, Measurement.get(console, wide, made).maximum)
     console.print(made)
@@ -96,7 +96,7 @@ def _print_terminal(table: ScoreTable, notes: Sequence[str]) -> None:
         console.print(note, style="dim", soft_wrap=True)
 
 
-def _lying(table: ScoreTable) -> Table:
+def _by_row(table: ScoreTable) -> Table:
     from rich.table import Table
 
     made = Table("System")
@@ -107,7 +107,7 @@ def _lying(table: ScoreTable) -> Table:
     return made
 
 
-def _standing(table: ScoreTable) -> Table:
+def _by_column(table: ScoreTable) -> Table:
     from rich.table import Table
 
     alone = len(table.rows) == 1

@@ -1,7 +1,7 @@
 """XGLUE's submissions: one file of predictions, or a folder of them, against the released data.
 
-Where the official script (`evaluation/xglue_evaluate.py`, microsoft/XGLUE) would go on, or fail, with files that do not
-belong together, there is an error.
+Files that do not belong together are an error, where the official script (`evaluation/xglue_evaluate.py`,
+microsoft/XGLUE) would continue or crash.
 """
 
 from __future__ import annotations

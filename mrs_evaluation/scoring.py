@@ -22,8 +22,8 @@ class ScoredSystem:
     Attributes:
         system: its name.
         record: its figures.
-        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty where it is no
-            mean.
+        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty if it is not
+            a mean.
         examples: (n,) what the system was scored on; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
         rank: of its group, from 1; None where systems were not compared.

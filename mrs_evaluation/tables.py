@@ -52,14 +52,14 @@ def print_results(record: dict[str, Any]) -> None:
 def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     """Print the models of several runs and their baselines in one table (the columns of the paper's Figure 2).
 
-    A baseline has one row if its figures are the same in all runs, else one for each group of runs. MRR stands in the
-    table where all runs that rank drew the same pools, else below it, run by run.
+    A baseline has one row if its figures are the same in all runs, else one for each group of runs. MRR is in the table
+    if all runs that rank drew the same pools, else below it, run by run.
 
     Args:
         records: `run.json` of each run, by its folder.
 
     Raises:
-        InputError: the runs were not tested on the same examples, so that their figures do not compare.
+        InputError: the runs were not tested on the same examples, so that their figures cannot be compared.
     """
     first, *others = records
     for other in others:
@@ -96,7 +96,7 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
         console.print(line, soft_wrap=True)
     perplexities = {_perplexity_signature(record) for record in records.values()} - {""}
     if len(perplexities) > 1:
-        console.print("perplexity: does not compare here, since the texts were cut into tokens in different ways:")
+        console.print("perplexity: not comparable here, since the texts were tokenized differently:")
     told = [text for record in records.values() for text in grouped_signatures(record["metrics"])]
     hidden = () if show_mrr else RANKING
     for signature in dict.fromkeys(text for text in told if not text.startswith(hidden)):
@@ -104,13 +104,13 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
 
 
 def _run_names(records: dict[str, Any]) -> dict[str, str]:
-    """The folders' last names, or the whole folders where two are alike."""
+    """The folders' last names, or the whole folders if two are equal."""
     short = {folder: Path(folder).name for folder in records}
     return short if len(set(short.values())) == len(short) else {folder: folder for folder in records}
 
 
 def _grouped(folders: list[str], alike: Callable[[str, str], bool]) -> list[list[str]]:
-    """Runs that are like all of their group."""
+    """Groups of runs that are all alike."""
     groups: list[list[str]] = []
     for folder in folders:
         for group in groups:
@@ -152,10 +152,10 @@ def _same_row(records: dict[str, dict[str, Any]], name: str, mrr: bool, one: str
 
 
 def _unlike(records: dict[str, dict[str, Any]], names: dict[str, str]) -> Iterator[str]:
-    """What else was not computed alike by all runs."""
+    """What else the runs computed differently."""
     rouge = [{texts["mrs_rouge"] for texts in record["metrics"]["signatures"].values()} for record in records.values()]
     if any(signatures != rouge[0] for signatures in rouge):
-        yield "ROUGE: was not computed alike by all runs, see the signatures."
+        yield "ROUGE: the runs computed it differently, see the signatures."
     methods: dict[str, list[str]] = {}
     for folder, record in records.items():
         methods.setdefault(record["metrics"].get("interval_method", PERCENTILE), []).append(names[folder])
@@ -166,7 +166,7 @@ def _unlike(records: dict[str, dict[str, Any]], names: dict[str, str]) -> Iterat
 
 def _apart(records: dict[str, dict[str, Any]], names: dict[str, str], pools: list[list[str]]) -> Iterator[str]:
     """MRR, group by group of runs that drew the same pools."""
-    yield "MRR: not side by side, since the runs ranked in different pools (seed, size, replies); compare in a line:"
+    yield "MRR: not in the table, since the runs ranked in different pools (seed, size, replies); compare in a line:"
     for group in pools:
         figures = records[group[0]]["metrics"]
         shown = [(names[folder], records[folder]["metrics"]["systems"][MODEL]) for folder in group]
@@ -202,7 +202,7 @@ def _require_same_test(one: str, record: dict[str, Any], other: str, second: dic
     ):
         if value != found:
             raise InputError(
-                f"{other}: its figures do not compare with those of {one}: {what} differ ({found} against {value})."
+                f"{other}: its figures cannot be compared with those of {one}: {what} differ ({found} against {value})."
             )
 
 
@@ -265,7 +265,7 @@ def _interval(bounds: list[float] | None, sign: bool = False) -> str:
 
 
 def _short(value: float | None, digits: int = 3, sign: bool = False) -> str:
-    """A share without its leading zero, as the papers print it: .3007, +.024, 1.000; nothing for nothing."""
+    """A share without its leading zero, as the papers print it: .3007, +.024, 1.000; empty for None."""
     if value is None:
         return ""
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"

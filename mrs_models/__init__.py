@@ -1,6 +1,6 @@
 """Models of reply suggestion: texts and tensors in, suggestions out; no data-set names.
 
-Names are read from their modules when they are first asked for, so that `import mrs_models` costs nothing.
+Names are imported from their modules on first use, so that `import mrs_models` costs nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "System",
     "build_dual_encoder",
 ]
-if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+if not TYPE_CHECKING:  # a type checker would accept every name of the package
     __getattr__, __dir__ = lazy_names(
         __name__,
         {

@@ -12,7 +12,7 @@ from mrs_evaluation.metric_record import Scored, ScoreRecord
 from mrs_evaluation.metric_spec import Column, Input, Metric, MetricSpec, N
 from mrs_evaluation.number_rows import read_numbers
 
-_MOST_TOKENS = 2**53  # where a float still counts one by one
+_MOST_TOKENS = 2**53  # up to here a float holds every whole number
 _FIELDS = "sum of token losses in nats, tokens"
 
 
@@ -40,8 +40,8 @@ SPEC = MetricSpec(
     tells="how surprised a generator is by the real reply",
     compares_with="perplexity of MRS",
     metric=ReplyPerplexity,
-    reads=Input("sum of token losses in nats, tab, tokens; an example a line"),
-    columns=(N, Column("tokens", "tokens", 0), Column("loss", "nats a token"), Column("perplexity", "perplexity", 3)),
+    reads=Input("sum of token losses in nats, tab, tokens; one example per line"),
+    columns=(N, Column("tokens", "tokens", 0), Column("loss", "nats per token"), Column("perplexity", "perplexity", 3)),
     main="perplexity",
     higher_is_better=False,
     interval="studentised",

@@ -59,7 +59,7 @@ SPEC = MetricSpec(
     tells="where a retriever ranks the real reply",
     compares_with="MRR and P@1 of MRS",
     metric=ResponseRanking,
-    reads=Input("the real reply, index of its candidate from 0, a score a candidate; separated by tabs"),
+    reads=Input("the real reply, index of its candidate from 0, one score per candidate; separated by tabs"),
     columns=(
         N,
         Column("mrr", "MRR"),

@@ -1,4 +1,4 @@
-"""Self-ROUGE: how alike the suggestions of one message are."""
+"""Self-ROUGE: how similar the suggestions of one message are."""
 
 from __future__ import annotations
 

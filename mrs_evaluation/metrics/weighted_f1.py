@@ -29,7 +29,7 @@ class WeightedF1(Metric):
         from mrs_metrics.translations_f1 import aggregate
 
         scores = score_files(self.gold, path, self.rules, warn=lambda text: print(text, file=sys.stderr))
-        finite = bool(np.isfinite(scores.weighted_f1).all())  # official rules take a weight of nan
+        finite = bool(np.isfinite(scores.weighted_f1).all())  # the official rules accept a weight of nan
         interval = bootstrap_interval(scores.weighted_f1) if finite else ()
         record = ScoreRecord.of(aggregate(scores), scores.signature, interval)
         return Scored(record, scores.weighted_f1.tolist(), scores.ids)

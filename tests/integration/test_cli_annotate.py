@@ -367,7 +367,7 @@ def test_missing_and_double_rows(run: Callable[..., Result], made: Path) -> None
     save(file_of(made, 2), rows[2:])
     assert re.search(r"annotator-2.csv: item \d+ is missing \(and 1 more\)", refused(run("read", made)))
     save(file_of(made, 2), [*rows, rows[4]])
-    assert f"row {LINES + 2}: item {rows[4]['item']} is there twice" in refused(run("read", made))
+    assert f"row {LINES + 2}: item {rows[4]['item']} appears twice" in refused(run("read", made))
 
 
 def test_fewer_annotators(run: Callable[..., Result], made: Path) -> None:
@@ -405,7 +405,7 @@ def test_what_is_no_annotation_file(run: Callable[..., Result], made: Path) -> N
     annotate_all(made)
     good = file_of(made, 1).read_bytes()
     file_of(made, 1).write_bytes("item,préférence\n".encode("latin-1"))
-    assert "not a text in UTF-8" in refused(run("read", made))
+    assert "not UTF-8 text" in refused(run("read", made))
     for content in (b"", b"a,b\n1,2\n", b"\x00"):
         file_of(made, 1).write_bytes(content)
         assert "annotator-1.csv" in refused(run("read", made))

@@ -87,7 +87,7 @@ def test_sentences_are_split_on_request(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--punkt", "x"], "--punkt: holds the parameters of --sentences punkt"),
+        (["--punkt", "x"], "--punkt: applies only to --sentences punkt"),
         (["--sentences", "punkt", "--punkt", "x"], "--sentences punkt: x/collocations.tab: cannot read"),
         (["--sentences", "punkt", "--metric", "reply_bleu"], "--sentences does not apply to reply_bleu"),
         (["--lang", "xx"], "--lang: unknown language 'xx'; MRS has en es"),

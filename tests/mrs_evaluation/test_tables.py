@@ -125,7 +125,7 @@ def test_runs_of_different_tests_are_not_set_side_by_side(what: str, words: str)
         other["data"]["content_hash"] = "def"  # of runs that did not note their test examples
     if what == "examples":
         other["metrics"]["systems"]["Model"]["pooled"]["n"] = 99
-    with pytest.raises(InputError, match=f"b: its figures do not compare with those of a: the .*{words}"):
+    with pytest.raises(InputError, match=f"b: its figures cannot be compared with those of a: the .*{words}"):
         print_comparison({"a": one, "b": other})
 
 
@@ -136,7 +136,7 @@ def test_runs_are_compared_by_the_examples_that_they_answered(capsys: pytest.Cap
     other = copy.deepcopy(one)
     other["data"]["content_hash"] = "def"
     print_comparison({"a": one, "b": other})
-    assert "does not compare" not in capsys.readouterr().out
+    assert "not comparable" not in capsys.readouterr().out
     other["data"]["test_hash"] = "22"
     with pytest.raises(InputError, match="the test examples differ"):
         print_comparison({"a": one, "b": other})
@@ -216,7 +216,7 @@ def test_other_ways_to_score_and_other_intervals_are_told(capsys: pytest.Capture
     print_comparison({"a": new, "b": old})
     printed = capsys.readouterr().out
     assert "studentised bootstrap (a); percentile bootstrap (b)" in printed
-    assert "ROUGE: was not computed alike" in printed
+    assert "ROUGE: the runs computed it differently" in printed
     assert "mrs_rouge|rules:other|lang:es" in printed
 
 
@@ -227,6 +227,6 @@ def test_perplexities_of_other_vocabularies_are_told(capsys: pytest.CaptureFixtu
     other["metrics"]["signatures"]["es"]["reply_perplexity"] = "reply_perplexity|tok:b"
     print_comparison({"a": one, "b": other})
     printed = capsys.readouterr().out
-    assert "perplexity: does not compare here" in printed
+    assert "perplexity: not comparable here" in printed
     assert "tok:a" in printed
     assert "tok:b" in printed
