@@ -98,7 +98,7 @@ def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> int:
         How many parameters train: the adapters', nothing else.
 
     Raises:
-        InputError: peft is not installed, the encoders are static, or there are no layers of the names asked for.
+        InputError: peft is not installed, the encoders are static, or no layers have the given names.
     """
     parts = _parts(model)
     if has_lora(model):
@@ -155,7 +155,7 @@ def load_lora_state(model: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Set the adapters' weights to those of `lora_state`.
 
     Raises:
-        InputError: the state is of adapters of other layers or another rank.
+        InputError: the state belongs to adapters of other layers or another rank.
     """
     mine = _lora_parameters(model)
     shapes = {name: tuple(value.shape) for name, value in mine.items()}
@@ -186,7 +186,7 @@ def read_lora_state(folder: Path) -> dict[str, Tensor]:
 
 
 def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str | None, seed: int = 0) -> None:
-    """Write the adapters alone, as peft writes them, with what is needed to put them on their base again.
+    """Write only the adapters, as peft writes them, with what is needed to put them on their base again.
 
     peft's layout of several adapters: the first one (the only one, or that of messages) at the top, that of replies in
     `document/`; so `PeftModel.from_pretrained(base, folder)` reads the first, and `load_adapter(folder, "document",
@@ -217,7 +217,7 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
             tensors = {_peft_name(key): value.detach().cpu().contiguous() for key, value in _own_lora(part).items()}
             save_file(tensors, own / WEIGHTS, metadata={"format": "pt"})
             config: Any = copy.copy(cast(Any, part).peft_config[PEFT_NAME])
-            config.base_model_name_or_path, config.revision = base, base_revision  # else a path of this machine
+            config.base_model_name_or_path, config.revision = base, base_revision  # else a local path
             config.inference_mode = True
             config.task_type = "FEATURE_EXTRACTION" if record["family"] == RETRIEVAL else "SEQ_2_SEQ_LM"
             if not isinstance(config.target_modules, str):  # a set, in another order every time
@@ -235,7 +235,7 @@ def base_of(folder: str | Path) -> tuple[str, str | None]:
     """The base model of an adapter and its revision.
 
     Raises:
-        InputError: no adapter, or a damaged one.
+        InputError: the folder is not an adapter, or a damaged one.
     """
     record = _read_record(Path(folder))
     return record["base"], record["revision"]
@@ -256,7 +256,7 @@ def load_adapter(
         resolve: (base, revision) -> the name or folder to load the base from.
 
     Raises:
-        InputError: no adapter, a damaged one, or the base is missing or has other weights than the one trained on.
+        InputError: not an adapter, a damaged one, or the base is missing or has other weights than the one trained on.
     """
     folder = Path(folder)
     record = _read_record(folder)
@@ -327,7 +327,7 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
             dtype=torch.float32,  # as the trainer loads it
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"no sequence-to-sequence model ({first_line(error)}).") from None
+        raise InputError(f"not a sequence-to-sequence model ({first_line(error)}).") from None
     return loaded
 
 
@@ -337,7 +337,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise InputError(
-            f"{folder}: no {ADAPTER_RECORD}, so no adapter; pass the folder that a run with --peft wrote."
+            f"{folder}: no {ADAPTER_RECORD}, so not an adapter; pass the folder that a run with --peft wrote."
         ) from None
     except ValueError:
         record = None
@@ -375,7 +375,7 @@ def _read_config(folder: Path) -> Any:
         raise InputError(f"{folder / CONFIG}: damaged ({first_line(error)}); {again(folder)}.") from None
     if not isinstance(config, peft.LoraConfig):
         raise InputError(f"{folder / CONFIG}: expected LoRA, found {config.peft_type}; pass an adapter written here.")
-    config.base_model_name_or_path = None  # it names no folder of this machine
+    config.base_model_name_or_path = None  # it may name a folder of another machine
     config.task_type = None  # the wrapper that it stands for is dropped
     return config
 
@@ -388,7 +388,7 @@ def _inject(part: nn.Module, config: Any) -> None:
             f"--peft lora: {type(part).__name__} cannot take the adapters ({first_line(error)}); name linear layers "
             "that it has."
         ) from None
-    part.train(part.training)  # fresh adapters would drop out in a model that is not training
+    part.train(part.training)  # new adapters would apply dropout in a model that is not training
 
 
 def _targets(part: nn.Module, settings: Lora) -> list[str]:

@@ -27,11 +27,11 @@ class Answerer(Protocol):
     """Suggests replies: a model that is served, or a system that is evaluated."""
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        """Up to k suggestions a message, best first, no two that say the same; a list for each message, in order."""
+        """Up to k suggestions per message, best first, without duplicates; one list per message, in order."""
 
 
 class ServedModel(ABC):
-    """A trained model that users ask; it checks what they pass, and gives a blank message an empty list."""
+    """A trained model that serves users; it checks its arguments, and gives a blank message an empty list."""
 
     @property
     @abstractmethod

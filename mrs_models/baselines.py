@@ -1,6 +1,6 @@
 """What a trained retriever must beat: random replies, the most frequent ones, those of the nearest training message.
 
-Equal scores in a pool are broken at random (seeded): without that, a baseline with few distinct scores would be
+Ties in a pool are broken at random (seeded): without that, a baseline with few distinct scores would be
 ranked below chance by the pessimistic treatment of ties.
 """
 
@@ -16,7 +16,7 @@ from mrs_models.answering import Suggestion
 
 TIE_NOISE = 1e-9  # smaller than any difference between counts, and than those between cosines that matter
 CHUNK = 64  # messages compared with all training messages at a time: at most 100 MB of similarities
-# Give TF-IDF no more training pairs, a seeded sample of larger splits: its search is exhaustive.
+# The most training pairs for TF-IDF (a seeded sample of larger splits): its search is exhaustive.
 MAX_TFIDF_PAIRS = 200_000
 Tokenize = Callable[[str], list[str]]
 
@@ -65,7 +65,7 @@ class MostFrequentReplies:
 class TfidfReplies:
     """The replies of the nearest training messages by TF-IDF cosine (scikit-learn), nearest message first.
 
-    It may suggest any training reply, also one that the response set lacks. A candidate's score in a pool is the
+    It may suggest any training reply, even one that the response set lacks. A candidate's score in a pool is the
     largest cosine between the message and the training messages that had this reply; a suggestion's is that of the
     nearest one.
 

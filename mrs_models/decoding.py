@@ -28,7 +28,7 @@ from mrs_core.text import normalise_reply
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-# Beyond these, sums come near the -1e9 that generate gives to beams that are none, and float32 loses log-probabilities.
+# Beyond these, sums come near the -1e9 that generate gives to unused beams, and float32 loses log-probabilities.
 LARGEST_DIVERSITY = 10_000.0
 LARGEST_LENGTH_PENALTY = 3.0
 _SCRIPTS_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
@@ -77,7 +77,7 @@ class Decoding:
             ("length_penalty", -LARGEST_LENGTH_PENALTY, LARGEST_LENGTH_PENALTY),
         ):
             value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not smallest <= value <= largest:  # not a number is neither
+            if not isinstance(value, (int, float)) or not smallest <= value <= largest:  # NaN fails too
                 raise InputError(f"--{name}: expected a number from {smallest:g} to {largest:g}, found {value!r}.")
         if self.beams % self.groups:
             raise InputError(f"--groups {self.groups}: must divide --beams, which is {self.beams}; change one of them.")
@@ -118,13 +118,13 @@ def decode(
 
     Args:
         model: an encoder-decoder model of transformers in evaluation mode.
-        inputs: token ids of the encoder's text, special tokens included. Texts of like length share a batch.
+        inputs: token ids of the encoder's text, special tokens included. Texts of similar length share a batch.
         prompts: for each input the decoder's first tokens (start token, language tag), all of one length.
         bad_words: token sequences that never occur in a reply: `blocked_token_ids(tokenizer, settings.blocked)`,
-            since no tokenizer is known here.
+            since the tokenizer is not known here.
 
     Raises:
-        InputError: n exceeds the beams, the model names no end token, or a text or reply is longer than it can be.
+        InputError: n exceeds the beams, the model has no end token, or a text or reply is too long for it.
         ValueError: inputs and prompts do not fit each other.
     """
     ends, pad = ends_and_pad(model)
@@ -168,11 +168,11 @@ def blocked_token_ids(tokenizer: PreTrainedTokenizerBase, blocked: Sequence[str]
 def suggestions(
     hypotheses_texts: Sequence[tuple[str, float]], k: int, blocked: Sequence[str] = ()
 ) -> list[tuple[str, float]]:
-    """The first k of (text, score), given best first: no two that say the same (`normalise_reply`), none empty.
+    """The first k of (text, score), given best first, without duplicates (`normalise_reply`) and empty ones.
 
     Args:
         blocked: words and phrases that no text may hold, whatever stands around them and however they are written
-            (case, width, white space); in a script with spaces, a part of a longer word is none.
+            (case, width, white space); in a script with spaces, parts of longer words do not count.
 
     >>> suggestions([("Thanks!", -0.1), ("thanks", -0.2), (" ", -0.3), ("Sure.", -0.4)], 3)
     [('Thanks!', -0.1), ('Sure.', -0.4)]
@@ -190,7 +190,7 @@ def suggestions(
 
 @lru_cache(maxsize=4096)
 def _pattern(word: str) -> re.Pattern[str]:
-    """What finds a blocked word in a folded text."""
+    """The pattern that finds a blocked word in a folded text."""
     words = r"\s+".join(map(re.escape, _folded(word).split()))
     return re.compile(words if _SCRIPTS_WITHOUT_SPACES.search(word) else rf"(?<!\w){words}(?!\w)")
 
@@ -223,14 +223,14 @@ def ends_and_pad(model: Any) -> tuple[list[int], int]:
     """The ids that end a reply, and the one that fills batches.
 
     Raises:
-        InputError: the model names no end token.
+        InputError: the model has no end token.
     """
     ends = model.generation_config.eos_token_id
     if ends is None:
         ends = model.config.eos_token_id
     if ends is None:
         raise InputError(
-            "the model names no end token: set eos_token_id in its config.json to the id of the one that ends a reply."
+            "the model has no end token: set eos_token_id in its config.json to the id of the one that ends a reply."
         )
     ends = [ends] if isinstance(ends, int) else list(ends)
     pad = model.config.pad_token_id
@@ -242,7 +242,7 @@ def _check(
 ) -> None:
     if not 1 <= n <= settings.beams:
         raise InputError(
-            f"--beams {settings.beams}: gives 1 to {settings.beams} replies a message, and {n} are asked for."
+            f"--beams {settings.beams}: gives 1 to {settings.beams} replies per message, and {n} are asked for."
         )
     if len(inputs) != len(prompts) or len({len(prompt) for prompt in prompts}) > 1 or not all(prompts):
         raise ValueError(f"{len(inputs)} inputs need as many prompts, all of one length and none empty.")
@@ -262,7 +262,7 @@ def _check(
 
 @contextmanager
 def _no_defaults(model: Any) -> Iterator[None]:
-    """Hide the checkpoint's generation config: generate fills from it what a given config leaves open."""
+    """Hide the checkpoint's generation config: generate takes from it what a given config leaves unset."""
     from transformers import GenerationConfig
 
     own = model.generation_config
@@ -307,7 +307,7 @@ def _decode_group(
     """One search: each message's hypotheses, best first, and the (messages, steps, width) tokens that it chose.
 
     A token is -1 where it does not count. `generate` goes on with a finished message for as long as its batch lasts;
-    so that a message's company does not matter, its choices count up to the end of its longest hypothesis.
+    so that the rest of the batch does not matter, its choices count up to the end of its longest hypothesis.
     """
     from transformers import GenerationConfig
     from transformers.modeling_outputs import BaseModelOutput
@@ -343,7 +343,7 @@ def _decode_group(
 def _read(
     sequences: Tensor, beam_indices: Tensor | None, record: _Record, rules: _Rules, messages: int
 ) -> list[list[Hypothesis]]:
-    """Hypotheses of each message from what generate returns, flat and with stand-ins where it found too few."""
+    """Hypotheses of each message from what generate returns, flat and with placeholders where it found too few."""
     sequences = sequences[:, rules.prompt :]
     rows, steps = sequences.shape
     if steps == 0:
@@ -377,7 +377,7 @@ def _processors(rules: _Rules, earlier: Sequence[Tensor], record: _Record, devic
     settings = rules.settings
     # With one beam generate hands over logits, with more log-probabilities.
     processors: list[Processor] = [_log_probabilities] if rules.width == 1 else []
-    # The prompt is no part of the reply: its start token may well be the end token, which must not count as repeated.
+    # The prompt is not part of the reply: its start token may well be the end token, which must not count as repeated.
     if settings.no_repeat_ngram:
         processors.append(_after_prompt(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram), rules.prompt))
     if rules.bad_words:
@@ -417,7 +417,7 @@ def _limits(rules: _Rules) -> Processor:
 
 
 def _hamming(earlier: Sequence[Tensor], rules: _Rules) -> Processor:
-    """Takes the penalty off a token's log-probability for each time that earlier groups chose it at this step."""
+    """Subtracts the penalty from a token's log-probability each time that earlier groups chose it at this step."""
 
     def penalise(input_ids: Tensor, scores: Tensor) -> Tensor:
         step = input_ids.shape[1] - rules.prompt
@@ -432,7 +432,7 @@ def _hamming(earlier: Sequence[Tensor], rules: _Rules) -> Processor:
 
 
 class _Record:
-    """Keeps of each step what scores and later groups need; the scores pass unchanged.
+    """Records what scores and later groups need of each step; the scores pass unchanged.
 
     Generate's own record (`output_scores`) holds the scores of the whole vocabulary at every step: gigabytes for a
     vocabulary of 250,000. A step chooses its `keep` best continuations over the beams of a message, so each beam's

@@ -30,7 +30,7 @@ MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # official train.sh: --max_msg_len 70 --m
 ROUTES = ("query", "document")
 ENCODERS = ("two", "one", "static")
 DIMENSION = 256  # of static vectors
-# What a Transformer module hands on, in the words of its own configuration file.
+# The output of a Transformer module, as its configuration file names it.
 POOLER_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
 TOKEN_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 
@@ -51,11 +51,11 @@ def build_dual_encoder(
         model_name_or_path: a hub id or a local folder with a transformers encoder or a sentence-transformers model.
         pooling: `pooler` (BERT's pooler output, as in the official code), `mean`, `cls` or `max`; None keeps all
             modules of a sentence-transformers model (its pooling, projection, normalisation) and is `pooler` for a
-            transformers encoder. A model's prompts are never taken over: the trainer would not use them.
+            transformers encoder. A model's prompts are never kept: the trainer would not use them.
         message_tokens, reply_tokens: longer texts are cut.
         revision: of the hub repository.
         encoders: `two` (the paper's), `one` that both routes share, or `static`: the mean of token vectors, one table
-            a route, untrained; only the checkpoint's tokenizer is used, and `pooling` is not.
+            per route, untrained; only the checkpoint's tokenizer is used, and `pooling` is not.
         dimension: of the static vectors.
         seed: of the static vectors, and of weights that the checkpoint lacks.
 
@@ -172,8 +172,8 @@ def _routes(modules: list[Module], lengths: tuple[int, int], shared: bool) -> li
         transformer.processing_kwargs.get("text", {}).pop("max_length", None)  # it would go before our limits
         transformer.max_seq_length = tokens
     if shared:
-        # One tokenizer for both: the module itself cuts by route. The tokenizer's own limit is that of messages, for
-        # who reads only the tokenizer's file.
+        # One tokenizer for both: the module itself cuts by route. The tokenizer's own limit is that of messages, which
+        # applies if the tokenizer is used alone.
         transformer = cast(Transformer, modules[0])
         transformer.query_length, transformer.document_length = lengths
         transformer.max_seq_length = lengths[0]
@@ -181,7 +181,7 @@ def _routes(modules: list[Module], lengths: tuple[int, int], shared: bool) -> li
 
 
 def _encoder(name: str, pooling: str | None, tokens: int, revision: str | None) -> list[Module]:
-    """The modules of one route: a Transformer, and what makes one vector of its output."""
+    """The modules of one route: a Transformer, and what pools its output into one vector."""
     own = _load(name, revision)
     transformer = cast(Transformer, own[0])
     positions = getattr(transformer.config, "max_position_embeddings", None)
@@ -198,7 +198,7 @@ def _encoder(name: str, pooling: str | None, tokens: int, revision: str | None) 
     if pooling is not None:
         transformer.modality_config, transformer.module_output_name = copy.deepcopy(TOKEN_OUTPUT), "token_embeddings"
     if pooler is not None and transformer.modality_config != POOLER_OUTPUT:
-        pooler.requires_grad_(False)  # it is in the checkpoint but not in the graph: nothing may wait for its gradient
+        pooler.requires_grad_(False)  # in the checkpoint but not in the graph: nothing may wait for its gradient
     if pooling is None:
         return own
     return [transformer, Pooling(transformer.get_embedding_dimension(), pooling_mode=pooling)]
@@ -207,7 +207,7 @@ def _encoder(name: str, pooling: str | None, tokens: int, revision: str | None) 
 def _load(name: str, revision: str | None) -> list[Module]:
     """All modules of a sentence-transformers checkpoint, or a Transformer alone."""
     arguments = {"revision": revision} if revision else {}
-    weights = {**arguments, "use_safetensors": True, "dtype": torch.float32}  # a 16-bit one would train as it is
+    weights = {**arguments, "use_safetensors": True, "dtype": torch.float32}  # a 16-bit one would train in 16 bits
     try:
         if load_file_path(name, "modules.json", revision=revision) is None:
             return [
@@ -240,7 +240,7 @@ def _static_routes(name: str, lengths: tuple[int, int], revision: str | None, di
     backend = getattr(loaded, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise InputError(f"--encoders static: {name} has no fast tokenizer; choose another checkpoint.")
-    # Both tables start alike, as two encoders do from their checkpoint: shared words already score.
+    # Both tables start equal, as two encoders do from their checkpoint: shared words already score.
     weights = torch.randn(backend.get_vocab_size(), dimension) * dimension**-0.5
     routes: list[list[Module]] = []
     for tokens in lengths:

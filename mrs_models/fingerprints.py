@@ -1,4 +1,4 @@
-"""Fingerprints of weights: they tell models of equal shape apart."""
+"""Fingerprints of weights: they distinguish models of equal shape."""
 
 from __future__ import annotations
 

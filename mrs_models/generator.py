@@ -28,8 +28,8 @@ from mrs_models.suggest_arguments import require_count, require_messages
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-IGNORED = -100  # a label that does not count
-MOST_SUGGESTIONS = 50  # ours: a beam search of more would take its time
+IGNORED = -100  # the label that the loss ignores
+MOST_SUGGESTIONS = 50  # ours: a beam search for more would be slow
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TextCoder:
     Attributes:
         tokenizer, row: of the model.
         config: the model's, for its start token.
-        message_tokens, reply_tokens: texts are cut so that they have no more with their end tokens.
+        message_tokens, reply_tokens: the most tokens of a text, end tokens included; longer texts are cut.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -55,7 +55,7 @@ class TextCoder:
         return [[*before, *ids, *after] for ids in self._cut(texts, room)]
 
     def replies(self, texts: Sequence[str]) -> list[list[int]]:
-        """The labels of each reply: its tokens and what ends it."""
+        """The labels of each reply: its tokens and end tokens."""
         end = self._ids("en", self.row.end)  # has no language in it
         return [[*ids, *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
 
@@ -91,8 +91,8 @@ class TextCoder:
 class PairCollator:
     """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model.
 
-    The decoder reads the prompt and the reply but its last token. It has no say in the prompt: where that is longer
-    than one token, the labels of its inner tokens do not count. Without `decoder_input_ids`, Bart would make them from
+    The decoder reads the prompt and the reply except its last token. It does not choose the prompt: if that is longer
+    than one token, the labels of its inner tokens are ignored. Without `decoder_input_ids`, Bart would make them from
     the source.
     """
 
@@ -145,8 +145,8 @@ class Generator:
         """Load a checkpoint by its hub id or folder, to be trained.
 
         Raises:
-            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or takes no
-                texts of these lengths.
+            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or cannot
+                process texts of these lengths.
         """
         require_start(name, GENERATION, revision)
         model, tokenizer = _load(name, revision)
@@ -197,13 +197,14 @@ class Generator:
         atomic_write(folder / GENERATOR, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
-        """Up to k replies a message with their log-probabilities a token, best first, no two that say the same.
+        """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
 
-        All beams are looked at, since some say the same; fewer than k come back where all of them do, or hold a blocked
-        word. More beams than the model's own are searched where k asks for them, which can change the first ones, too.
+        All beams are considered, since some may say the same; fewer than k are returned if the others are duplicates or
+        hold a blocked word. If k exceeds the model's beams, more are searched, which can also change the first replies.
 
         Raises:
-            ArgumentError: the messages are no list of texts, or k is no whole number from 1 to `MOST_SUGGESTIONS`.
+            ArgumentError: the messages are not a list of texts, or k is not a whole number from 1 to
+                `MOST_SUGGESTIONS`.
         """
         k = require_count(k, MOST_SUGGESTIONS)
         inputs = self.coder.messages(require_messages(messages), language)
@@ -270,7 +271,7 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
 
 
 def _load(name: str, revision: str | None, saved: bool = False) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A checkpoint; `saved`: one that was written here, in the folder `name`."""
+    """A checkpoint; `saved`: one that `save` wrote, in the folder `name`."""
     from safetensors import SafetensorError
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
@@ -289,7 +290,7 @@ def _load(name: str, revision: str | None, saved: bool = False) -> tuple[PreTrai
             ) from None
         raise InputError(
             f"--model_name_or_path {name}: cannot load the seq2seq model ({first_line(error)}); its weights must be "
-            "safetensors, and no code of its own is run."
+            "safetensors, and its own code is never run."
         ) from None
     if tokenizer.eos_token_id is None:
         raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")

@@ -1,6 +1,6 @@
 """How multilingual seq2seq models are told the language: one row for each way, and the row of a checkpoint.
 
-The text itself is tokenized without special tokens; a row says which tokens stand around a message and which ones a
+The text itself is tokenized without special tokens; a row says which tokens surround a message and which ones a
 reply starts with. So nothing depends on the state of a tokenizer (`src_lang`), and batches may mix languages.
 """
 
@@ -26,11 +26,11 @@ class LanguageTokens:
 
     Attributes:
         name: of the row, as `generator.json` has it.
-        tag: language code -> its token; None where the model has none (it must learn the language from the message).
+        tag: language code -> its token; None if the model has none (it must learn the language from the message).
         before, after: tokens around a message.
         prompt: the decoder's first tokens.
         end: tokens after a reply.
-        source: where this is written down.
+        source: where this is documented.
     """
 
     name: str
@@ -119,8 +119,8 @@ def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Lang
     if config.model_type in PLAIN_TYPES:
         return ROWS["plain"]
     raise InputError(
-        f"--model_name_or_path: a checkpoint of type {config.model_type!r} without a language token that is known "
-        "here; use mBART-50, M2M100, NLLB, mT5, ByT5, or a converted Unicoder-xDAE."
+        f"--model_name_or_path: a checkpoint of type {config.model_type!r} without a known language token; "
+        "use mBART-50, M2M100, NLLB, mT5, ByT5, or a converted Unicoder-xDAE."
     )
 
 
@@ -134,7 +134,7 @@ def token_ids(
     """The ids of `row.before`, `row.after`, `row.prompt` or `row.end` for a language.
 
     Raises:
-        InputError: the vocabulary lacks the language's token, or the checkpoint names no separator or start token.
+        InputError: the vocabulary lacks the language's token, or the checkpoint has no separator or start token.
     """
     ids = []
     found: Any
@@ -149,9 +149,9 @@ def token_ids(
             name, found = "eos_token in its tokenizer", tokenizer.eos_token_id
         elif place == SEPARATOR:
             name, found = "sep_token in its tokenizer", tokenizer.sep_token_id
-        else:  # a T5 configuration need not have the field
+        else:  # a T5 configuration may lack the field
             name, found = "decoder_start_token_id in its config.json", getattr(config, "decoder_start_token_id", None)
         if found is None:
-            raise InputError(f"the model names no {name}; add it, or use another checkpoint.")
+            raise InputError(f"the model has no {name}; add it, or use another checkpoint.")
         ids.append(int(found))
     return ids

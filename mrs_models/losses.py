@@ -36,7 +36,7 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         model: the dual encoder; it gives message and reply vectors, each (n, dimension).
         kind: `eq4`, `symsm` or `sm`.
         mask_duplicates: a reply equal to the example's own (the same integer in the `label` column) elsewhere in the
-            batch is no negative. Replies follow Zipf's law, so that a batch of 256 holds "thanks" several times.
+            batch is not a negative. Replies follow Zipf's law, so that a batch of 256 holds "thanks" several times.
         mini_batch_size: pairs that are embedded with gradients at a time (GradCache, Gao et al. 2021); it bounds the
             memory and does not change the loss.
         gather_across_devices: the replies of all ranks are negatives.

@@ -1,8 +1,8 @@
 """The message encoder of a trained retriever for answering: BERT's forward pass on torch and tokenizers alone.
 
-Loading sentence-transformers and transformers takes seconds, and their general paths milliseconds a message; to answer
-a message only one of the two encoders is needed, and it is a plain BERT. Vectors equal those of `encode_query` up to
-float rounding (a test holds them together). Anything but BERT goes through sentence-transformers.
+Loading sentence-transformers and transformers takes seconds, and their general paths milliseconds per message; to
+answer a message only one of the two encoders is needed, and it is a plain BERT. Vectors equal those of `encode_query` up to
+float rounding (a test checks this). Anything but BERT goes through sentence-transformers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MessageEncoder:
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str], batch_size: int = 64) -> Tensor:
-        """Message vectors in the order of the texts; texts of like length share a batch."""
+        """Message vectors in the order of the texts; texts of similar length share a batch."""
         order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
         vectors = [
             self._forward([texts[number] for number in order[begin : begin + batch_size]])

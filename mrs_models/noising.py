@@ -4,8 +4,8 @@ A sequence-to-sequence model reads a damaged text and writes the whole one. Ther
 `mask`, and `spans`, with which all xDAE results of the paper were made (section 6.3.4, Table 10).
 
 The unit is the token. The paper says words for `drop` and `mask`; XLM-R's vocabulary, which it uses, has pieces, and
-in scripts without spaces, such as Japanese, a word starts nowhere that the pieces would show. The functions ask nothing
-of a token, so that a caller who has words may pass words.
+in scripts without spaces, such as Japanese, a word starts nowhere that the pieces would show. The functions do not
+interpret tokens, so that a caller may pass words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SPAN_LENGTH = 3.0  # XGLUE, section 4.1 (4); mBART (Liu et al. 2020, section 2.2
 # et al. 2020, section 5.1); mBART masks 35 % of the words (Liu et al. 2020, section 2.2).
 SPAN_SHARE = 0.3
 MAX_TOKENS = 512  # XGLUE, section 6.1: "512 max input length"
-IGNORED = -100  # the label that torch's cross entropy passes over
+IGNORED = -100  # the label that torch's cross entropy ignores
 
 
 def shuffle_tokens(tokens: Sequence[int], rng: Generator, width: float = SHUFFLE_WIDTH) -> list[int]:
@@ -55,7 +55,7 @@ def drop_tokens(tokens: Sequence[int], rng: Generator, p: float = DROP_SHARE) ->
     """Noise (2): leave out each token with probability `p`, but never the last one that is left.
 
     Raises:
-        InputError: `p` is no probability.
+        InputError: `p` is not a probability.
 
     Example:
         >>> drop_tokens([10, 11, 12, 13], np.random.default_rng(1), p=0.5)
@@ -72,7 +72,7 @@ def mask_tokens(tokens: Sequence[int], rng: Generator, mask_id: int, p: float = 
     """Noise (3): replace each token by `mask_id` with probability `p`; the length stays.
 
     Raises:
-        InputError: `p` is no probability.
+        InputError: `p` is not a probability.
 
     Example:
         >>> mask_tokens([10, 11, 12, 13], np.random.default_rng(1), mask_id=4, p=0.5)
@@ -167,9 +167,9 @@ class NoisingCollator:
     Args:
         pad_id, mask_id: ids of the padding and of [MASK].
         eos_ids: what ends source and target: `(2,)` for BART, the ids of `</s> [EOS]` for Unicoder.
-        decoder_prompt: of features that bring none of their own; Unicoder has `[language]`, mBART `</s> language`.
+        decoder_prompt: for features without one of their own; Unicoder has `[language]`, mBART `</s> language`.
             The model is not trained to write its prompt.
-        noises: names from `NOISES`, applied in this order; none at all leaves the text whole.
+        noises: names from `NOISES`, applied in this order; an empty list leaves the text unchanged.
         seed: not negative.
         max_tokens: no row of the batch is longer; text is cut at its end, and so is the source where masks were
             inserted. Special tokens stay.
@@ -249,12 +249,12 @@ class NoisingCollator:
 
         Args:
             features: `input_ids`, the tokens of a text without special tokens (tokenize with
-                `add_special_tokens=False`), and `decoder_prompt`, unless the collator's own serves. A trainer that
+                `add_special_tokens=False`), and `decoder_prompt`, unless the collator has one. A trainer that
                 removes columns the model does not know (`remove_unused_columns`) would take the prompt away.
 
         Returns:
             int64 tensors, padded on the right: `input_ids` and `attention_mask` (batch, source length),
-            `decoder_input_ids` and `labels` (batch, target length), with -100 in labels that do not count.
+            `decoder_input_ids` and `labels` (batch, target length), with -100 for labels that are ignored.
 
         Raises:
             InputError: an example has no decoder prompt, or `max_tokens` leaves no room for text.

@@ -32,7 +32,7 @@ class ResponseIndex:
         replies: N reply texts, no two with the same normalised form.
         vectors: (N, dimension) float32 reply vectors.
         clusters: (N,) int64; at most one reply of a cluster is suggested.
-        log_probs: (N,) float32 natural log-probabilities of the replies (0 where the source does not tell).
+        log_probs: (N,) float32 natural log-probabilities of the replies (0 if the source does not give them).
         alpha: weight of the log-probability in the score. 0 as in the paper, which leaves the bonus out for
             simplicity (section 4.1), and in the official test script; its training script sweeps around 0.5.
     """

@@ -40,7 +40,7 @@ class RetrievalSuggester(ServedModel):
 
     @classmethod
     def load_from(cls, path: Path, name: str) -> RetrievalSuggester:
-        """Load the folder of a retriever with its `response_index/`; `name` is what the user called it.
+        """Load the folder of a retriever with its `response_index/`; `name` is what the user passed.
 
         Raises:
             InputError: its files are missing, damaged or do not fit each other.
@@ -59,7 +59,7 @@ class RetrievalSuggester(ServedModel):
             width = encode(["?"]).shape[1]  # a damaged model fails here, not at the first message
         except InputError:
             raise
-        except Exception as error:  # each library refuses its files in its own way
+        except Exception as error:  # each library raises its own errors
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
         indexes.width = width

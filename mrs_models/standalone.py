@@ -1,7 +1,7 @@
 """What plain transformers needs to use a saved generator: `AutoModelForSeq2SeqLM.from_pretrained(...).generate()`.
 
-Our own decoding gives every message its prompt and hides the checkpoint's generation config. Who has transformers alone
-gets the same from the files: the tokenizer puts the row's tokens around a message, and the generation config starts a
+Our own decoding gives every message its prompt and hides the checkpoint's generation config. With transformers alone,
+the files give the same: the tokenizer puts the row's tokens around a message, and the generation config starts a
 reply in one language (English where the model has it), ends it, and searches with the same beams. Other languages pass
 their token; the card says how.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def default_language(languages: Sequence[str]) -> str:
-    """The language that a reply is written in when nobody says which."""
+    """The language of a reply when none is given."""
     return "en" if "en" in languages else languages[0]
 
 
@@ -56,7 +56,7 @@ def generation_config(model: Any, prompt: Sequence[int], decoding: Decoding) -> 
 def complete_tokenizer(tokenizer: PreTrainedTokenizerBase, row: LanguageTokens, language: str) -> None:
     """Make the tokenizer put the row's tokens around a message by itself, in place.
 
-    Where the row has a language there, that is the library's own work (`src_lang`), and only the default is set.
+    Where the row has a language there, the library does that itself (`src_lang`), and only the default is set.
     """
     from tokenizers import Tokenizer, processors
 

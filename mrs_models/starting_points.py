@@ -1,7 +1,7 @@
-"""What a training can start from: a sentence for the models of this package that it cannot.
+"""What training can start from: clear errors for the models of this package that it cannot start from.
 
-Without it, what the libraries say of such a folder is that its tokenizer has no backend, or nothing, where they load a
-part of the model and leave the rest as it is.
+Without them, the libraries report that the tokenizer of such a folder has no backend, or silently load only a part of
+the model.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from mrs_core.errors import InputError
 
 RETRIEVAL, GENERATION = FAMILIES
 GENERATOR = "generator.json"  # marks the folder of a generator
-ROUTER = "router_config.json"  # marks that of a retriever: a route for messages, and one for replies
-ADAPTER_RECORD = "adapter.json"  # marks that of adapters, whose base model lies elsewhere
+ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
+ADAPTER_RECORD = "adapter.json"  # marks the folder of adapters, whose base model is elsewhere
 # Of adapters: our record, peft's settings, and a checkpoint's weights.
 ADAPTERS = (ADAPTER_RECORD, "adapter_config.json", "adapter_state.safetensors")
 FROM = {
@@ -30,7 +30,7 @@ def require_start(name: str, family: str, revision: str | None = None) -> None:
     """Refuse a trained retriever, a model of the other family, and adapters without their base.
 
     Args:
-        name: a folder or a hub id; one that does not exist passes, and is missed when it is loaded.
+        name: a folder or a hub id; one that does not exist passes, and fails when it is loaded.
         family: `retrieval` or `generation`, of the model to train.
 
     Raises:
@@ -46,7 +46,7 @@ def _problem(name: str, family: str, revision: str | None) -> str | None:
     if adapters is not None:
         merged = "" if family == GENERATION else "query_0_Transformer in "
         return (
-            "holds adapters (LoRA), which are no model by themselves; pass the base that they were trained "
+            "holds adapters (LoRA), which are not a model by themselves; pass the base that they were trained "
             f"on{_base(adapters)}, or {merged}the folder of their run, where they are merged into it"
         )
     if _file(name, GENERATOR, revision) is not None:
@@ -59,12 +59,12 @@ def _problem(name: str, family: str, revision: str | None) -> str | None:
     first = _message_encoder(router)
     if first.endswith("_StaticEmbedding"):
         return (
-            "is a trained static retriever, and a training cannot start from one yet: its tables would be left out; "
+            "is a trained static retriever, and training cannot start from one yet: its tables would be left out; "
             "pass the checkpoint whose tokenizer it has, or `tiny`"
         )
     place = f"{name}/{first}" if Path(name).is_dir() else f"the folder {first} of a download"
     return (
-        f"is a trained retriever, and a training cannot start from one yet; pass {place} (its message encoder, for "
+        f"is a trained retriever, and training cannot start from one yet; pass {place} (its message encoder, for "
         "both sides), or the checkpoint that it started from"
     )
 
@@ -76,7 +76,7 @@ def _file(name: str, file: str, revision: str | None) -> Path | None:
 
 
 def _base(adapters: Path) -> str:
-    """The base, where the file tells it."""
+    """The base, if the file names it."""
     if adapters.suffix != ".json":
         return ""
     facts = _json(adapters)

@@ -17,7 +17,7 @@ def require_messages(messages: Iterable[str]) -> list[str]:
     """The messages as a list.
 
     Raises:
-        ArgumentError: they are one text, which is a sequence of characters, or none; or one is no text.
+        ArgumentError: they are a single text or None, or one of them is not a text.
     """
     if isinstance(messages, (str, bytes)) or not isinstance(messages, Iterable):
         kind = "None" if messages is None else f"one {type(messages).__name__}"
@@ -30,17 +30,17 @@ def require_messages(messages: Iterable[str]) -> list[str]:
         if not message.isascii() and _SURROGATE.search(message):
             raise ArgumentError(
                 "messages",
-                f"the one at index {number} holds a lone surrogate, which no text has; decode it again from its "
+                f"the one at index {number} holds a lone surrogate, which is not valid text; decode it again from its "
                 'bytes, with errors="replace" where they are damaged.',
             )
     return texts
 
 
 def require_count(k: int, most: int | None = None) -> int:
-    """The number of suggestions a message.
+    """The number of suggestions per message.
 
     Raises:
-        ArgumentError: no whole number from 1 to `most`.
+        ArgumentError: it is not a whole number from 1 to `most`.
     """
     expected = "from 1" if most is None else f"from 1 to {most}"
     try:

@@ -58,7 +58,7 @@ class Suggester:
         self.model.require_language(language)
 
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
-        """Up to k suggestions a message, best first, no two that say the same.
+        """Up to k suggestions per message, best first, without duplicates.
 
         Args:
             messages: a list of texts. A blank one (nothing but white space) gets an empty list: there is nothing to
@@ -71,6 +71,6 @@ class Suggester:
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, the messages are
-                no list of texts, one of them holds a lone surrogate, or k is no whole number from 1.
+                not a list of texts, one of them holds a lone surrogate, or k is not a whole number from 1.
         """
         return self.model.suggest(messages, language, k)

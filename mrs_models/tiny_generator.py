@@ -1,4 +1,4 @@
-"""A small twin of Unicoder-xDAE, untrained, with a tokenizer trained on the training text."""
+"""A small version of Unicoder-xDAE, untrained, with a tokenizer trained on the training text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def build_tiny_generator(
 ) -> Path:
     """Write a transformers checkpoint (config, random weights, tokenizer) to `folder` and return it.
 
-    Weights start as fairseq starts them (Xavier, embeddings by the width): with transformers' own start, made for large
-    models, a run of minutes learns replies but not to look at the message.
+    Weights are initialized as in fairseq (Xavier, embeddings by the width): with transformers' own initialization, made
+    for large models, a run of minutes learns replies but ignores the message.
 
     Args:
         texts: what the tokenizer is trained on; the training sources, nothing else.

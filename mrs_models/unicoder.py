@@ -86,7 +86,7 @@ def unicoder_config(
     positions: int = POSITIONS,
     dropout: float = 0.1,
 ) -> BartConfig:
-    """The configuration of Unicoder-xDAE (MRS, section 4.2; XGLUE, section 6.1); smaller numbers make small twins.
+    """The configuration of Unicoder-xDAE (MRS, section 4.2; XGLUE, section 6.1); smaller numbers make small versions.
 
     There is no `decoder_start_token_id`: the language's tag is passed with each example, and a call without it fails
     instead of writing in some language.
@@ -161,7 +161,7 @@ def read_tags(arguments: Mapping[str, Any], vocab_size: int) -> Tags | None:
     """The tags that a checkpoint's arguments name; else the official ones, if its vocabulary has the official size.
 
     `langs` gives the languages in the order of their ids; pre-training may leave it out, and then they are the
-    official ones. None: nothing says what stands behind the vocabulary.
+    official ones. None: nothing says what follows the vocabulary.
     """
     end, languages = arguments.get("common_eos"), arguments.get("langs")
     if not isinstance(end, str) or not end:
@@ -175,10 +175,10 @@ def read_tags(arguments: Mapping[str, Any], vocab_size: int) -> Tags | None:
 
 
 def read_language_tags(path: Path) -> tuple[str, ...]:
-    """The languages of a file, one a line (`en` or `[en]`), in the order of their ids.
+    """The languages of a file, one per line (`en` or `[en]`), in the order of their ids.
 
     Raises:
-        InputError: the file is missing, empty or no UTF-8, or a line is no tag or a repeated one.
+        InputError: the file is missing, empty or not UTF-8, or a line is not a tag or a repeated one.
     """
     try:
         lines = list(read_lines(path, any_line_end=True))
@@ -188,7 +188,7 @@ def read_language_tags(path: Path) -> tuple[str, ...]:
     for number, line in lines:
         tag = re.fullmatch(r"\[?([\w-]+)\]?", line.strip())
         if not tag or tag[1] in names:
-            what = "is there already" if tag else "is no tag such as en or [en]"
+            what = "is repeated" if tag else "is not a tag such as en or [en]"
             raise InputError(f"--language-tags {path}, line {number}: {line.strip()!r} {what}; correct the file.")
         names.append(tag[1])
     if not names:
@@ -225,11 +225,13 @@ def convert_state(
     converted = {}
     for key, tensor in weights.items():
         if key not in shapes:
-            raise InputError(f"{name}: the weight {key} is none of Unicoder-xDAE's; pass a checkpoint of that model.")
+            raise InputError(
+                f"{name}: the weight {key} is not one of Unicoder-xDAE's; pass a checkpoint of that model."
+            )
         if tuple(tensor.shape) != shapes[key]:
-            raise InputError(f"{name}: {key} has shape {tuple(tensor.shape)}, the others ask for {shapes[key]}.")
+            raise InputError(f"{name}: {key} has shape {tuple(tensor.shape)}, the others require {shapes[key]}.")
         if not tensor.is_floating_point() or tensor.layout != torch.strided:
-            raise InputError(f"{name}: {key} is no dense tensor of floating-point numbers, but {tensor.dtype}.")
+            raise InputError(f"{name}: {key} is not a dense tensor of floating-point numbers, but {tensor.dtype}.")
         if not bool(torch.isfinite(tensor).all()):
             raise InputError(f"{name}: {key} has values that are not finite; fetch the file again, or an earlier one.")
         if key in TIED and not torch.equal(tensor.float(), weights[TABLE].float()):
@@ -335,7 +337,7 @@ def make_tokenizer(source: str, tags: Tags, vocab_size: int) -> PreTrainedTokeni
     for tag in (end, *others):
         if not re.fullmatch(r"\[[\w-]+\]", tag) or (end, *others).count(tag) > 1:
             raise InputError(
-                f"--language-tags: {tag!r} is no tag such as [en], or is there twice; pass the right ones."
+                f"--language-tags: {tag!r} is not a tag such as [en], or is repeated; pass the right ones."
             )
     backend = Tokenizer.from_str(loaded.backend_tokenizer.to_str())
     # The class of XLM-R would put its own `<s> x </s>` back when it is loaded; the plain one keeps what the file says.
@@ -410,7 +412,7 @@ def convert_unicoder(
         _write_configs(config, folder)
         needed, free = sum(tensor.nbytes for tensor in weights.values()), shutil.disk_usage(folder).free
         if needed > free:
-            raise InputError(f"--out {out}: {needed >> 20} MiB are needed, {free >> 20} MiB are free; make room there.")
+            raise InputError(f"--out {out}: {needed >> 20} MiB are needed, {free >> 20} MiB are free; free some space.")
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return out
 

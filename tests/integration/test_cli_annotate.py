@@ -331,7 +331,7 @@ def change(folder: Path, column: str, value: str, row: int = 0) -> None:
     ("column", "value", "expected"),
     [
         ("preference", "", "row 5: no preference; expected left, right or tie"),
-        ("preference", "both", "row 5: 'both' is no preference; expected left, right or tie"),
+        ("preference", "both", "row 5: 'both' is not a preference; expected left, right or tie"),
         ("message", "message 99", "row 5: the column 'message' of item"),
         ("suggestions left", "• none", "row 5: the column 'suggestions left' of item"),
         ("suggestions right", "", "row 5: the column 'suggestions right' of item"),

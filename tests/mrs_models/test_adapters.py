@@ -519,7 +519,7 @@ def test_a_record_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_adapters_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no adapter\.json, so no adapter; "):
+    with pytest.raises(InputError, match=r"no adapter\.json, so not an adapter; "):
         load_adapter(tmp_path)
     with pytest.raises(InputError, match=r"no adapter_state\.safetensors; "):
         read_lora_state(tmp_path)

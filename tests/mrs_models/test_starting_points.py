@@ -56,7 +56,7 @@ def test_a_retriever_does_not_start_from_a_retriever_but_from_its_encoder(
 ) -> None:
     run = retriever(checkpoint, tmp_path / "run", kind)
     sentence = refused(run, "retrieval", wanted)
-    assert sentence.startswith("is a trained retriever, and a training cannot start from one yet; pass ")
+    assert sentence.startswith("is a trained retriever, and training cannot start from one yet; pass ")
     inner = run / "query_0_Transformer"
     assert f"pass {inner} (its message encoder" in sentence
     first = encoders(build_dual_encoder(str(inner), "mean"))[0].state_dict()
@@ -67,7 +67,7 @@ def test_a_retriever_does_not_start_from_a_retriever_but_from_its_encoder(
 @pytest.mark.parametrize("wanted", ["two", "static"])
 def test_nor_from_a_static_one(checkpoint: Path, tmp_path: Path, wanted: str) -> None:
     sentence = refused(retriever(checkpoint, tmp_path / "run", "static"), "retrieval", wanted)
-    assert sentence.startswith("is a trained static retriever, and a training cannot start from one yet: ")
+    assert sentence.startswith("is a trained static retriever, and training cannot start from one yet: ")
 
 
 def test_nor_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: Path, writer: Path) -> None:

@@ -26,7 +26,7 @@ REPLIES = {
 }
 
 SURROGATE = (
-    "messages: the one at index 1 holds a lone surrogate, which no text has; decode it again from its bytes, with "
+    "messages: the one at index 1 holds a lone surrogate, which is not valid text; decode it again from its bytes, with "
     'errors="replace" where they are damaged.'
 )
 WRONG = [

@@ -460,11 +460,11 @@ Change = Callable[[dict[str, Tensor]], object]
         (lambda s: [s.pop(k) for k in list(s) if k.startswith("decoder.layers")], "decoder.layers.0.fc1.weight is mis"),
         (
             lambda s: s.update({"encoder.layers.1.fc2.weight": torch.ones(WIDTH, FFN + 1)}),
-            f"encoder.layers.1.fc2.weight has shape ({WIDTH}, {FFN + 1}), the others ask for ({WIDTH}, {FFN})",
+            f"encoder.layers.1.fc2.weight has shape ({WIDTH}, {FFN + 1}), the others require ({WIDTH}, {FFN})",
         ),
         (
             lambda s: s.update({"decoder.embed_positions.weight": torch.ones(ROWS + 1, WIDTH)}),
-            f"decoder.embed_positions.weight has shape ({ROWS + 1}, {WIDTH}), the others ask for ({ROWS}, {WIDTH})",
+            f"decoder.embed_positions.weight has shape ({ROWS + 1}, {WIDTH}), the others require ({ROWS}, {WIDTH})",
         ),
         (lambda s: s.update({"encoder.embed_tokens.weight": torch.ones(5)}), "has shape (5,), expected a matrix"),
         (lambda s: s.update({"encoder.embed_positions.weight": torch.ones(2, WIDTH)}), "2 positions leave no room"),
@@ -516,7 +516,7 @@ def test_tokenizers_that_do_not_fit(tmp_path: Path, write: Write, xlmr: Path) ->
     other = write(name="other.pt", langs="de,en")
     refused(tmp_path, other, f"with {FIRST + 1} tokens", f"found {FIRST} that begin", tokenizer=str(xlmr))
     twice = write(name="twice.pt", langs="de,en,en")
-    refused(tmp_path, twice, "'[en]'", "is there twice", tokenizer=str(xlmr))
+    refused(tmp_path, twice, "'[en]'", "is repeated", tokenizer=str(xlmr))
     spaced = write(name="spaced.pt", langs="de,e n,es")
     refused(tmp_path, spaced, "'[e n]' is no tag", tokenizer=str(xlmr))
     refused(tmp_path, path, "--language-tags", "--tokenizer", language_tags=("en",))
@@ -531,7 +531,7 @@ def test_tokenizers_that_do_not_fit(tmp_path: Path, write: Write, xlmr: Path) ->
     [
         ("", "found an empty file"),
         ("en\n\nde\n", "line 2"),
-        ("en\nde\nen\n", "line 3: 'en' is there already"),
+        ("en\nde\nen\n", "line 3: 'en' is repeated"),
         ("en\nfr de\n", "line 2: 'fr de' is no tag"),
     ],
 )
