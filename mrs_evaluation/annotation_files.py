@@ -1,6 +1,6 @@
 """The files of a human evaluation: blinded annotation files, and the key with the system of each side.
 
-    DIR/key.json                      the system of each side, hashes of the inputs, of the files and of every shown text
+    DIR/key.json                      system of each side, hashes of the inputs, of the files and of every shown text
     DIR/annotations/annotator-1.csv   item, message, suggestions left, suggestions right, preference
     DIR/annotations/instructions.txt
 

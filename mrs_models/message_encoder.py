@@ -1,8 +1,8 @@
 """The message encoder of a trained retriever for answering: BERT's forward pass on torch and tokenizers alone.
 
 Loading sentence-transformers and transformers takes seconds, and their general paths milliseconds per message; to
-answer a message only one of the two encoders is needed, and it is a plain BERT. Vectors equal those of `encode_query` up to
-float rounding (a test checks this). Anything but BERT goes through sentence-transformers.
+answer a message only one of the two encoders is needed, and it is a plain BERT. Vectors equal those of `encode_query`
+up to float rounding (a test checks this). Anything but BERT goes through sentence-transformers.
 """
 
 from __future__ import annotations

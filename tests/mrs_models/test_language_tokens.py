@@ -261,6 +261,6 @@ def test_a_checkpoint_that_lacks_another_token_is_refused_in_one_sentence(
     tokenizer: Any, config: Any, named: str
 ) -> None:
     coder = coder_of(tokenizer, config)
-    with pytest.raises(InputError, match=rf"names no {named}.*\.$"):
+    with pytest.raises(InputError, match=rf"has no {named}.*\.$"):
         coder.messages([MESSAGE], "en")
         coder.prompt("en")

@@ -87,7 +87,7 @@ def test_nor_from_adapters_without_their_base(checkpoint: Path, tmp_path: Path, 
     (tmp_path / "checkpoint").mkdir()
     write_lora_state(model, tmp_path / "checkpoint")
     sentence = refused(tmp_path / what, family)
-    assert sentence.startswith("holds adapters (LoRA), which are no model by themselves; pass the base ")
+    assert sentence.startswith("holds adapters (LoRA), which are not a model by themselves; pass the base ")
     assert ("trained on (org/base), or" in sentence) is (what != "checkpoint")
 
 

@@ -26,8 +26,8 @@ REPLIES = {
 }
 
 SURROGATE = (
-    "messages: the one at index 1 holds a lone surrogate, which is not valid text; decode it again from its bytes, with "
-    'errors="replace" where they are damaged.'
+    "messages: the one at index 1 holds a lone surrogate, which is not valid text; decode it again from its bytes, "
+    'with errors="replace" where they are damaged.'
 )
 WRONG = [
     (("Hola", "en"), "messages: expected a list of texts, found one str; pass [message]."),

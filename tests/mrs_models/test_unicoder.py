@@ -456,7 +456,10 @@ Change = Callable[[dict[str, Tensor]], object]
             "1.encoder_attn.k_proj.bias is missing",
         ),
         (lambda s: s.update({"encoder.layers.7.fc1.bias": torch.ones(FFN)}), "encoder.layers.2.self_attn"),
-        (lambda s: s.update({"encoder.layer_norm.weight": torch.ones(WIDTH)}), "encoder.layer_norm.weight is none of"),
+        (
+            lambda s: s.update({"encoder.layer_norm.weight": torch.ones(WIDTH)}),
+            "encoder.layer_norm.weight is not one of",
+        ),
         (lambda s: [s.pop(k) for k in list(s) if k.startswith("decoder.layers")], "decoder.layers.0.fc1.weight is mis"),
         (
             lambda s: s.update({"encoder.layers.1.fc2.weight": torch.ones(WIDTH, FFN + 1)}),
@@ -475,7 +478,7 @@ Change = Callable[[dict[str, Tensor]], object]
         ),
         (
             lambda s: s.update({"encoder.layers.0.fc1.bias": torch.ones(FFN).int()}),
-            "0.fc1.bias is no dense",
+            "0.fc1.bias is not a dense",
         ),
         (
             lambda s: s.update({"encoder.layers.1.fc1.bias": s["encoder.layers.0.fc1.bias"]}),
@@ -518,7 +521,7 @@ def test_tokenizers_that_do_not_fit(tmp_path: Path, write: Write, xlmr: Path) ->
     twice = write(name="twice.pt", langs="de,en,en")
     refused(tmp_path, twice, "'[en]'", "is repeated", tokenizer=str(xlmr))
     spaced = write(name="spaced.pt", langs="de,e n,es")
-    refused(tmp_path, spaced, "'[e n]' is no tag", tokenizer=str(xlmr))
+    refused(tmp_path, spaced, "'[e n]' is not a tag", tokenizer=str(xlmr))
     refused(tmp_path, path, "--language-tags", "--tokenizer", language_tags=("en",))
     broken = tmp_path / "broken"
     shutil.copytree(xlmr, broken)
@@ -532,7 +535,7 @@ def test_tokenizers_that_do_not_fit(tmp_path: Path, write: Write, xlmr: Path) ->
         ("", "found an empty file"),
         ("en\n\nde\n", "line 2"),
         ("en\nde\nen\n", "line 3: 'en' is repeated"),
-        ("en\nfr de\n", "line 2: 'fr de' is no tag"),
+        ("en\nfr de\n", "line 2: 'fr de' is not a tag"),
     ],
 )
 def test_language_files_that_make_no_sense(tmp_path: Path, content: str, words: str) -> None:
@@ -576,4 +579,4 @@ def test_an_input_inside_the_output_is_not_replaced(tmp_path: Path, write: Write
 
 def test_a_full_disk_is_said_before_it_is_full(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
-    refused(tmp_path, write(), "--out", "make room")
+    refused(tmp_path, write(), "--out", "free some space")
