@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
 BUILT := build/demo-build
+FLOORS := build/floors
 # Nothing here needs the hub: a missing file is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build test test-faults test-properties quality bench sample baseline clean
+.PHONY: demo demo-build test test-faults test-properties test-floors quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -51,6 +52,11 @@ test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 
 test-properties: $(STAMP)  ## the property tests again, on new random examples
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m hypothesis --hypothesis-profile explore --numprocesses 2 --dist loadfile
+
+test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
+	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
+	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[ja,zh,th,test,bleu,langid,reddit,analysis]'
+	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" --numprocesses 2 --dist loadfile $(wildcard tests/mrs_*)
 
 quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff check .

@@ -193,14 +193,14 @@ def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, An
 def our_build(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
     """The whole build with one worker."""
     from mrs_datasets.reddit.build import build
-    from mrs_datasets.reddit.plan import make_plan
+    from mrs_datasets.reddit.plan import make_build_plan
     from mrs_datasets.reddit.settings import make_settings
 
     _load_libraries()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         out = Path(folder) / "mrs"
-        plan = make_plan(dumps, out, 1, 8_000_000_000, BUCKETS)
+        plan = make_build_plan(dumps, out, 1, 8_000_000_000, BUCKETS)
         told: list[str] = []
         with measured(found):
             build(plan, out, make_settings("paper", min_examples=500, min_reply_count=1), model, say=told.append)

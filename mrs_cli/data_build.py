@@ -67,7 +67,7 @@ def run_build(options: argparse.Namespace) -> int:
     from mrs_core.remote import masked
     from mrs_core.storage import is_url
     from mrs_datasets.reddit.build import build
-    from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_plan, read_size
+    from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
     from mrs_datasets.reddit.settings import ALL_MONTHS, make_settings, read_months
     from mrs_datasets.reddit.write_stage import PAGE
 
@@ -99,7 +99,7 @@ def run_build(options: argparse.Namespace) -> int:
     buckets = settings.buckets if options.buckets is None else options.buckets
     if options.resume and options.buckets is None:
         buckets = begun_buckets(out) or buckets
-    plan = make_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
+    plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
     for line in plan.lines():
         print(visible(line), file=sys.stderr)
     if options.plan:

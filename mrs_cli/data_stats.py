@@ -110,9 +110,9 @@ def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
 
 
 def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
-    from mrs_datasets.xcopa_statistics import agreement, split_statistics
+    from mrs_datasets.xcopa_statistics import agreement, xcopa_split_statistics
 
-    rows, kappas = list(split_statistics(data, configs)), agreement(data)
+    rows, kappas = list(xcopa_split_statistics(data, configs)), agreement(data)
     table = _table("Config", "Split", ">Examples", ">Agreement")
     for row in rows:
         agreed = f"{row.agreement:.1f}" if row.agreement is not None else ""
@@ -123,10 +123,10 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
 
 
 def _staple(data: PreparedData, configs: list[str] | None, rules: str) -> Printed:
-    from mrs_datasets.staple_statistics import oracle_curves, split_statistics
+    from mrs_datasets.staple_statistics import oracle_curves, staple_split_statistics
     from mrs_metrics.translations_f1 import TABLE_7_KS, weighted_f1_signature
 
-    rows = list(split_statistics(data, configs))
+    rows = list(staple_split_statistics(data, configs))
     oracles = oracle_curves(data, rows, rules)
     table = _table("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
     for k in TABLE_7_KS:

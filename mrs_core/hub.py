@@ -10,6 +10,7 @@ import errno
 import importlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +24,7 @@ from mrs_core.publication import Publication
 TRIES = 3
 SECONDS_BETWEEN_TRIES = 1.0
 Result = TypeVar("Result")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
 def require_token(repo_id: str, token: str | None = None) -> None:
@@ -46,6 +48,8 @@ def require_repo_id(repo_id: str) -> None:
         raise InputError(f"{repo_id!r}: not a repository name ({first_line(error)}); pass ORG/NAME.") from None
     if repo_id.count("/") != 1:
         raise InputError(f"{repo_id!r}: the organisation is missing; pass ORG/NAME.")
+    if not _NAME.fullmatch(repo_id):  # older clients pass other alphabets and a line break at the end
+        raise InputError(f"{repo_id!r}: not a repository name (letters a to z, digits, - _ . alone); pass ORG/NAME.")
 
 
 def is_repo_id(name: str) -> bool:

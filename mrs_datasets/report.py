@@ -28,7 +28,7 @@ class SplitEntry(TypedDict):
 
 
 class FindingEntry(TypedDict):
-    """A `Finding`, with the config/split and what is unusual there."""
+    """An `UnusualRows`, with the config/split and what is unusual there."""
 
     part: str
     finding: str
@@ -56,7 +56,7 @@ class PreparedReport(TypedDict, total=False):
 
 
 @dataclass
-class Finding:
+class UnusualRows:
     """How many rows are unusual in one way, and where the first of them stand (such as `es.tsv:17`)."""
 
     count: int = 0
@@ -75,7 +75,7 @@ class Report:
     reader: str
     settings: dict[str, object] = field(default_factory=dict)
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
-    findings: dict[tuple[str, str], Finding] = field(default_factory=dict)  # (part, what) of rows, kept or dropped
+    findings: dict[tuple[str, str], UnusualRows] = field(default_factory=dict)  # (part, what) of rows, kept or dropped
     notes: list[str] = field(default_factory=list)
     partial: bool = False  # configs may lack splits that the source does not have
     partial_splits: list[str] = field(default_factory=list)  # config/split: the source had not all of its rows
@@ -90,7 +90,7 @@ class Report:
 
     def find(self, part: str, what: str, where: str) -> None:
         """Count a row of `part` as unusual."""
-        self.findings.setdefault((part, what), Finding()).add(where)
+        self.findings.setdefault((part, what), UnusualRows()).add(where)
 
     def as_dict(self) -> PreparedReport:
         report: PreparedReport = {

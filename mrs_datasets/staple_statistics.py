@@ -59,7 +59,7 @@ def lrf_weights(counts: Sequence[int]) -> list[float]:
     return [root / total for root in roots]
 
 
-def split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[StapleStatistics]:
+def staple_split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[StapleStatistics]:
     """Yield the rows of every config that the data have, or of those named.
 
     Raises:
@@ -89,7 +89,7 @@ def oracle_curves(data: PreparedData, rows: Sequence[StapleStatistics], rules: s
     """Weighted F1 of an oracle that gives the k likeliest translations, for each k of `CURVE` (Table 7).
 
     Args:
-        rows: of `split_statistics`.
+        rows: of `staple_split_statistics`.
         rules: `paper` or `official`, see `mrs_metrics.translations_f1`.
 
     Returns:

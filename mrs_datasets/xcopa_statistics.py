@@ -32,7 +32,7 @@ class XcopaStatistics:
     agreement: float | None
 
 
-def split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[XcopaStatistics]:
+def xcopa_split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[XcopaStatistics]:
     """Yield the rows of every config that the data have, or of those named.
 
     Raises:

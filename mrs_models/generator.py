@@ -21,6 +21,7 @@ from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
+from mrs_models.padding import IGNORED, padded
 from mrs_models.standalone import complete_tokenizer, default_language, generation_config
 from mrs_models.starting_points import GENERATION, GENERATOR, require_start
 from mrs_models.suggest_arguments import require_count, require_messages
@@ -28,7 +29,6 @@ from mrs_models.suggest_arguments import require_count, require_messages
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-IGNORED = -100  # the label that the loss ignores
 MOST_SUGGESTIONS = 50  # ours: a beam search for more would be slow
 
 
@@ -109,12 +109,6 @@ class PairCollator:
             "decoder_input_ids": padded(decoder, self._pad),
             "labels": padded(labels, IGNORED),
         }
-
-
-def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-    """(n, longest) int64."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows])
 
 
 class Generator:

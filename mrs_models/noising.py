@@ -21,6 +21,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from mrs_core.errors import InputError
+from mrs_models.padding import IGNORED, padded
 
 SHUFFLE_WIDTH = 3.0  # XGLUE, section 4.1 (1)
 DROP_SHARE = 0.1  # XGLUE, section 4.1 (2)
@@ -30,7 +31,6 @@ SPAN_LENGTH = 3.0  # XGLUE, section 4.1 (4); mBART (Liu et al. 2020, section 2.2
 # et al. 2020, section 5.1); mBART masks 35 % of the words (Liu et al. 2020, section 2.2).
 SPAN_SHARE = 0.3
 MAX_TOKENS = 512  # XGLUE, section 6.1: "512 max input length"
-IGNORED = -100  # the label that torch's cross entropy ignores
 
 
 def shuffle_tokens(tokens: Sequence[int], rng: Generator, width: float = SHUFFLE_WIDTH) -> list[int]:
@@ -279,18 +279,12 @@ class NoisingCollator:
             inputs.append(prompt + target[:-1])
             labels.append([IGNORED] * (len(prompt) - 1) + target)
         return {
-            "input_ids": _padded(sources, self.pad_id),
+            "input_ids": padded(sources, self.pad_id),
             # By length, not by value: an id of the text may equal the padding's.
-            "attention_mask": _padded([[1] * len(source) for source in sources], 0),
-            "decoder_input_ids": _padded(inputs, self.pad_id),
-            "labels": _padded(labels, IGNORED),
+            "attention_mask": padded([[1] * len(source) for source in sources], 0),
+            "decoder_input_ids": padded(inputs, self.pad_id),
+            "labels": padded(labels, IGNORED),
         }
-
-
-def _padded(rows: list[list[int]], value: int) -> Tensor:
-    """Rows of any length -> (rows, longest) int64, filled up on the right."""
-    longest = max(map(len, rows), default=0)
-    return torch.tensor([row + [value] * (longest - len(row)) for row in rows], dtype=torch.int64)
 
 
 def _check_share(noise: str, share: float) -> None:

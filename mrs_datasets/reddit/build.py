@@ -14,7 +14,7 @@ from mrs_core.errors import InputError
 from mrs_core.storage import Location, is_unfinished, remove, require_free, require_writable
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, name_and_bytes, run_stages
-from mrs_datasets.reddit.plan import Plan, work_place
+from mrs_datasets.reddit.plan import BuildPlan, work_place
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.shard_stages import (
     DUPLICATES,
@@ -51,7 +51,7 @@ def stages_of(settings: Settings) -> list[Stage]:
 
 
 def build(
-    plan: Plan,
+    plan: BuildPlan,
     out: Location,
     settings: Settings,
     language_model: Path,
@@ -99,7 +99,7 @@ def build(
     return running.report
 
 
-def _checked_out(out: Location, plan: Plan, engine: Engine | None) -> Location:
+def _checked_out(out: Location, plan: BuildPlan, engine: Engine | None) -> Location:
     """Where the data set goes, behind a link: work lies beside the folder itself, not beside a link to it.
 
     Raises:
@@ -119,7 +119,7 @@ def _checked_out(out: Location, plan: Plan, engine: Engine | None) -> Location:
     return out
 
 
-def _identity(plan: Plan, settings: Settings, pipeline: Pipeline) -> dict[str, object]:
+def _identity(plan: BuildPlan, settings: Settings, pipeline: Pipeline) -> dict[str, object]:
     """What the work of a build comes from: the months, each of which has a name of its own, and the pairs of them."""
     values = settings.as_dict()
     of_months = {name: value for name, value in values.items() if name not in (*OF_PAIRS, *OF_WRITING)}

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from mrs_core.storage import Location, size
 from mrs_datasets.reddit.language import KEPT, Outcomes
-from mrs_datasets.reddit.plan import Plan
+from mrs_datasets.reddit.plan import BuildPlan
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.stages import Engine, Shard, ShardCounts, run_stage, timed
 from mrs_datasets.reddit.work_folder import WorkFolder
@@ -34,7 +34,7 @@ StageCounts = TypedDict("StageCounts", {"stage": str, "in": int, "out": int, "dr
 class Pipeline:
     """What the stages did, for `report.json`: counts that add up, and seconds, which do not repeat."""
 
-    plan: Plan
+    plan: BuildPlan
     settings: Settings
     language_model: FileFacts
     stages: list[StageCounts] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Build:
         report: of the data set, once it is written.
     """
 
-    plan: Plan
+    plan: BuildPlan
     settings: Settings
     language_model: Path
     out: Location

@@ -38,7 +38,7 @@ RESERVE = 1.1  # of the disk
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """A build's plan; all figures but `files` and `bytes` are estimates.
 
     Attributes:
@@ -108,9 +108,9 @@ def begun_buckets(out: Location) -> int | None:
         return None
 
 
-def make_plan(
+def make_build_plan(
     files: Sequence[Location], out: Location, workers: int | None, memory: int, buckets: int, clean: bool = False
-) -> Plan:
+) -> BuildPlan:
     """Estimate, and refuse what cannot be.
 
     Args:
@@ -144,7 +144,7 @@ def make_plan(
         scratch = int(RESERVE * max(2 * workers * max(months) * SPILL_BYTES, comments * PAIRS_PER_COMMENT * pair_bytes))
         _require_room(scratch, scratch, scratch_folder(out), f"--scratch {scratch_folder(out)}")
     readers = min(workers, len(files))
-    return Plan(tuple(files), size, comments, disk, workers, readers * READER_BYTES, buckets)
+    return BuildPlan(tuple(files), size, comments, disk, workers, readers * READER_BYTES, buckets)
 
 
 def _require_room(missing: int, needed: int, folder: Path, option: str) -> None:

@@ -17,7 +17,7 @@ from mrs_datasets.prepared import PreparedData, bars_for_long_work
 from mrs_evaluation.language_data import LanguageData, examples_hash, load_language, sample_rows
 from mrs_training.card import Record
 from mrs_training.reply.options import ReplyArguments
-from mrs_training.reply.settings import Plan, make_plan
+from mrs_training.reply.settings import TrainingPlan, make_plan
 
 LONG_WORK = 1_000_000  # rows from which a progress bar helps
 
@@ -30,7 +30,7 @@ class RunData:
         origin: the id of the data, and their revision or content hash.
     """
 
-    plan: Plan
+    plan: TrainingPlan
     sources: dict[str, Dataset]
     validation: list[LanguageData]
     test: list[LanguageData]

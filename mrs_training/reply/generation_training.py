@@ -23,7 +23,8 @@ from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models.answering import MODEL, Suggestion
 from mrs_models.generation_suggester import Writer
-from mrs_models.generator import IGNORED, Generator, TextCoder
+from mrs_models.generator import Generator, TextCoder
+from mrs_models.padding import IGNORED
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.reply.data import LONG_WORK, RunData

@@ -83,7 +83,7 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
         )
         self.add_figures(fitted, compared.figures)
         languages = [part.language for part in parts]
-        compared.figures["paper"] = _paper(self.family.name, fitted.options, languages)
+        compared.figures["paper"] = published_figures(self.family.name, fitted.options, languages)
         told = RunFolder.predictions_name(languages[0] if len(languages) == 1 else "LANG")
         return Evaluation(compared.figures, compared.milliseconds, _predictions(parts, compared), told)
 
@@ -111,7 +111,7 @@ def _require_tokenizers(parts: Sequence[LanguageData]) -> None:
             raise InputError(f"--languages {part.language}: {error}") from None
 
 
-def _paper(family: str, options: ReplyArguments, languages: Sequence[str]) -> list[dict[str, Any]]:
+def published_figures(family: str, options: ReplyArguments, languages: Sequence[str]) -> list[dict[str, Any]]:
     """The paper's rows for this setting, of all models of the family; none if the run has no setting of the paper."""
     if options.setting is None or options.train is not None:
         return []

@@ -1,7 +1,7 @@
 """Which data train, validate and test a model: the four settings of the paper, and free choices of sources.
 
 `make_plan` turns the options `--setting`, `--languages`, `--train`, `--validation` and `--sampling_alpha` and the
-names of the configs that the data have into a `Plan`; nothing is loaded.
+names of the configs that the data have into a `TrainingPlan`; nothing is loaded.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What one run trains, validates and tests on.
 
     Attributes:
@@ -143,7 +143,7 @@ def make_plan(
     train: Sequence[str] | None = None,
     validation: Sequence[str] | None = None,
     sampling_alpha: float | None = None,
-) -> Plan:
+) -> TrainingPlan:
     """Decide what a run trains, validates and tests on.
 
     Args:
@@ -187,7 +187,7 @@ def make_plan(
         checked = have.validated(setting, kind, targets, sources)
     alpha = kind.sampling_alpha if sampling_alpha is None else sampling_alpha
     require_alpha(alpha)
-    return Plan(setting, sources, float(alpha), checked, tested)
+    return TrainingPlan(setting, sources, float(alpha), checked, tested)
 
 
 class _Configs:

@@ -19,7 +19,7 @@ from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers import staple
 from mrs_datasets.readers.staple_files import read_staple_predictions, write_staple
-from mrs_datasets.staple_statistics import lrf_weights, split_statistics
+from mrs_datasets.staple_statistics import lrf_weights, staple_split_statistics
 
 GOLD = "prompt_a|yes, please.\nsim, por favor|0.75\na|b |0.25\n\nprompt_b|go!\nvá!|1.0\n"
 AWS = "prompt_b|go!\nVá!\n\nprompt_a|yes, please.\nSim.\n"
@@ -52,7 +52,7 @@ def test_the_real_sample_is_prepared_counted_and_written_back(shared_data: Path,
         "not in the source: hu ja ko vi pt/train pt/test.",
     ]
     data = open_prepared(str(tmp_path / "out"))
-    (row,) = split_statistics(data)
+    (row,) = staple_split_statistics(data)
     assert (row.prompts, row.translations, row.references) == (150, 17_724, 150)
     assert row.ratio == pytest.approx(17_724 / 150)
     write_staple(data.load("pt", "validation"), tmp_path / "gold.txt")
@@ -110,7 +110,7 @@ def test_blind_prompts_have_no_translations(tmp_path: Path, blind: str) -> None:
     assert data.load("pt", "test").to_list() == [{**row, "reference": None, "translations": []} for row in ROWS]
     assert data.load("pt", "train").to_list() == [{**row, "translations": []} for row in reversed(ROWS)]
     assert "pt: the test split is blind: 2 prompts without accepted translations." in report["notes"]
-    assert [row.translations for row in split_statistics(data)] == [0, 3, 0]
+    assert [row.translations for row in staple_split_statistics(data)] == [0, 3, 0]
 
 
 def test_tracks_of_several_sources_join_and_a_split_that_two_have_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import yaml
 from mrs_core.errors import InputError
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
-from mrs_datasets.xcopa_statistics import agreement, split_statistics
+from mrs_datasets.xcopa_statistics import agreement, xcopa_split_statistics
 
 ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
 CODES = ["et", "ht", "id", "it", "qu", "sw", "ta", "th", "tr", "vi", "zh"]
@@ -42,7 +42,9 @@ def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data:
     report = prepare("xcopa", [str(shared_data / "xcopa"), str(shared_data / "copa")], tmp_path / "xcopa")
     data = open_prepared(str(tmp_path / "xcopa"))
     assert len(data.configs()) == 11 + 10 + 1
-    found = {(row.config, row.split): row.agreement for row in split_statistics(data) if row.agreement is not None}
+    found = {
+        (row.config, row.split): row.agreement for row in xcopa_split_statistics(data) if row.agreement is not None
+    }
     expected = {
         (code, split): value for split, values in TABLE_3.items() for code, value in zip(CODES, values, strict=True)
     }

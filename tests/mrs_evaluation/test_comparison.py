@@ -26,8 +26,6 @@ from mrs_evaluation.comparison import (
 from mrs_evaluation.language_data import LanguageData, ResponseSet, load_language
 from mrs_evaluation.results import POOL_SIZE, EvaluationConfig
 from mrs_models.answering import Suggestion, System, reply_texts
-from mrs_training.reply.options import ReplyArguments
-from mrs_training.reply.recipe import _paper
 
 BASELINES = ["Random", "Most frequent", "TF-IDF"]
 
@@ -254,19 +252,3 @@ def test_baselines_are_evaluated_once_on_validation(parts: list[LanguageData], m
     unranked, lines = ValidationLog(parts, 3, ranking=False).evaluate(oracle)
     assert "mrr" not in unranked
     assert "MRR" not in "".join(lines)
-
-
-# --- the paper's rows
-
-
-def test_the_papers_rows_stand_beside_a_setting_alone() -> None:
-    rows = _paper("retrieval", ReplyArguments(setting="monolingual"), ["es"])
-    assert [(row["model"], row["table"], row["setting"], row["language"]) for row in rows] == [
-        ("mbert", 3, "monolingual", "es"),
-        ("xlmr", 5, "monolingual", "es"),
-    ]
-    assert rows[0]["rouge"] == 0.0187
-    assert {row["language"] for row in _paper("retrieval", ReplyArguments(setting="mt"), ["es", "ja"])} == {"es", "ja"}
-    assert _paper("retrieval", ReplyArguments(), ["es"]) == []
-    assert _paper("retrieval", ReplyArguments(setting="mt", train=["en"]), ["es"]) == [], "other data than the paper's"
-    assert {row["model"] for row in _paper("generation", ReplyArguments(setting="monolingual"), ["es"])} == {"xdae"}

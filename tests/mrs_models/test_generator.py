@@ -33,7 +33,8 @@ from mrs_models import generator as module
 from mrs_models.answering import Ranker, reply_texts
 from mrs_models.decoding import Decoding, Hypothesis
 from mrs_models.generation_suggester import GenerationSuggester, Writer
-from mrs_models.generator import IGNORED, Generator, PairCollator, padded
+from mrs_models.generator import Generator, PairCollator
+from mrs_models.padding import IGNORED, padded
 from mrs_models.starting_points import GENERATOR
 from mrs_models.suggester import Suggester
 from mrs_models.tiny import train_tokenizer

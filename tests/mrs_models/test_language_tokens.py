@@ -33,8 +33,9 @@ from transformers.models.mbart.modeling_mbart import shift_tokens_right as shift
 
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
-from mrs_models.generator import IGNORED, PairCollator, TextCoder
+from mrs_models.generator import PairCollator, TextCoder
 from mrs_models.language_tokens import ROWS, row_of
+from mrs_models.padding import IGNORED
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]

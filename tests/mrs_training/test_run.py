@@ -18,7 +18,7 @@ from mrs_models.tiny import train_tokenizer
 from mrs_training.curves import draw_curves
 from mrs_training.families import adapter_publication, publication
 from mrs_training.reply.retrieval_evaluation import RetrievalParts
-from mrs_training.reply.settings import Plan, Source
+from mrs_training.reply.settings import Source, TrainingPlan
 from mrs_training.run import RunFolder, last_checkpoint, require_best_weights, run_record
 
 
@@ -180,7 +180,7 @@ class Options:
     push_to_hub_token: str | None = "hf_secret"
 
 
-PLAN = Plan("mt", (Source("es", True), Source("en")), 0.3, ("es",), ("es", "en"))
+PLAN = TrainingPlan("mt", (Source("es", True), Source("en")), 0.3, ("es",), ("es", "en"))
 
 
 def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mrs_datasets.prepared import open_prepared
 from mrs_datasets.reddit import build as module
 from mrs_datasets.reddit import shard_stages, write_stage
 from mrs_datasets.reddit.build import build
-from mrs_datasets.reddit.plan import Plan, make_plan, work_place
+from mrs_datasets.reddit.plan import BuildPlan, make_build_plan, work_place
 from mrs_datasets.reddit.settings import Settings, make_settings
 from mrs_datasets.reddit.stages import Bar, Shard
 from mrs_datasets.schema import SPLITS
@@ -71,11 +71,11 @@ class Month:
         return self.path
 
 
-def plan_of(tmp_path: Path, *months: Month, buckets: int = 3) -> Plan:
-    return make_plan([month.write() for month in months], tmp_path / "out", 1, 8 * 10**9, buckets)
+def plan_of(tmp_path: Path, *months: Month, buckets: int = 3) -> BuildPlan:
+    return make_build_plan([month.write() for month in months], tmp_path / "out", 1, 8 * 10**9, buckets)
 
 
-def make(tmp_path: Path, model: Path, plan: Plan, settings: Settings, **options: Any) -> dict[str, Any]:
+def make(tmp_path: Path, model: Path, plan: BuildPlan, settings: Settings, **options: Any) -> dict[str, Any]:
     return build(plan, tmp_path / "out", settings, model, say=lambda _: None, **options)
 
 
@@ -417,7 +417,7 @@ def test_of_an_altered_frame_nothing_is_kept_and_of_those_behind_it_everything(t
     packed[1] = packed[1][:-4] + bytes(4)
     dump = Month(tmp_path / "RC_2018-01")
     dump.path.write_bytes(b"".join(packed))
-    plan = make_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
+    plan = make_build_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
     report = make(tmp_path, model, plan, make_settings("paper", **FEW))
     assert report["pipeline"]["warnings"] == [
         "RC_2018-01: frame 2 is not what was packed (its checksum tells); nothing of it was used."
@@ -427,7 +427,7 @@ def test_of_an_altered_frame_nothing_is_kept_and_of_those_behind_it_everything(t
     messages = {int(message.split()[-1]) for _, _, message, _ in read_pairs(tmp_path / "out")}
     assert messages == {*range(25), *range(50, 100)}
     dump.path.write_bytes(packed[1])
-    plan = make_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
+    plan = make_build_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
     with pytest.raises(InputError, match=r"RC_2018-01: nothing whole could be read .*checksums.*fetch it again"):
         make(tmp_path, model, plan, make_settings("paper", **FEW), overwrite=True)
 

@@ -12,7 +12,7 @@ import pytest
 
 from mrs_core.errors import InputError
 from mrs_datasets.reddit import plan
-from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_plan, read_size, readable, work_place
+from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size, readable, work_place
 from mrs_datasets.reddit.work_folder import MARKER
 
 Usage = namedtuple("Usage", "total used free")
@@ -67,21 +67,21 @@ def test_workers_are_as_many_as_memory_and_cores_allow(
     tmp_path: Path, cores: None, memory: int, asked: int | None, workers: int
 ) -> None:
     files = [month(tmp_path, f"RC_2018-0{number}.zst") for number in (1, 2, 3)]
-    made = make_plan(files, tmp_path / "out", asked, memory, 64)
+    made = make_build_plan(files, tmp_path / "out", asked, memory, 64)
     assert made.workers == workers
     assert made.memory == min(workers, len(files)) * plan.READER_BYTES <= memory
 
 
 def test_too_little_memory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--memory 2 GB: reading a month takes 2.7 GB"):
-        make_plan([month(tmp_path, "RC_1.zst")], tmp_path / "out", None, 2 * GB, 64)
+        make_build_plan([month(tmp_path, "RC_1.zst")], tmp_path / "out", None, 2 * GB, 64)
 
 
 def test_buckets_grow_until_one_fits_the_memory(tmp_path: Path, cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
     free_disk(monkeypatch, 10**15)
-    small = make_plan([month(tmp_path, "RC_1.zst", GB)], tmp_path / "out", 1, 8 * GB, 64)
+    small = make_build_plan([month(tmp_path, "RC_1.zst", GB)], tmp_path / "out", 1, 8 * GB, 64)
     assert (small.buckets, small.bytes) == (64, GB)
-    large = make_plan([month(tmp_path, "RC_2.zst", 500 * GB)], tmp_path / "out", 1, 8 * GB, 64)
+    large = make_build_plan([month(tmp_path, "RC_2.zst", 500 * GB)], tmp_path / "out", 1, 8 * GB, 64)
     assert large.buckets > 64
     assert large.buckets % 64 == 0
     assert large.comments / large.buckets * plan.BUCKET_BYTES <= 8 * GB < 2 * large.comments / large.buckets * 1100
@@ -90,7 +90,7 @@ def test_buckets_grow_until_one_fits_the_memory(tmp_path: Path, cores: None, mon
 def test_looking_for_duplicates_takes_more_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free_disk(monkeypatch, 10**15)
     files = [month(tmp_path, "RC_1.zst", GB)]
-    plain, clean = (make_plan(files, tmp_path / "out", 1, 8 * GB, 64, clean).disk for clean in (False, True))
+    plain, clean = (make_build_plan(files, tmp_path / "out", 1, 8 * GB, 64, clean).disk for clean in (False, True))
     assert 1.5 < clean / plain < 2.5
 
 
@@ -98,16 +98,16 @@ def test_a_disk_that_will_not_hold_it_is_refused(tmp_path: Path, monkeypatch: py
     """A build that goes on needs the room only that it has not taken yet."""
     files = [month(tmp_path, "RC_2018-01.zst", GB)]
     out = tmp_path / "deep" / "out"
-    needed = make_plan(files, out, 1, 8 * GB, 64).disk
+    needed = make_build_plan(files, out, 1, 8 * GB, 64).disk
     assert needed > 0.9 * plan.RESERVE * GB * plan.RATIOS[".zst"] / plan.LINE_BYTES * plan.SPILL_BYTES
     free_disk(monkeypatch, needed)
-    make_plan(files, out, 1, 8 * GB, 64)
+    make_build_plan(files, out, 1, 8 * GB, 64)
     free_disk(monkeypatch, needed - 10**6)
     with pytest.raises(InputError, match=r"--out .*out: the build needs about .* free; choose another disk"):
-        make_plan(files, out, 1, 8 * GB, 64)
+        make_build_plan(files, out, 1, 8 * GB, 64)
     work_place(out).mkdir(parents=True)
     month(work_place(out), "RC_2018-01.zst.arrow", 10**6)
-    make_plan(files, out, 1, 8 * GB, 64)
+    make_build_plan(files, out, 1, 8 * GB, 64)
 
 
 def test_a_build_that_goes_on_keeps_its_buckets(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_build_that_goes_on_keeps_its_buckets(tmp_path: Path) -> None:
 
 def test_the_lines_that_a_person_reads(tmp_path: Path, cores: None) -> None:
     files = [month(tmp_path, f"RC_2018-0{number}.zst", 10**6) for number in range(1, 7)]
-    first, second = make_plan(files, tmp_path / "out", 1, 8 * GB, 64).lines()
+    first, second = make_build_plan(files, tmp_path / "out", 1, 8 * GB, 64).lines()
     assert first == "6 files, 6 MB: RC_2018-01.zst, RC_2018-02.zst ... RC_2018-06.zst"
     assert "with 1 worker, 64 buckets" in second
 

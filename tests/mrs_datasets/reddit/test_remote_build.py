@@ -15,7 +15,7 @@ from mrs_core.language_id import LanguageIdentifier
 from mrs_core.storage import Location, files_below, location
 from mrs_datasets.reddit import shard_stages
 from mrs_datasets.reddit.build import build
-from mrs_datasets.reddit.plan import find_dumps, make_plan, work_place
+from mrs_datasets.reddit.plan import find_dumps, make_build_plan, work_place
 from mrs_datasets.reddit.settings import Settings, make_settings
 from mrs_datasets.reddit.work_folder import WorkFolder
 from mrs_datasets.reddit.workers import Workers
@@ -64,7 +64,7 @@ def months(tmp_path: Path) -> Path:
 
 
 def make(out: Location, model: Path, dumps: str, settings: Settings, **options: Any) -> dict[str, Any]:
-    plan = make_plan(find_dumps([dumps]), out, 1, 8 * 10**9, settings.buckets)
+    plan = make_build_plan(find_dumps([dumps]), out, 1, 8 * 10**9, settings.buckets)
     return build(plan, out, settings, model, say=lambda _: None, **options)
 
 
@@ -197,10 +197,10 @@ def test_a_second_build_with_the_same_scratch_folder_waits(tmp_path: Path) -> No
 
 def test_what_cannot_be_is_told(tmp_path: Path, model: Path, months: Path) -> None:
     settings, files = make_settings("paper", **FEW), find_dumps([f"{months}/RC_*.zst"])
-    plan = make_plan(files, tmp_path / "out", 1, 8 * 10**9, 3)
+    plan = make_build_plan(files, tmp_path / "out", 1, 8 * 10**9, 3)
     with pytest.raises(InputError, match="a remote folder needs a local one .* pass --scratch"):
         build(plan, location("memory://mrs"), settings, model)
-    two = make_plan(files, tmp_path / "out", 2, 20 * 10**9, 3)
+    two = make_build_plan(files, tmp_path / "out", 2, 20 * 10**9, 3)
     if two.workers > 1:
         with pytest.raises(InputError, match="memory of this process alone; pass --workers 1"):
             build(two, location("memory://mrs", tmp_path), settings, model)

@@ -19,7 +19,8 @@ from mrs_evaluation.comparison import ValidationLog
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models.decoding import Decoding
 from mrs_models.generation_suggester import Writer
-from mrs_models.generator import IGNORED, Generator, PairCollator
+from mrs_models.generator import Generator, PairCollator
+from mrs_models.padding import IGNORED
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.reply import generation_training
 from mrs_training.reply.data import RunData, load_run_data

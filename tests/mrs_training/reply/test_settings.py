@@ -21,7 +21,7 @@ TRANSLATED = tuple(f"mt-{code}" for code in TEN if code != "en")
 WHOLE = (*TRANSLATED, *(f"{code}-responses" for code in TEN), *reversed(TEN))  # in no order
 
 
-def trained_on(plan: settings.Plan) -> list[str]:
+def trained_on(plan: settings.TrainingPlan) -> list[str]:
     return [source.config for source in plan.sources]
 
 
