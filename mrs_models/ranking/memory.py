@@ -1,0 +1,120 @@
+"""A memory of real conversations: a reply is also good when messages like this one got it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_models.ranking.char_tfidf import CharTfidf
+
+PROTOTYPES = 64  # messages that are kept per reply; ours: the sample's most frequent reply has 41
+_SAMPLE = 2048  # of a reply's messages, from which the prototypes are chosen: bounds their table of cosines to 16 MiB
+
+
+@dataclass(frozen=True)
+class MessageMemory:
+    """M messages with the reply that each got; build it with `build`.
+
+    Attributes:
+        vectors: (M, d) float16 of norm 1, those of one reply side by side.
+        replies: (R,) int64 numbers of the replies that have messages, ascending.
+        starts: (R,) int64; the messages of `replies[i]` begin at `starts[i]`.
+        ngrams: character TF-IDF of the same M messages.
+    """
+
+    vectors: NDArray[np.float16]
+    replies: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ngrams: CharTfidf
+
+    @classmethod
+    def build(
+        cls, messages: Sequence[str], vectors: NDArray[np.float32], replies: ArrayOfInts, limit: int = PROTOTYPES
+    ) -> MessageMemory:
+        """Remember messages, at most `limit` of each reply.
+
+        Args:
+            messages: M texts.
+            vectors: (M, d) of any norm but 0.
+            replies: (M,) number of the reply that each message got.
+            limit: of messages that are kept per reply: those that `prototypes` chooses.
+
+        Raises:
+            ValueError: there is no message, or the three differ in length.
+        """
+        numbers = np.asarray(replies, np.int64)
+        if not len(messages) == len(vectors) == len(numbers) or not len(messages):
+            raise ValueError(f"Expected one vector and one reply per message, and a message; found {len(messages)}.")
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        order = np.argsort(numbers, kind="stable")
+        found, begins = np.unique(numbers[order], return_index=True)
+        groups = np.split(order, begins[1:])
+        kept = [group if len(group) <= limit else group[prototypes(unit[group], limit)] for group in groups]
+        starts = np.concatenate([[0], np.cumsum([len(group) for group in kept])[:-1]]).astype(np.int64)
+        places = np.concatenate(kept)
+        texts = [messages[place] for place in places]
+        return cls(unit[places].astype(np.float16), found, starts, CharTfidf.build(texts))
+
+    def cosines(self, message: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(M,) cosines of a message's vector (d,) with the remembered ones."""
+        unit = message / max(float(np.linalg.norm(message)), 1e-12)
+        return self.vectors.astype(np.float32) @ unit.astype(np.float32)
+
+    def nearest(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(R,) the largest of each reply."""
+        return np.asarray(np.maximum.reduceat(cosines, self.starts))
+
+    def votes(self, cosines: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
+        """(R,) `temperature * ln(sum of exp(cosine / temperature))` of each reply: many near messages count more than
+        one, and with a temperature towards 0 the nearest counts alone."""
+        top = cosines.max()
+        sums = np.add.reduceat(np.exp((cosines - top).astype(np.float64) / temperature), self.starts)
+        return np.asarray(top + temperature * np.log(np.maximum(sums, 1e-300)), np.float32)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What `from_arrays` reads."""
+        own: dict[str, np.ndarray] = {"vectors": self.vectors, "replies": self.replies, "starts": self.starts}
+        return {**own, **{f"ngrams.{name}": array for name, array in self.ngrams.arrays().items()}}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> MessageMemory:
+        """The memory that `arrays` wrote.
+
+        Raises:
+            KeyError, ValueError: an array is missing, or they do not fit each other.
+        """
+        ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
+        memory = cls(arrays["vectors"], arrays["replies"], arrays["starts"], CharTfidf.from_arrays(ngrams))
+        starts, size = memory.starts, len(memory.vectors)
+        fits = len(starts) == len(memory.replies) > 0 and starts[0] == 0 and np.all(np.diff(starts) > 0)
+        if not fits or starts[-1] >= size or memory.ngrams.size != size or memory.vectors.ndim != 2:
+            raise ValueError("the arrays of the message memory do not fit each other")
+        return memory
+
+
+ArrayOfInts = Sequence[int] | NDArray[np.int64]
+
+
+def prototypes(vectors: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+    """The `limit` messages that stand best for all: each message's cosine with the nearest chosen one is, in total, as
+    large as a greedy choice makes it (facility location).
+
+    Args:
+        vectors: (n, d) of norm 1. Beyond 2,048, every n/2,048-th is looked at.
+
+    Returns:
+        Their numbers, ascending.
+    """
+    seen = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), _SAMPLE)).astype(np.int64))
+    cosines = vectors[seen] @ vectors[seen].T
+    best = np.full(len(seen), -1.0, np.float32)
+    chosen: list[int] = []
+    for _ in range(min(limit, len(seen))):
+        gains = np.maximum(cosines - best, 0).sum(1)
+        gains[chosen] = -np.inf
+        chosen.append(int(gains.argmax()))
+        best = np.maximum(best, cosines[chosen[-1]])
+    return np.sort(seen[chosen])

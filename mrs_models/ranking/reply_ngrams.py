@@ -1,0 +1,78 @@
+"""The n-grams of stored replies, so that how similar two replies are is known without a tokenizer.
+
+Similarity is weighted ROUGE by the official rules (`mrs_metrics.rouge`; Zhang et al. 2021, section 3.3), by which the
+best of three suggestions is scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_metrics.rouge import MAX_ORDER, WEIGHTS, prepare_official
+from mrs_metrics.tokenize import Tokenizer
+
+_EPSILON = 1e-8  # in F1's denominator, as in the official script
+
+
+@dataclass(frozen=True)
+class ReplyNgrams:
+    """N replies; build it with `build`.
+
+    Attributes:
+        numbers: (P,) int32, equal for equal n-grams.
+        starts: (3 N + 1,) int64; those of order o (from 0) of reply r stand from `starts[3 r + o]` on.
+    """
+
+    numbers: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def build(cls, replies: Sequence[str], tokenizer: Tokenizer) -> ReplyNgrams:
+        """Read replies with the metric's tokenizer of their language."""
+        known: dict[tuple[str, ...], int] = {}
+        numbers: list[int] = []
+        ends: list[int] = [0]
+        for reply in replies:
+            for grams in prepare_official(reply, tokenizer).ngrams:
+                numbers += sorted(known.setdefault(gram, len(known)) for gram in grams)
+                ends.append(len(numbers))
+        return cls(np.array(numbers, np.int32), np.array(ends, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.starts) // MAX_ORDER
+
+    def similarities(self, replies: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n, n) weighted ROUGE of each of n replies against each, 0 to 1; symmetric."""
+        total = np.zeros((len(replies), len(replies)))
+        for order, weight in enumerate(WEIGHTS):
+            places = np.asarray(replies, np.int64) * MAX_ORDER + order
+            sizes = self.starts[places + 1] - self.starts[places]
+            entries = np.concatenate([self.numbers[self.starts[p] : self.starts[p + 1]] for p in places])
+            grams, columns = np.unique(entries, return_inverse=True)
+            has = np.zeros((len(replies), len(grams)), np.float32)
+            has[np.repeat(np.arange(len(replies)), sizes), columns] = 1
+            overlap = (has @ has.T).astype(np.float64)
+            share = overlap / np.maximum(sizes, 1)  # of the n-grams of the column's reply
+            total += weight * 2 * share * share.T / (share + share.T + _EPSILON)
+        return total
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What `from_arrays` reads."""
+        return {"numbers": self.numbers, "starts": self.starts}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ReplyNgrams:
+        """The n-grams that `arrays` wrote.
+
+        Raises:
+            KeyError, ValueError: an array is missing, or they do not fit each other.
+        """
+        ngrams = cls(arrays["numbers"], arrays["starts"])
+        starts = ngrams.starts
+        if len(starts) % MAX_ORDER != 1 or starts[-1] != len(ngrams.numbers) or np.any(np.diff(starts) < 0):
+            raise ValueError("the arrays of the replies' n-grams do not fit each other")
+        return ngrams

@@ -1,0 +1,69 @@
+"""The mixture of parts: what validation chooses, and what cannot change it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_models.ranking.mixture import Examples, Mixture, best_of_top, standardised, tune
+
+NAMES = ("noise", "signal", "other")
+
+
+def examples(n: int, seed: int, signal: int = 1) -> Examples:
+    rng = np.random.default_rng(seed)
+    gains = rng.random((n, 20)).astype(np.float32) ** 4
+    parts = rng.normal(size=(n, 20, 3)).astype(np.float32)
+    parts[:, :, signal] = gains + 0.05 * parts[:, :, signal]
+    return Examples(standardised(parts), gains)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
+def test_a_constant_added_to_a_part_and_its_unit_change_nothing(seed: int, shift: float, unit: float) -> None:
+    parts = np.random.default_rng(seed).normal(size=(4, 9, 2)).astype(np.float32)
+    moved = parts * np.float32(unit) + np.float32(shift)
+    np.testing.assert_allclose(standardised(moved), standardised(parts), atol=1e-2 * max(1, abs(shift) / unit / 10))
+
+
+def test_a_part_that_is_equal_for_all_candidates_counts_nothing() -> None:
+    parts = np.full((2, 5, 1), 0.1, np.float32)
+    assert not standardised(parts).any()
+
+
+def test_weights_go_to_the_part_that_tells() -> None:
+    found = tune({"en": examples(200, 0), "es": examples(50, 1)}, NAMES)
+    for mixture in found.values():
+        assert mixture.weights["signal"] > 0.7
+        assert sum(mixture.weights.values()) == pytest.approx(1)
+
+
+def test_tuning_is_seeded() -> None:
+    languages = {"en": examples(60, 0), "es": examples(20, 1)}
+    assert tune(languages, NAMES, seed=3) == tune(languages, NAMES, seed=3)
+
+
+def test_a_language_with_few_examples_is_drawn_towards_all() -> None:
+    languages = {"en": examples(300, 0), "es": examples(2, 1, signal=2)}
+    assert tune(languages, NAMES)["es"].weights["signal"] > 0.5
+    assert tune(languages, NAMES, shrinkage=0)["es"].weights["signal"] < 0.5
+    assert tune({**languages, "it": Examples(np.zeros((0, 20, 3), np.float32), np.zeros((0, 20), np.float32))}, NAMES)[
+        "it"
+    ] == Mixture(tune(languages, NAMES, shrinkage=1e9)["en"].weights)
+
+
+def test_no_example_is_refused() -> None:
+    with pytest.raises(ValueError, match="no example"):
+        tune({"en": Examples(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), np.float32))}, NAMES)
+
+
+def test_the_best_of_the_top_counts() -> None:
+    scores = np.array([[3.0, 2.0, 1.0, 0.0]], np.float32)
+    gains = np.array([[0.1, 0.4, 0.2, 0.9]], np.float32)
+    assert best_of_top(scores, gains).tolist() == pytest.approx([0.4])
+    assert best_of_top(scores, gains, 9).tolist() == pytest.approx([0.9])
+
+
+def test_unknown_parts_weigh_nothing() -> None:
+    assert Mixture({"signal": 1.0}).vector(NAMES).tolist() == [0, 1, 0]
