@@ -376,9 +376,9 @@ class _Rules(NamedTuple):
     max_reference_tokens: float
 
 
-_EPSILON = 1e-8
+EPSILON = 1e-8
 _RULES = {
-    "official": _Rules(_read_official, _EPSILON, MAX_REFERENCE_TOKENS),
+    "official": _Rules(_read_official, EPSILON, MAX_REFERENCE_TOKENS),
     "paper": _Rules(_read_paper, 0.0, math.inf),
 }
 
@@ -413,7 +413,7 @@ def f1_by_order(hypothesis: Prepared, reference: Prepared) -> tuple[float, ...]:
     f1s = []
     for ours, theirs in zip(hypothesis.ngrams, reference.ngrams, strict=True):
         overlap = len(ours & theirs)
-        f1s.append(_f1(overlap / len(ours), overlap / len(theirs), _EPSILON) if overlap else 0.0)
+        f1s.append(_f1(overlap / len(ours), overlap / len(theirs), EPSILON) if overlap else 0.0)
     return tuple(f1s)
 
 

@@ -15,7 +15,7 @@ from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, read_lora_
 from mrs_training.card import Record
 from mrs_training.divergence import require_finite_weights
 from mrs_training.memory import out_of_memory_told
-from mrs_training.options import LoraArguments, trains_lora, with_model_revision
+from mrs_training.options import LORA_OPTIONS, LoraArguments, trains_lora, with_model_revision
 from mrs_training.progress import bar_ended, show_loss_bar
 from mrs_training.recipe import Built, Data, Fitted, Options, Recipe
 from mrs_training.run import RunFolder, last_checkpoint, require_best_weights
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
 
 # Options, and arguments of the library, that must not change when a run is resumed.
-LORA_KEYS = ("peft", "lora_rank", "lora_alpha", "lora_dropout")
 SCHEDULE = (
     "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "label_smoothing_factor", "optim",
     "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
@@ -83,7 +82,7 @@ def _identity(
     recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments, facts: Record
 ) -> Record:
     """What must not change when a run is resumed."""
-    keys = (*(LORA_KEYS if isinstance(options, LoraArguments) else ()), *recipe.resume_keys)
+    keys = (*(LORA_OPTIONS if isinstance(options, LoraArguments) else ()), *recipe.resume_keys)
     identity = {
         "trainer": recipe.family.name,
         "model": f"{options.model_name_or_path}@{options.model_revision}",

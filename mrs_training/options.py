@@ -56,6 +56,7 @@ class LoraArguments(RunArguments):
     lora_dropout: float = field(default=0.05, metadata={"help": "dropout before the adapters"})
 
 
+LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds
 Arguments = TypeVar("Arguments", bound=RunArguments)
 
 
@@ -109,7 +110,7 @@ def _require_sound_lora(options: LoraArguments) -> None:
     require_least(options, "lora_rank", 1)
     require_one_of("peft", options.peft, ADAPTERS)
     if options.peft == "none":
-        for name in ("lora_rank", "lora_alpha", "lora_dropout"):
+        for name in LORA_OPTIONS:
             if _is_given(options, name):
                 raise InputError(f"--{name}: has no effect without --peft lora; pass that too, or leave it out.")
     elif options.model_name_or_path == TINY:

@@ -93,9 +93,8 @@ class RunFolder:
         if self._overwrite and not self._resume:
             stale += [CARD, CURVES, "predictions*", "checkpoint-*", TRAINING_ARGUMENTS]
             stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
-        for path in {
-            path for pattern in stale for path in self.folder.glob(pattern)
-        }:  # two patterns may match one path
+        found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
+        for path in found:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
         atomic_write(self.folder / IDENTITY, as_json(identity))

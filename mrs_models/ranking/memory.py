@@ -12,6 +12,7 @@ from mrs_models.ranking.char_tfidf import CharTfidf
 
 PROTOTYPES = 64  # messages that are kept per reply; ours: the sample's most frequent reply has 41
 _SAMPLE = 2048  # of a reply's messages, from which the prototypes are chosen: bounds their table of cosines to 16 MiB
+ArrayOfInts = Sequence[int] | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,13 @@ class MessageMemory:
     """M messages with the reply that each got; build it with `build`.
 
     Attributes:
-        vectors: (M, d) float16 of norm 1, those of one reply side by side.
+        vectors: (M, d) float32 of norm 1, rounded to float16, as they are saved; those of one reply side by side.
         replies: (R,) int64 numbers of the replies that have messages, ascending.
         starts: (R,) int64; the messages of `replies[i]` begin at `starts[i]`.
         ngrams: character TF-IDF of the same M messages.
     """
 
-    vectors: NDArray[np.float16]
+    vectors: NDArray[np.float32]
     replies: NDArray[np.int64]
     starts: NDArray[np.int64]
     ngrams: CharTfidf
@@ -56,12 +57,12 @@ class MessageMemory:
         starts = np.concatenate([[0], np.cumsum([len(group) for group in kept])[:-1]]).astype(np.int64)
         places = np.concatenate(kept)
         texts = [messages[place] for place in places]
-        return cls(unit[places].astype(np.float16), found, starts, CharTfidf.build(texts))
+        return cls(unit[places].astype(np.float16).astype(np.float32), found, starts, CharTfidf.build(texts))
 
     def cosines(self, message: NDArray[np.float32]) -> NDArray[np.float32]:
         """(M,) cosines of a message's vector (d,) with the remembered ones."""
         unit = message / max(float(np.linalg.norm(message)), 1e-12)
-        return self.vectors.astype(np.float32) @ unit.astype(np.float32)
+        return np.asarray(self.vectors @ unit.astype(np.float32))
 
     def nearest(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
         """(R,) the largest of each reply."""
@@ -76,7 +77,11 @@ class MessageMemory:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What `from_arrays` reads."""
-        own: dict[str, np.ndarray] = {"vectors": self.vectors, "replies": self.replies, "starts": self.starts}
+        own: dict[str, np.ndarray] = {
+            "vectors": self.vectors.astype(np.float16),
+            "replies": self.replies,
+            "starts": self.starts,
+        }
         return {**own, **{f"ngrams.{name}": array for name, array in self.ngrams.arrays().items()}}
 
     @classmethod
@@ -87,15 +92,14 @@ class MessageMemory:
             KeyError, ValueError: an array is missing, or they do not fit each other.
         """
         ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
-        memory = cls(arrays["vectors"], arrays["replies"], arrays["starts"], CharTfidf.from_arrays(ngrams))
+        memory = cls(
+            arrays["vectors"].astype(np.float32), arrays["replies"], arrays["starts"], CharTfidf.from_arrays(ngrams)
+        )
         starts, size = memory.starts, len(memory.vectors)
         fits = len(starts) == len(memory.replies) > 0 and starts[0] == 0 and np.all(np.diff(starts) > 0)
         if not fits or starts[-1] >= size or memory.ngrams.size != size or memory.vectors.ndim != 2:
             raise ValueError("the arrays of the message memory do not fit each other")
         return memory
-
-
-ArrayOfInts = Sequence[int] | NDArray[np.int64]
 
 
 def prototypes(vectors: NDArray[np.float32], limit: int) -> NDArray[np.int64]:

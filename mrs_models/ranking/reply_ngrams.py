@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.rouge import MAX_ORDER, WEIGHTS, prepare_official
+from mrs_metrics.rouge import EPSILON, MAX_ORDER, WEIGHTS, prepare_official
 from mrs_metrics.tokenize import Tokenizer
-
-_EPSILON = 1e-8  # in F1's denominator, as in the official script
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class ReplyNgrams:
             has[np.repeat(np.arange(len(replies)), sizes), columns] = 1
             overlap = (has @ has.T).astype(np.float64)
             share = overlap / np.maximum(sizes, 1)  # of the n-grams of the column's reply
-            total += weight * 2 * share * share.T / (share + share.T + _EPSILON)
+            total += weight * 2 * share * share.T / (share + share.T + EPSILON)
         return total
 
     def arrays(self) -> dict[str, np.ndarray]:

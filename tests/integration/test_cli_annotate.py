@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from mrs_cli.main import main
 from mrs_evaluation.annotation_files import COLUMNS, escaped, restored
+from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
 
-Result = tuple[int, str, str]
 Rows = list[dict[str, str]]
 LINES = 12
 
@@ -57,16 +57,6 @@ def made(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -
 def predictions(path: Path, rows: list[tuple[str, ...]]) -> Path:
     path.write_text("".join("\t".join([m, "reference", *s]) + "\n" for m, *s in rows), encoding="utf-8")
     return path
-
-
-def refused(result: Result) -> str:
-    """The sentence of a refusal: exit code 2, one line on standard error, nothing on standard output."""
-    code, out, err = result
-    assert (code, out) == (2, "")
-    lines = err.strip().splitlines()
-    assert len(lines) == 1
-    assert lines[0].endswith(".")
-    return lines[0]
 
 
 def load(path: Path) -> Rows:

@@ -15,6 +15,7 @@ import pytest
 
 from mrs_cli.main import main
 from mrs_core.languages import LANGUAGES
+from tests.command import refused
 
 pytestmark = pytest.mark.integration
 
@@ -33,16 +34,6 @@ def run(capsys: pytest.CaptureFixture[str]) -> Command:
         return code, captured.out, captured.err
 
     return call
-
-
-def refused(result: tuple[int, str, str]) -> str:
-    """The sentence of a refusal: exit code 2, one line on standard error, nothing on standard output."""
-    code, out, err = result
-    assert (code, out) == (2, "")
-    lines = err.strip().splitlines()
-    assert len(lines) == 1
-    assert lines[0].endswith(".")
-    return lines[0]
 
 
 # --- mrs score

@@ -1,0 +1,15 @@
+"""What tests of the command share."""
+
+from __future__ import annotations
+
+Result = tuple[int, str, str]  # exit code, standard output, standard error
+
+
+def refused(result: Result) -> str:
+    """The sentence of a refusal: exit code 2, one line on standard error, nothing on standard output."""
+    code, out, err = result
+    assert (code, out) == (2, "")
+    lines = err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].endswith(".")
+    return lines[0]
