@@ -30,7 +30,7 @@ __all__ = [
     "resolve_model",
     "write_predictions",
 ]
-if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+if not TYPE_CHECKING:  # else a type checker would accept any name of the package
     __getattr__, __dir__ = lazy_names(
         __name__,
         {

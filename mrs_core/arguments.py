@@ -34,7 +34,7 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
     """Parse into the parser's dataclasses: defaults, then the YAML of `--config`, then the command line.
 
     Raises:
-        InputError: an unknown key or option, a value of the wrong type, or a file that is no YAML mapping.
+        InputError: an unknown key or option, a value of the wrong type, or a file that is not a YAML mapping.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     config = _config_path(arguments)

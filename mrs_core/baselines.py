@@ -1,4 +1,4 @@
-"""The pretrained baselines by name (`baselines.yaml`, validated), and where a model name leads."""
+"""The pretrained baselines by name (`baselines.yaml`, validated), and the folder that a model name stands for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Baseline:
 
     @property
     def folder(self) -> Path:
-        """Where an embedded baseline lies."""
+        """The folder of an embedded baseline."""
         return Path(str(resources.files(EMBEDDED[0]).joinpath(EMBEDDED[1]).joinpath(self.name)))
 
 
@@ -44,7 +44,7 @@ def read_baselines(text: str | None = None, where: str = LIST) -> dict[str, Base
     """Read and check the list.
 
     Raises:
-        InputError: an unknown or missing field, or a value that is not one of those allowed; the sentence names it.
+        InputError: an unknown or missing field, or a value that is not allowed; the sentence names it.
     """
     if text is None:
         text = resources.files(__package__ or "mrs_core").joinpath(LIST).read_text(encoding="utf-8")
@@ -61,12 +61,12 @@ def resolve_model(name: str, revision: str | None = None, *, force: bool = False
     """The folder of a model: a local one, a baseline (embedded, or downloaded), or a hub id, also `ORG/NAME@REVISION`.
 
     Args:
-        revision: of the hub repository; default a baseline's own, or main.
-        force: download again what the hub's cache has.
-        verify: compare what the cache has with the hashes that the hub names.
+        revision: of the hub repository; default: the baseline's own, or main.
+        force: download again, even if the files are cached.
+        verify: compare cached files with the hashes that the hub gives.
 
     Raises:
-        InputError: the name is none of these, or a revision was asked for of what is no repository of the hub.
+        InputError: the name is none of these, or a revision was given for something that is not a hub repository.
     """
     if Path(name).is_dir():
         require_no_revision(name, revision, "is a folder")
@@ -88,13 +88,13 @@ def resolve_model(name: str, revision: str | None = None, *, force: bool = False
 
 
 def require_no_revision(name: str, revision: str | None, what: str) -> None:
-    """Refuse a revision of what has none.
+    """Refuse a revision for a model or data set that is not on the hub.
 
     Raises:
         InputError: one was given.
     """
     if revision is not None:
-        raise InputError(f"{name}: {what}, and revisions ({revision}) are of repositories on the hub; leave it out.")
+        raise InputError(f"{name}: {what}, and only hub repositories have revisions ({revision}); leave it out.")
 
 
 def _baseline(name: str, organisation: str, entry: Any, where: str) -> Baseline:

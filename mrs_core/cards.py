@@ -15,7 +15,7 @@ def render_card(template: str, front_matter: Mapping[str, object], values: dict[
     """Fill a template of `model_cards/` and put the YAML front matter before it.
 
     Raises:
-        KeyError: the template asks for a value that is not there.
+        KeyError: the template uses a value that is not given.
     """
     text = read_template(template)
     front = yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True, width=120)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def make_console(width: int | None = None, **options: Any) -> Console:
-    """A console of rich that shows the control characters of every text it is given; colours are its own.
+    """A rich console that makes control characters in texts visible; rich's own colour codes stay.
 
     Args:
-        width: columns where the output is no terminal; None: rich's own guess.
+        width: columns if the output is not a terminal; None: rich's own guess.
         options: of rich's `Console`.
     """
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""Errors that a person can act on.
+"""Errors that the user can act on.
 
 Each carries one full sentence: what is wrong, where, what was expected, what to do. The command line prints that
 sentence and exits with 2; everything else that escapes is a bug and keeps its traceback.
@@ -14,20 +14,20 @@ from mrs_core.text import visible
 
 
 class MrsError(Exception):
-    """Base of all errors that are the input's or the installation's fault, not the code's."""
+    """Base of all errors caused by the input or the installation, not by a bug."""
 
 
 class InputError(MrsError):
-    """A file, row, key or argument is not what it must be."""
+    """A file, row, key or argument is invalid."""
 
 
 class ArgumentError(InputError, ValueError):
-    """An argument of a function is not what it must be; the sentence begins with its name and value.
+    """An argument of a function is invalid; the sentence begins with its name and value.
 
     Args:
         name: of the argument.
         problem: what was expected and what to do, with the full stop.
-        value: what was passed; left out where the problem says what was found.
+        value: what was passed; left out if `problem` says what was found.
 
     >>> print(ArgumentError("k", "expected a whole number from 1.", 0))
     k=0: expected a whole number from 1.
@@ -41,7 +41,7 @@ class ArgumentError(InputError, ValueError):
         return f"{self.name}: {self.problem}" if self.value is ... else f"{self.name}={self.value!r}: {self.problem}"
 
     def as_option(self, options: Mapping[str, str]) -> InputError:
-        """The same in the words of a command line; `options` maps names of arguments to options."""
+        """The same error with the command line's option names; `options` maps argument names to options."""
         return InputError(f"{options[self.name]} {self.value}: {self.problem}") if self.name in options else self
 
 
@@ -60,7 +60,7 @@ class MissingExtraError(MrsError):
 
 
 class RemoteError(OSError):
-    """What a remote storage refused, as an `OSError`, so that it is met where the disk's errors are.
+    """An error of a remote storage, as an `OSError`, so that it is handled like a disk error.
 
     `str()` is the reason alone; `filename` is the URL, without credentials.
     """
@@ -70,7 +70,7 @@ class RemoteError(OSError):
 
 
 def reason_of(error: OSError) -> str:
-    """What the disk, or a remote storage, gives for a reason, without the path.
+    """The reason that the disk or a remote storage gives, without the path.
 
     >>> reason_of(FileNotFoundError(2, "[Errno 2] Failed to open 'x'"))
     'No such file or directory'
@@ -79,12 +79,12 @@ def reason_of(error: OSError) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error of a library says, without its full stop; its type where it says nothing."""
+    """The first line of a library's error message, without its full stop; the error's type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def diverged(sign: str, more: str = "") -> InputError:
-    """What to say of a run that learns nothing any more; `more` is added to the advice."""
+    """The error for a run that has diverged; `more` is added to the advice."""
     advice = "lower --learning_rate, or warm up longer (--warmup_steps)"
     return InputError(f"the training has diverged ({sign}); {advice}{more}.")
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from mrs_core.errors import InputError, reason_of
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no room, for the disk, the person or the file
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no space left: on the disk, in the quota, or at the file size limit
 
 
 @contextmanager
-def writing(path: object, advice: str = "make room there, or choose another folder") -> Iterator[None]:
-    """Turn what the disk refuses in the block into a sentence that names `path` and ends with what to do."""
+def writing(path: object, advice: str = "free space there, or choose another folder") -> Iterator[None]:
+    """Turn a disk error in the block into a sentence that names `path` and ends with what to do."""
     try:
         yield
     except OSError as error:
@@ -26,7 +26,7 @@ def writing(path: object, advice: str = "make room there, or choose another fold
 
 
 def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> None:
-    """Refuse to write a folder over what must stay; the arguments are those of `atomic_folder`.
+    """Refuse to overwrite what must stay; the arguments are those of `atomic_folder`.
 
     Raises:
         InputError: `target` exists, and may not be replaced.
@@ -46,16 +46,16 @@ def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = No
     """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.
 
     Args:
-        overwrite: replace what stands at `target`.
-        marker: a file that every folder of this kind has; anything else is not replaced, whatever was asked for.
+        overwrite: replace what is at `target`.
+        marker: a file that every folder of this kind has; anything else is never replaced.
 
     On any error, Ctrl-C included, the new folder is removed and `target` is as it was.
 
     Raises:
-        InputError: `target` exists (and is not an empty folder) and `overwrite` is false, its parent is no folder that
-            can be written, or the disk was full in the block.
+        InputError: `target` exists (and is not an empty folder) and `overwrite` is false, its parent is not a writable
+            folder, or the disk was full in the block.
     """
-    target = Path(os.path.realpath(target))  # behind a link, so that the link stays
+    target = Path(os.path.realpath(target))  # follow links, so that a link stays a link
     require_replaceable(target, overwrite, marker)
     made = [folder for folder in target.parents if not folder.exists()]
     try:
@@ -79,7 +79,7 @@ def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = No
             partial.rename(target)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
-        for folder in made:  # innermost first; one that somebody else uses by now stays
+        for folder in made:  # innermost first; one that is in use by now stays
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError) and error.errno in FULL:
@@ -99,7 +99,7 @@ def atomic_write(path: Path, text: str) -> None:
 
 
 def to_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or a folder's entries, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -125,7 +125,7 @@ def content_hash(paths: Iterable[Path]) -> str:
 
 
 def umask() -> int:
-    """The process's mask of file rights."""
+    """The process's umask."""
     current = os.umask(0)
     os.umask(current)
     return current

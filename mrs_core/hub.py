@@ -1,4 +1,4 @@
-"""Requests to the Hugging Face hub: downloads, names and revisions, and a sentence for every way in which they fail.
+"""Requests to the Hugging Face hub: downloads, names and revisions, with one sentence for each kind of failure.
 
 The token comes from where the hub's own client finds it (`hf auth login`, `HF_TOKEN`) and is never printed.
 """
@@ -28,10 +28,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
 def require_token(repo_id: str, token: str | None = None) -> None:
-    """Refuse to start what is to be published when there is no token that the hub knows.
+    """Refuse to start work that is to be published if there is no valid hub token.
 
     Raises:
-        InputError: no token, an unknown one, or no hub.
+        InputError: no token, an invalid one, or the hub is unreachable.
     """
     from huggingface_hub import HfApi
 
@@ -39,7 +39,7 @@ def require_token(repo_id: str, token: str | None = None) -> None:
 
 
 def require_repo_id(repo_id: str) -> None:
-    """Refuse what is no `ORG/NAME`."""
+    """Refuse a name that is not of the form `ORG/NAME`."""
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     try:
@@ -53,9 +53,9 @@ def require_repo_id(repo_id: str) -> None:
 
 
 def is_repo_id(name: str) -> bool:
-    """Whether a name has the form of a repository of the hub, `ORG/NAME`, also `ORG/NAME@REVISION`.
+    """Whether a name has the form of a hub repository, `ORG/NAME` or `ORG/NAME@REVISION`.
 
-    Whether a folder of that name lies here is for the caller to look at.
+    The caller checks whether a local folder has that name.
 
     >>> [is_repo_id(name) for name in ("org/m", "org/m@refs/pr/1", "bert-base-uncased", "./m", "build/a/b", "~/m")]
     [True, True, False, False, False, False]
@@ -64,22 +64,22 @@ def is_repo_id(name: str) -> bool:
 
 
 def split_revision(name: str, revision: str | None = None) -> tuple[str, str | None]:
-    """`ORG/NAME@REVISION` apart: a branch, a tag, a commit, or `refs/pr/1`.
+    """Split `ORG/NAME@REVISION`; the revision is a branch, a tag, a commit, or `refs/pr/1`.
 
     Args:
-        revision: what `--revision` says.
+        revision: the value of `--revision`.
 
     Raises:
-        InputError: nothing stands behind the `@`, or the two name different revisions.
+        InputError: nothing follows the `@`, or the two name different revisions.
 
     >>> split_revision("org/mrs@refs/pr/1"), split_revision("org/mrs", "v1")
     (('org/mrs', 'refs/pr/1'), ('org/mrs', 'v1'))
     """
     repo_id, at, own = name.partition("@")
     if at and not own:
-        raise InputError(f"{name}: nothing stands behind the @; pass ORG/NAME@REVISION, or ORG/NAME.")
+        raise InputError(f"{name}: nothing follows the @; pass ORG/NAME@REVISION, or ORG/NAME.")
     if own and revision not in (None, own):
-        raise InputError(f"{name}: names another revision than was passed beside it ({revision}); pass one of the two.")
+        raise InputError(f"{name}: names another revision than the one passed with it ({revision}); pass only one.")
     return repo_id, own or revision
 
 
@@ -94,16 +94,16 @@ def download(
 ) -> Path:
     """Download a repository of a model or a data set (or take it from the cache) and return its folder.
 
-    What comes over the line is compared with the hash that the hub names: its SHA-256 for a large file, git's hash for
-    a small one. A file that differs does not stay in the cache.
+    Each downloaded file is compared with the hash that the hub gives: SHA-256 for a large file, git's hash for a small
+    one. A file that differs is removed from the cache.
 
     Args:
-        force: download again what the cache has.
-        verify: compare what the cache had, too.
+        force: download again, even if the files are cached.
+        verify: also compare files that were cached before.
 
     Raises:
-        InputError: no such repository or revision, no hub and nothing in the cache, no room on the disk, or something
-            else arrived than the hub has.
+        InputError: no such repository or revision, no hub and nothing in the cache, no space on the disk, or a
+            downloaded file differs from the hub's.
     """
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.file_download import repo_folder_name
@@ -126,10 +126,10 @@ def download(
 
 
 def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | None:
-    """The commit that a revision of a repository stands for now; None where the hub does not tell.
+    """The commit that a revision of a repository points to now; None if the hub does not say.
 
     Raises:
-        InputError: the hub has the repository, and no such revision of it.
+        InputError: the hub has the repository, but not this revision.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RevisionNotFoundError
@@ -145,7 +145,7 @@ def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | Non
 
 
 def cached_file(kind: str, repo_id: str, name: str, revision: str | None = None) -> Path | None:
-    """One file of a repository, from the cache or the hub; None where there is none."""
+    """One file of a repository, from the cache or the hub; None if it does not exist."""
     from huggingface_hub import hf_hub_download
 
     try:
@@ -157,7 +157,7 @@ def cached_file(kind: str, repo_id: str, name: str, revision: str | None = None)
 
 
 def asked(publication: Publication, call: Callable[[], Result], doing: str = "publish") -> Result:
-    """Run a request of the client; a passing fault is tried again."""
+    """Run a request of the client; retry after temporary failures."""
     for attempt in range(1, TRIES + 1):
         try:
             return call()
@@ -174,7 +174,7 @@ def asked(publication: Publication, call: Callable[[], Result], doing: str = "pu
 
 
 def raise_unless_passing(error: Exception, publication: Publication, doing: str = "publish") -> None:
-    """Return for faults that may pass (the network, 5xx, 429); raise a sentence for others, and bugs as they are."""
+    """Return for temporary failures (the network, 5xx, 429); raise a sentence for others, and bugs unchanged."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import (
         FileMetadataError,
@@ -193,11 +193,11 @@ def raise_unless_passing(error: Exception, publication: Publication, doing: str 
         raise InputError(f"{name}: no token to {doing} with; run `hf auth login` or set HF_TOKEN.") from None
     if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, FileMetadataError):
         raise InputError(
-            f"{name}: cannot {doing}: another server than the hub answers, a proxy or a login page perhaps; look at "
-            "the connection, then run the same command again."
+            f"{name}: cannot {doing}: the answer is not from the hub, perhaps from a proxy or a login page; check the "
+            "connection, then run the same command again."
         ) from None
     if isinstance(error, (OfflineModeIsEnabled, LocalEntryNotFoundError)):
-        raise InputError(f"{name}: cannot {doing}: the hub is out of reach or HF_HUB_OFFLINE is set.") from None
+        raise InputError(f"{name}: cannot {doing}: the hub cannot be reached, or HF_HUB_OFFLINE is set.") from None
     if isinstance(error, RevisionNotFoundError):
         raise InputError(f"{name}: no such revision on the hub; look at the repository's history.") from None
     if isinstance(error, RepositoryNotFoundError):
@@ -210,7 +210,7 @@ def raise_unless_passing(error: Exception, publication: Publication, doing: str 
             raise InputError(f"{name}: the token may not {doing} there (HTTP {status}); check its rights.") from None
         if status == 409:
             raise InputError(
-                f"{name}: somebody else published there meanwhile; look at the newest revision, then run the same "
+                f"{name}: another commit was published meanwhile; look at the newest revision, then run the same "
                 "command again."
             ) from None
         if status < 500 and status not in (408, 429):
@@ -218,7 +218,7 @@ def raise_unless_passing(error: Exception, publication: Publication, doing: str 
         return
     if isinstance(error, (*network, ConnectionError, TimeoutError)):
         return
-    if isinstance(error, ValueError) and "README.md" in str(error):  # the hub looks at the card's YAML first
+    if isinstance(error, ValueError) and "README.md" in str(error):  # the hub checks the card's YAML first
         raise InputError(f"{name}: the hub refuses the YAML of README.md ({_last_line(error)}); correct it.") from None
     if isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (*network, HfHubHTTPError)):
         return
@@ -228,29 +228,29 @@ def raise_unless_passing(error: Exception, publication: Publication, doing: str 
         from huggingface_hub import constants
 
         raise InputError(
-            f"{name}: cannot download: no room on the disk at {constants.HF_HUB_CACHE}; make room there, or set "
+            f"{name}: cannot download: no space on the disk at {constants.HF_HUB_CACHE}; free some space there, or set "
             "HF_HOME to a folder of another disk, then run the same command again."
         ) from None
     raise error
 
 
 def _is_other_content(error: Exception) -> bool:
-    """Whether the client found a file of another size than the hub named: another server's page, or a cut file."""
+    """Whether a file's size differs from the one the hub gave: another server's page, or a truncated file."""
     return isinstance(error, OSError) and "Consistency check failed" in str(error)
 
 
 def _is_full(error: Exception) -> bool:
-    """Whether the disk had no room; the client's own downloader in Rust tells it in words alone."""
+    """Whether the disk is full; the client's downloader in Rust says so in its message only."""
     told = isinstance(error, RuntimeError) and os.strerror(errno.ENOSPC) in str(error)
     return told or (isinstance(error, OSError) and error.errno in FULL)
 
 
 def why(error: Exception) -> str:
-    """What an error of the client says, in a few words of its own where they mislead."""
+    """The client's error message, or our own words where it misleads."""
     if isinstance(error, json.JSONDecodeError):
-        return "the answer is not the hub's: the page of a proxy or of a login, perhaps"
+        return "the answer is not from the hub, perhaps from a proxy or a login page"
     if _is_other_content(error):
-        return "something else arrived than the hub's file: the page of a proxy or a part, perhaps"
+        return "the file that arrived is not the hub's: perhaps a proxy's page, or truncated"
     return first_line(error)
 
 

@@ -1,8 +1,8 @@
 """What `mrs install` put into the caches, so that `mrs uninstall` removes exactly that.
 
 Each cache has its own list, `mrs-suggest/installed.json` in it, with the installed folders relative to the cache. A
-folder is removed only if it lies where `datasets` or `evaluate` would have put it, in a cache of now, and behind no
-link.
+folder is removed only if it is where `datasets` or `evaluate` would have put it, in a cache in use now, and not behind
+a link.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ METRIC = re.compile(rf"evaluate_modules/metrics/evaluate-metric--{_NAME}/[0-9a-f
 
 @dataclass(frozen=True)
 class Cache:
-    """A cache of the libraries. `layout`: where in it a folder of theirs lies, four names deep."""
+    """A cache of the libraries. `layout`: the paths of the libraries' folders in it, four names deep."""
 
     root: Path
     layout: re.Pattern[str]
@@ -41,21 +41,21 @@ class Cache:
         """The folders of the list.
 
         Raises:
-            InputError: the list is damaged, or names what `mrs install` does not put there.
+            InputError: the list is damaged, or names a folder that `mrs install` cannot have put there.
         """
         names = _read(self.manifest)
         for name in names:
             if self.name_of(self.root / name) != name:
                 raise InputError(
-                    f"{self.manifest}: names {name!r}, where `mrs install` puts nothing; nothing was removed. Take "
-                    "that line out, or delete the list to leave all folders where they are."
+                    f"{self.manifest}: names {name!r}, where `mrs install` puts nothing; nothing was removed. Delete "
+                    "that line, or delete the list to leave all folders where they are."
                 )
         return [self.root / name for name in names]
 
     def name_of(self, folder: Path) -> str | None:
-        """A folder relative to the cache, if it lies where an installed one may; None for any other, and for links."""
+        """A folder relative to the cache, if an installed one may be there; None for any other, and for links."""
         root = os.path.realpath(self.root)
-        # The way to the cache may have links, since people move caches; below it nothing of ours is one.
+        # The path to the cache may contain links, since people move caches; below it we never create one.
         place = Path(os.path.realpath(folder.parents[3]), *folder.parts[-4:]) if len(folder.parts) > 4 else folder
         name = os.path.relpath(place, root)
         inside = bool(self.layout.fullmatch(name)) and not {".", ".."} & set(name.split("/"))
@@ -73,7 +73,7 @@ class Cache:
 
 
 def caches() -> list[Cache]:
-    """The caches of data sets and of metric modules, as the libraries' settings have them now."""
+    """The caches of data sets and of metric modules, by the libraries' current settings."""
     import datasets.config
     import evaluate.config
 
@@ -84,10 +84,10 @@ def caches() -> list[Cache]:
 
 
 def installed_folders() -> list[Path]:
-    """The folders that were installed into the caches of now and not removed since.
+    """The folders that were installed into the current caches and not removed since.
 
     Raises:
-        InputError: a list is damaged, or names what cannot have been installed.
+        InputError: a list is damaged, or names a folder that cannot have been installed.
     """
     known = caches()
     _take_over(known)
@@ -95,14 +95,14 @@ def installed_folders() -> list[Path]:
 
 
 def record_installed(folders: Iterable[Path]) -> None:
-    """Replace the list of each cache that the folders lie in; folders that only the old list has are removed."""
+    """Replace the list of each cache that holds the folders; folders that are only on the old list are removed."""
     known = caches()
     _take_over(known)
     found: dict[Cache, list[Path]] = {}
     for folder in map(Path, folders):
         cache = next((cache for cache in known if cache.name_of(folder)), None)
         if cache is None:
-            raise ValueError(f"{folder} lies in no cache that the libraries use.")
+            raise ValueError(f"{folder} is not in a cache that the libraries use.")
         found.setdefault(cache, []).append(folder)
     for cache, new in found.items():
         names = {cache.name_of(folder) for folder in new}
@@ -113,17 +113,17 @@ def record_installed(folders: Iterable[Path]) -> None:
 
 
 def uninstall() -> list[Path]:
-    """Remove every installed folder, parents that are empty then, and the lists; return what was removed.
+    """Remove every installed folder, parents that become empty, and the lists; return what was removed.
 
     Raises:
-        InputError: a list names what is not to be removed; nothing was.
+        InputError: a list names a folder that must not be removed; nothing was removed.
     """
     known = caches()
     left = _take_over(known)
     removed = [folder for cache in known for folder in cache.listed() if folder.exists()]
     if left:
         raise InputError(
-            f"{_old_list()}: names {left[0]}, which is not in a cache of now "
+            f"{_old_list()}: names {left[0]}, which is not in a current cache "
             f"({', '.join(str(cache.root) for cache in known)}); nothing was removed. Set HF_DATASETS_CACHE and "
             "HF_MODULES_CACHE to those of the install, or delete the list to leave its folders where they are."
         )
@@ -135,7 +135,7 @@ def uninstall() -> list[Path]:
 
 
 def remove_cached(folder: Path) -> None:
-    """Remove a folder, the lock files that the library left for it, and its parents where nothing else is in them."""
+    """Remove a folder, the library's lock files for it, and its parents if nothing else is in them."""
     shutil.rmtree(folder, ignore_errors=True)
     parents = list(folder.parents)
     for parent, pattern in ((parents[0], f"{folder.name}*.lock"), (parents[min(3, len(parents) - 1)], "*.lock")):
@@ -149,14 +149,14 @@ def remove_cached(folder: Path) -> None:
 
 
 def _old_list() -> Path:
-    """Where releases up to 0.1 kept one list of absolute paths, for whatever caches they were."""
+    """Where releases up to 0.1 kept one list of absolute paths, for all caches."""
     from huggingface_hub.constants import HF_HOME
 
     return Path(HF_HOME) / LIST
 
 
 def _take_over(known: list[Cache]) -> list[str]:
-    """Move what the old list names in the caches of now to their own lists; return what it names elsewhere."""
+    """Move the old list's entries in the current caches to the caches' own lists; return the other entries."""
     old = _old_list()
     if any(os.path.realpath(old) == os.path.realpath(cache.manifest) for cache in known) or not old.is_file():
         return []

@@ -1,11 +1,11 @@
 """Language identification with fastText (Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification").
 
-The model meant here is lid.176 (https://fasttext.cc/docs/en/language-identification.html, CC BY-SA 3.0): 176 languages,
+The intended model is lid.176 (https://fasttext.cc/docs/en/language-identification.html, CC BY-SA 3.0): 176 languages,
 as `lid.176.ftz` (compressed, 0.9 MB; Joulin et al. 2016, "FastText.zip") or `lid.176.bin` (131 MB, more exact). Any
-supervised fastText model whose labels read `__label__CODE` works. The model is not part of this package: it is a file
-that the user has, or fetches with `download_language_model`.
+supervised fastText model whose labels read `__label__CODE` works. The model is not part of this package: the user
+provides the file, or downloads it with `download_language_model`.
 
-fastText itself is an extra (`langid`) and is imported when a model is opened, not before.
+fastText itself is an extra (`langid`), imported only when a model is opened.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ MODEL_VARIABLE = "MRS_LANGUAGE_MODEL"
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
 MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"  # of 938,013 bytes
 UNDETERMINED = "und"  # ISO 639-2 and BCP-47
-MAX_BYTES = 1 << 28  # of a download; lid.176.bin has half of it
+MAX_BYTES = 1 << 28  # of a download; lid.176.bin has half as many
 TIMEOUT = 60.0  # seconds without a byte
 MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
-BATCH = 1024  # texts a call of fastText; its speed is flat from 64 on
+BATCH = 1024  # texts per call of fastText; larger than 64 is not faster
 
 Identify = Callable[[Sequence[str]], list[tuple[str, float]]]  # texts -> (language, probability) of each
 
 _LABEL = "__label__"
-# The token that ends a line for fastText, between the characters that it takes for white space.
+# fastText's end-of-line token, between the characters that it treats as white space.
 _LINE_END = re.compile(r"(?<![^ \n\r\t\v\f\0])</s>(?![^ \n\r\t\v\f\0])")
-_HALF_PAIRS = re.compile(r"[\ud800-\udfff]")  # they have no UTF-8
+_HALF_PAIRS = re.compile(r"[\ud800-\udfff]")  # UTF-8 cannot encode them
 
 
 class LanguageIdentifier:
@@ -69,7 +69,7 @@ class LanguageIdentifier:
         """Load the model at the path `model`; None: the one that `MRS_LANGUAGE_MODEL` names, or the cached one.
 
         Raises:
-            InputError: there is no such file, or it is no complete supervised fastText model.
+            InputError: there is no such file, or it is not a complete supervised fastText model.
             MissingExtraError: fasttext is not installed.
         """
         path = _find_model(model)
@@ -79,7 +79,7 @@ class LanguageIdentifier:
         except ImportError:
             raise MissingExtraError("fasttext", "langid", "language identification") from None
         try:
-            with contextlib.redirect_stderr(io.StringIO()):  # fasttext 0.9.2 prints a notice whenever it loads
+            with contextlib.redirect_stderr(io.StringIO()):  # fasttext 0.9.2 prints a notice at every load
                 return cls(fasttext.load_model(str(path)), path)
         except (ValueError, RuntimeError, MemoryError) as error:
             raise _damaged(path, str(error).strip() or "it does not load") from None
@@ -94,9 +94,9 @@ class LanguageIdentifier:
     def identify(self, texts: Sequence[str], batch_size: int = BATCH) -> list[tuple[str, float]]:
         """Return the most probable language of each text, as the model's label, with its probability (0 to 1).
 
-        The language is `und`, with 0.0, where the model has nothing to go by: an empty text, or one of which it knows
-        no word and no n-gram. (fastText then gives the answer for an empty line: with lid.176.ftz `en` at 0.12, for
-        "HELLO" as for an emoji.) Texts are taken as they are, a newline as a space; lid.176 reads capitals badly.
+        The language is `und`, with 0.0, if the text is empty or contains no word or n-gram that the model knows.
+        (fastText then gives the answer for an empty line: with lid.176.ftz `en` at 0.12, for "HELLO" as for an emoji.)
+        Texts are not changed, but for newlines, which become spaces; lid.176 is bad at capitals.
 
         Raises:
             InputError: the model is damaged (its numbers are not finite).
@@ -117,7 +117,7 @@ class LanguageIdentifier:
         return found
 
     def _best(self, lines: list[str]) -> list[tuple[str, float]]:
-        """fastText's own answers; a list, even of one, because `predict(str)` raises under numpy 2."""
+        """fastText's own answers; always for a list, because `predict(str)` raises under numpy 2."""
         try:
             labels, probabilities = self._model.predict(lines)
         except RuntimeError as error:
@@ -129,7 +129,7 @@ class LanguageIdentifier:
 
 
 def open_identifier(model: str | Path | None) -> LanguageIdentifier | None:
-    """The identifier that was named, or the installed one; None where there is none and none was asked for."""
+    """The identifier for `model`, or the installed one; None if none is named or installed."""
     if model is None and not os.environ.get(MODEL_VARIABLE) and not default_model_path().is_file():
         return None
     return LanguageIdentifier.open(model)
@@ -143,7 +143,7 @@ def is_other_language(found: tuple[str, float], language: str) -> bool:
 
 
 def _line(text: str) -> str:
-    """Put spaces in place of what fastText refuses, and of what would keep it from reading on."""
+    """Replace by spaces the characters that fastText refuses, and those at which it would stop reading."""
     line = text.replace("\n", " ")
     if "</s>" in line:
         line = _LINE_END.sub(" ", line)
@@ -155,7 +155,7 @@ def _line(text: str) -> str:
 
 
 def default_model_path() -> Path:
-    """Return where the model is looked for when nothing names one: `lid.176.ftz` in the user's cache."""
+    """Return the model's default path: `lid.176.ftz` in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mrs-suggest" / "lid.176.ftz"
 
@@ -169,7 +169,7 @@ def download_language_model(
 ) -> Path:
     """Fetch a model to the file `target` and return its path; a file that has the checksum already is kept.
 
-    The file appears whole and checked, or `target` stays as it was. On a terminal a bar shows the progress.
+    The file appears whole and checked, or `target` stays unchanged. A terminal shows a progress bar.
 
     Args:
         sha256: 64 hex digits that the contents must have.
@@ -177,11 +177,11 @@ def download_language_model(
         timeout: seconds to wait for the next byte.
 
     Raises:
-        InputError: the address, the server's answer, the checksum or the place to write is not what it must be.
+        InputError: the address, the server's answer, the checksum or the target path is invalid.
     """
     target = Path(target).expanduser()
     if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
-        raise InputError(f"{sha256!r} is no SHA-256 of 64 hex digits; give the one of {url}.")
+        raise InputError(f"{sha256!r} is not a SHA-256 of 64 hex digits; give the one of {url}.")
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"{url}: expected an address that starts with https:// (or http://).")
     if target.is_dir():
@@ -196,8 +196,8 @@ def download_language_model(
                 file.write(block)
         if digest.hexdigest() != sha256.lower():
             raise InputError(
-                f"{url}: expected the SHA-256 {sha256.lower()}, got {digest.hexdigest()}; nothing was written, so try "
-                "again, or give the checksum of the file that is meant."
+                f"{url}: expected the SHA-256 {sha256.lower()}, got {digest.hexdigest()}; nothing was written; try "
+                "again, or give the checksum of the intended file."
             )
     return target
 
@@ -218,7 +218,7 @@ def _whole_file(target: Path) -> Iterator[Path]:
     except BaseException as error:
         if partial is not None:
             partial.unlink(missing_ok=True)
-        for folder in made:  # innermost first; one that somebody else uses by now stays
+        for folder in made:  # innermost first; one that is in use by now stays
             with contextlib.suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
@@ -251,7 +251,7 @@ def _fetch(url: str, max_bytes: int, timeout: float) -> Iterator[bytes]:
         raise InputError(f"{url}: the server answered {error.code} {error.reason}; check the address.") from None
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise InputError(f"{url}: cannot fetch it ({reason}); try again, or fetch it by other means.") from None
+        raise InputError(f"{url}: cannot be fetched ({reason}); try again, or download it another way.") from None
     if total is not None and got < total:
         raise InputError(f"{url}: the connection ended after {got:,} of {total:,} bytes; try again.")
 
@@ -274,23 +274,23 @@ def _find_model(model: str | Path | None) -> Path:
 
 
 def _damaged(path: Path, reason: str) -> InputError:
-    return InputError(f"{path}: the fastText model is damaged or not complete ({reason}); fetch it again.")
+    return InputError(f"{path}: the fastText model is damaged or incomplete ({reason}); fetch it again.")
 
 
-# fastText trusts its files: of one that is cut off it fills the rest with anything, and then answers wrongly, asks for
-# all memory or takes the process down. So the file's parts are walked first: signature, settings, dictionary, matrices.
+# fastText does not check its files: if one is truncated, the rest of the model is arbitrary, and it answers wrongly,
+# asks for all memory or crashes. So all parts are checked first: signature, settings, dictionary, matrices.
 _MAGIC = struct.pack("<i", 793712314)
 _SUPERVISED = 3
 _LONGEST_COUNT = 10**15  # fastText's own "infinity" in its tree of labels
 
 
 class _DamagedError(Exception):
-    """A part of the file is not what it must be."""
+    """A part of the file is invalid."""
 
 
 @dataclass
 class _Cursor:
-    """A place in a file that is read from its start."""
+    """A position in a file that is read from its start."""
 
     data: mmap.mmap
     at: int = 0
@@ -319,11 +319,11 @@ def _check_model_file(path: Path) -> None:
     """Check that fastText can load the file: its length and all sizes and indices in it.
 
     Raises:
-        InputError: the file is no fastText model, no supervised one, or damaged.
+        InputError: the file is not a fastText model, not a supervised one, or damaged.
     """
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
-            raise InputError(f"{path}: expected a fastText model (lid.176.ftz or .bin), this file is none.")
+            raise InputError(f"{path}: expected a fastText model (lid.176.ftz or .bin), but the file is not one.")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
                 supervised = _walk(_Cursor(data))
@@ -336,13 +336,13 @@ def _check_model_file(path: Path) -> None:
 
 
 def _walk(file: _Cursor) -> bool:
-    """Read the whole file but the numbers of its matrices; False as soon as the model proves to be no classifier."""
+    """Read the whole file except the matrices' numbers; False as soon as the model proves not to be a classifier."""
     _, version, dim, _, _, _, _, word_ngrams, loss, model, bucket, _, maxn, _, _ = file.take("14id")
     _require(version in (11, 12) and model in (1, 2, _SUPERVISED), "unknown version or kind")
     if model != _SUPERVISED:
         return False
     hashed = word_ngrams > 1 or (maxn > 0 and version > 11)
-    _require(dim > 0 and loss in (1, 2, 3, 4) and (bucket > 0 or not hashed), "settings that make no model")
+    _require(dim > 0 and loss in (1, 2, 3, 4) and (bucket > 0 or not hashed), "invalid settings")
     words, labels, kept = _walk_dictionary(file)
     (quantised,) = file.take("?")
     rows, columns = _walk_matrix(file, bool(quantised))
@@ -363,7 +363,7 @@ def _walk_dictionary(file: _Cursor) -> tuple[int, int, int | None]:
     for index in range(size):
         file.skip_text()
         count, kind = file.take("qb")
-        _require(0 <= count < _LONGEST_COUNT and kind == (index >= words), "a word that is none")
+        _require(0 <= count < _LONGEST_COUNT and kind == (index >= words), "an invalid word")
     if kept < 0:
         return words, labels, None
     start = file.at

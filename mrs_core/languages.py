@@ -1,4 +1,4 @@
-"""The languages that the data sets have (`languages.yaml`), and the ten of MRS in the order of Table 1
+"""The languages of the data sets (`languages.yaml`), and the ten of MRS in the order of Table 1
 (Zhang et al. 2021)."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LANGUAGES: dict[str, Language] = {code: KNOWN[code] for code in MRS_CODES}
 
 
 def require_language(code: str, where: str) -> Language:
-    """Return the language of MRS for `code`; `where` starts the sentence of the error (a file, an option)."""
+    """Return the language of MRS for `code`; `where` (a file, an option) starts the error message."""
     try:
         return LANGUAGES[code]
     except KeyError:
@@ -58,11 +58,11 @@ def require_language(code: str, where: str) -> Language:
 
 
 def require_known(code: str, where: str) -> Language:
-    """Return any language of the data sets for `code`; `where` starts the sentence of the error."""
+    """Return any language of the data sets for `code`; `where` starts the error message."""
     try:
         return KNOWN[code]
-    except (KeyError, TypeError):  # the latter: YAML gave no text (`no` is false there)
-        raise InputError(f"{where}: unknown language {code!r}; mrs_core/languages.yaml describes the known.") from None
+    except (KeyError, TypeError):  # TypeError: not a text (YAML reads `no` as false)
+        raise InputError(f"{where}: unknown language {code!r}; mrs_core/languages.yaml lists the known ones.") from None
 
 
 # BCP-47 without its rarer parts: a language, then a script, then a region.
@@ -71,10 +71,10 @@ _CODE = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<script>[A-Z][a-z]{3}))?(?:-
 
 @cache
 def find_language(code: str) -> Language | None:
-    """Any language by its code, such as `pl`, `pt-BR` or `sr-Latn`; None for what is no code.
+    """Any language by its code, such as `pl`, `pt-BR` or `sr-Latn`; None if it is not a code.
 
-    Two letters must be a code of ISO 639-1; three are taken as ISO 639-3 by their form. What `languages.yaml` does not
-    describe is left empty: of such languages the name is known at most, and the script where the code says it.
+    Two letters must be a code of ISO 639-1; three are taken as ISO 639-3 by their form. For a
+    language that is not in `languages.yaml` only the name may be known, and the script if it is part of the code.
     """
     if code in KNOWN:
         return KNOWN[code]
@@ -92,7 +92,7 @@ def find_language(code: str) -> Language | None:
 
 
 def require_any_language(code: str, where: str) -> Language:
-    """Return any language for its code (see `find_language`); `where` starts the sentence of the error."""
+    """Return any language for its code (see `find_language`); `where` starts the error message."""
     language = find_language(code)
     if language is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""A training in a process of its own ends with the command that launched it, whatever ended that command."""
+"""A training process ends with the command that launched it, however that command ends."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import threading
 import time
 from collections.abc import Callable
 
-LAUNCHER = "MRS_LAUNCHER"  # the environment variable that tells a training what launched it
-INTERVAL = 0.25  # seconds between two looks: short for a person, nothing for a processor
+LAUNCHER = "MRS_LAUNCHER"  # the environment variable that names the launching process
+INTERVAL = 0.25  # seconds between two checks: short for a person, no load for a processor
 
 
 def announce_launcher() -> None:
-    """Tell the processes that this one starts from now on that they are to end with it."""
+    """Make the processes that this one starts from now on end with it."""
     os.environ[LAUNCHER] = f"{os.getpid()}@{platform.node()}"
 
 
 def end_with_launcher() -> None:
     """From now on, send SIGTERM to this process as soon as its launcher is gone; at once if it is gone already.
 
-    A launcher that is killed can pass nothing on, so the training itself looks. Without a launcher that announced
-    itself on this machine, or on a system that is not POSIX, nothing happens.
+    A killed launcher cannot send a signal, so the training process polls. Nothing happens if no launcher announced
+    itself on this machine, or on a system that is not POSIX.
     """
     number, _, machine = os.environ.get(LAUNCHER, "").partition("@")
     if os.name != "posix" or not number.isdigit() or machine != platform.node():
@@ -35,10 +35,10 @@ def end_with_launcher() -> None:
 
 
 def _is_gone(launcher: int) -> Callable[[], bool]:
-    """How to find out that the launcher has ended: a child gets another parent, even before a dead one is buried."""
+    """A function that tells whether the launcher has ended: a child gets another parent even before that is reaped."""
     if os.getppid() == launcher:
         return lambda: os.getppid() != launcher
-    return lambda: not _exists(launcher)  # something such as `mpirun` stands between, or it ended already
+    return lambda: not _exists(launcher)  # the parent is not the launcher but `mpirun`, say, or it has ended
 
 
 def _exists(process: int) -> bool:

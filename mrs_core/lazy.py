@@ -1,4 +1,4 @@
-"""Names that a package offers and reads from its modules when they are first asked for (PEP 562)."""
+"""Public names of a package that are imported from its modules on first use (PEP 562)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mrs_core.errors import InputError
 
 BLOCK = 1 << 22
 MAX_LINE = 64 << 20  # chosen: a message has some KiB; without a limit, zero bytes packed 1000:1 would fill the memory
-EDITED = "somebody edited the file, so fetch it again."
+EDITED = "the file was edited, so fetch it again."
 NUL = "a NUL character (U+0000)"
 
 
@@ -40,16 +40,16 @@ def read_lines(
     """Yield (line number from 1, text without its line end); the last line may lack its line end.
 
     Only `\\n` ends a line, since a text may hold any other line end; one `\\r` before it goes too. A byte-order mark at
-    the start, which editors and spreadsheets write, is no part of the first line.
+    the start, which editors and spreadsheets write, is not part of the first line.
 
     Args:
         path: of a plain, `.gz` or `.xz` file in UTF-8.
         as_published: the file comes from a publisher, in UTF-8 without a byte-order mark and with line ends of one
-            kind: otherwise somebody edited it, and who knows what else changed. Files of one's own may be as they like.
+            kind: otherwise it was edited, and more may have changed. Users' own files need not be like that.
         keep_bom: a byte-order mark is part of the first line.
         any_line_end: `\\r` and `\\r\\n` end a line as well, as in Python's text mode.
         tolerant: bytes that are not UTF-8 come as lone surrogates (`surrogateescape`), for the caller to find.
-        data: the bytes of the file, where they were read already; `path` then only names it in errors.
+        data: the file's bytes, if they were read already; `path` is then only used in errors.
 
     Raises:
         InputError: the file is missing, damaged, a line is not UTF-8, one goes on for more than `MAX_LINE` bytes, or
@@ -67,14 +67,14 @@ def read_lines(
                     if as_published and line.endswith(b"\r") is not returns:
                         if returns is not None:
                             raise InputError(
-                                f"{path}, line {number}: another line end than in the lines before; {EDITED}"
+                                f"{path}, line {number}: a different line end than in the lines before; {EDITED}"
                             )
                         returns = line.endswith(b"\r")
                     yield number, _decode(path, number, line, tolerant)
                 if len(rest) > MAX_LINE:
                     raise InputError(
                         f"{path}, line {number + 1}: no line end within {MAX_LINE >> 20} MiB; expected a text file "
-                        "with one row a line."
+                        "with one row per line."
                     )
             if rest:
                 yield number + 1, _decode(path, number + 1, rest, tolerant)
@@ -85,7 +85,7 @@ def read_lines(
 
 
 def ends_inside_a_line(path: Path, data: bytes | None = None) -> bool:
-    """Whether a file, or its bytes, ends without a line end, as one does that was cut off."""
+    """Whether a file, or its bytes, ends without a line end, as a truncated one does."""
     last = data or b"\n"
     if data is None:
         with open_binary(path) as file:
@@ -95,7 +95,7 @@ def ends_inside_a_line(path: Path, data: bytes | None = None) -> bool:
 
 
 def _blocks(path: Path, file: BinaryIO, as_published: bool, keep_bom: bool, any_line_end: bool) -> Iterator[bytes]:
-    """The bytes of a file in blocks: the byte-order mark is gone or refused, line ends are `\\n` where any counts."""
+    """The bytes of a file in blocks; a byte-order mark is removed or refused, line ends become `\\n` if any counts."""
     start, held = True, b""
     while block := file.read(BLOCK):
         if start and not keep_bom and block.startswith(codecs.BOM_UTF8):

@@ -1,8 +1,8 @@
-"""Whether a model's files are those that were written: their sizes and SHA-256 stand in `run.json`, key `files`; and
-whether what was downloaded is what the hub has.
+"""Whether a model's files are those that were written, by the sizes and SHA-256 in `run.json`, key `files`; and
+whether downloaded files are the hub's.
 
-The rule: sizes are always compared, and hashes too where all files together have at most `HASHED_AT_LOAD` bytes; above
-that when somebody asks (`--verify`, `mrs models download`, `mrs models publish`).
+Sizes are always compared; hashes too if all files together have at most `HASHED_AT_LOAD` bytes, and above that on
+request (`--verify`, `mrs models download`, `mrs models publish`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mrs_core.files import file_sha256
 
 RECORD = "run.json"
 KEY = "files"
-HASHED_AT_LOAD = 256 << 20  # ours: .3 s of one core, where loading such a model takes several (docs/training.md)
+HASHED_AT_LOAD = 256 << 20  # ours: .3 s on one core; loading such a model takes several seconds (docs/training.md)
 
 
 class FileEntry(TypedDict):
@@ -48,13 +48,13 @@ def require_undamaged(folder: Path, verify: bool = False) -> int:
     """Compare a model's files with those of its record.
 
     Args:
-        verify: compare hashes whatever the files' sizes are, and refuse a record that has none.
+        verify: compare hashes whatever the files' sizes are, and refuse a record without hashes.
 
     Returns:
-        How many files were compared; 0 where there is no record, or an older one without hashes.
+        How many files were compared; 0 if there is no record, or an older one without hashes.
 
     Raises:
-        InputError: the record is damaged, or a file is missing or another than the one that was written.
+        InputError: the record is damaged, or a file is missing or differs from the one that was written.
     """
     files = _read_files(folder)
     if files is None:
@@ -75,8 +75,8 @@ def require_undamaged(folder: Path, verify: bool = False) -> int:
 
 
 def require_as_named(repo_id: str, folder: Path, before: set[str]) -> None:
-    """Compare the files of a snapshot that are not among `before` with the hashes that they are named by."""
-    # In the cache, a file is a link to one that is named by what the hub says of its content; equal ones share it.
+    """Compare the files of a snapshot that are not among `before` with the hashes in their names."""
+    # In the cache, a file is a link to one whose name is its hash by the hub; equal files share it.
     links = {path: path.resolve() for path in sorted(folder.rglob("*")) if path.is_symlink()}
     wrong = {blob for blob in set(links.values()) if blob.name not in before and not _is_as_named(blob)}
     damaged = [path for path, blob in links.items() if blob in wrong]
@@ -85,13 +85,12 @@ def require_as_named(repo_id: str, folder: Path, before: set[str]) -> None:
     if damaged:
         names = ", ".join(path.relative_to(folder).as_posix() for path in damaged)
         raise InputError(
-            f"{repo_id}: {names} arrived damaged (not the hash that the hub names) and left the cache; run the same "
-            "command again."
+            f"{repo_id}: {names} arrived damaged (not the hub's hash) and left the cache; run the same command again."
         )
 
 
 def _is_as_named(blob: Path) -> bool:
-    """Whether a content has the hash that it is named by; a name that is no hash says nothing."""
+    """Whether a file has the hash in its name; a name that is not a hash proves nothing."""
     if re.fullmatch("[0-9a-f]{64}", blob.name):
         return file_sha256(blob) == blob.name
     if re.fullmatch("[0-9a-f]{40}", blob.name):  # git's for a small file; a mirror may give the plain one
@@ -101,13 +100,13 @@ def _is_as_named(blob: Path) -> bool:
 
 
 def again(path: Path) -> str:
-    """How to get a damaged model again, by where it lies: the second half of a sentence, without its full stop."""
+    """How to get a damaged model again, depending on its path: the end of a sentence, without its full stop."""
     for part in path.parts:
         if part.startswith("models--") and part.count("--") >= 2:  # the hub's cache
             return f"run `mrs models download --force {part.removeprefix('models--').replace('--', '/', 1)}`"
     if "embedded" in path.parts and "mrs_models" in path.parts:
         return "install mrs-suggest again"
-    return "copy it again from where it is whole, or train it again"
+    return "copy it again from an intact copy, or train it again"
 
 
 def _read_files(folder: Path) -> dict[str, FileEntry] | None:

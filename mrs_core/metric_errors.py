@@ -1,4 +1,4 @@
-"""The metrics know no errors of the project: they raise ValueError, and ImportError for a missing extra."""
+"""The metrics do not use the project's errors: they raise ValueError, and ImportError for a missing extra."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mrs_core.errors import InputError
 
 @contextmanager
 def metric_errors(where: str = "") -> Iterator[None]:
-    """Turn a metric's refusal of its input into the sentence that the command line prints, after `where`."""
+    """Turn a metric's ValueError or ImportError into the error that the command line prints, after `where`."""
     try:
         yield
     except (ValueError, ImportError) as error:

@@ -17,7 +17,7 @@ SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
 
 @dataclass(frozen=True)
 class Prediction:
-    """One example: any of the texts may be empty; `suggestions` holds 1 to `SUGGESTIONS` texts, best first."""
+    """One example: `suggestions` holds 1 to `SUGGESTIONS` texts, best first; any text may be empty."""
 
     message: str
     reference: str
@@ -25,9 +25,9 @@ class Prediction:
 
 
 def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
-    """Read a prediction file; only tab and newline have a meaning, an empty field stays an empty field.
+    """Read a prediction file; only tab and newline are special, and an empty field stays empty.
 
-    A byte-order mark at the start, which spreadsheets and editors write, is no part of the first message.
+    A byte-order mark at the start, which spreadsheets and editors write, is not part of the first message.
 
     Raises:
         InputError: the file is missing, empty, not UTF-8, or a line has fewer than three or more than 2 + `nbest`
@@ -43,14 +43,14 @@ def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
             )
         predictions.append(Prediction(fields[0], fields[1], tuple(fields[2:])))
     if not predictions:
-        raise InputError(f"{path}: the file is empty; expected one example a line.")
+        raise InputError(f"{path}: the file is empty; expected one example per line.")
     return predictions
 
 
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
     """Write a prediction file; tabs and line ends inside a text become spaces."""
     text = "".join(_line((p.message, p.reference, *p.suggestions)) for p in predictions)
-    # Where the first message itself begins with U+FEFF, another goes before it: a reader takes one away.
+    # If the first message itself begins with U+FEFF, write another one before it: readers remove one.
     atomic_write(path, f"{BOM}{text}" if text.startswith(BOM) else text)
 
 

@@ -1,4 +1,4 @@
-"""What goes to a repository of the hub: the files of a folder that an allowlist names, and nothing else."""
+"""What is published to a hub repository: the files of a folder that an allowlist names, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Publication:
     Attributes:
         kind: model, dataset or space.
         repo_id: `ORG/NAME`.
-        folder: where the files lie; None where `instead` has everything.
-        allowed: patterns of the paths that go, as `response_index/*/replies.json`: `*` stands for characters within
-            one name, so each pattern says how deep its files lie. Whatever none of them names stays.
-        reasons: pattern of a path's first name -> why it stays, for `left_behind`; the first one that fits.
-        instead: contents or files that take the place of files of the folder, or join them, by their path.
-        space_sdk: of a Space.
+        folder: the files' folder; None if `instead` has everything.
+        allowed: patterns of the paths to publish, such as `response_index/*/replies.json`: `*` stands for characters
+            within one name, so each pattern has a fixed depth. Files that match none of them stay.
+        reasons: pattern of a path's first name -> why it stays, for `left_behind`; the first match counts.
+        instead: path -> contents or file to publish in place of the folder's file, or in addition.
+        space_sdk: a Space's SDK.
     """
 
     kind: str
@@ -44,8 +44,8 @@ class Publication:
         """Path in the repository -> the file or its contents, sorted.
 
         Raises:
-            InputError: a file that would go is a link, lies behind one, or is no regular file: its contents may be
-                those of any file of this machine.
+            InputError: a file to publish is a link, is behind one, or is not a regular file: its contents could be
+                those of any file on this machine.
         """
         kept: dict[str, Path | bytes] = {**self._sorted_out[0]}
         return dict(sorted({**kept, **self.instead}.items()))
@@ -58,7 +58,7 @@ class Publication:
         }
 
     def left_behind(self) -> dict[str, str]:
-        """What of the folder stays -> why; a folder of which nothing goes is named once, with a `/`."""
+        """File that stays -> why; a folder that stays as a whole is named once, with a `/`."""
         going, staying = self._sorted_out
         busy = {parent for name in going for parent in PurePosixPath(name).parents}
         counts: Counter[tuple[str, str]] = Counter()
@@ -72,7 +72,7 @@ class Publication:
 
     @cached_property
     def _sorted_out(self) -> tuple[dict[str, Path], dict[str, str]]:
-        """The files that go, and those that stay with the reason."""
+        """The files to publish, and those that stay with the reason."""
         going: dict[str, Path] = {}
         staying: dict[str, str] = {}
         for path, kind in _entries(self.folder) if self.folder else ():
@@ -81,9 +81,9 @@ class Publication:
             hidden = any(part.startswith((".", "__pycache__")) for part in parts)
             wanted = not hidden and any(_begins(parts, pattern, kind == "folder link") for pattern in self.allowed)
             if wanted and kind:
-                what = "is a link" if "link" in kind else "is no regular file"
+                what = "is a link" if "link" in kind else "is not a regular file"
                 raise InputError(
-                    f"{visible(path)}: {what}, and would be published; put the file itself there, or take it away."
+                    f"{visible(path)}: {what}, and would be published; put the file itself there, or remove it."
                 )
             if wanted:
                 going[name.as_posix()] = path
@@ -93,7 +93,7 @@ class Publication:
 
     def _reason(self, parts: tuple[str, ...], hidden: bool) -> str:
         named = next((why for pattern, why in self.reasons.items() if fnmatchcase(parts[0], pattern)), "")
-        return "hidden" if hidden else named or "not of the files that are published"
+        return "hidden" if hidden else named or "not among the published files"
 
 
 def describe(publication: Publication) -> str:
@@ -111,9 +111,9 @@ def describe(publication: Publication) -> str:
 
 
 def _entries(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Every file below a folder with "", and with its kind what is no regular file; no link is followed below it."""
+    """Every file below a folder, with "" for a regular file and the kind of any other; links are not followed."""
 
-    def refuse(error: OSError) -> None:  # else a folder that cannot be read would stay without a word
+    def refuse(error: OSError) -> None:  # else a folder that cannot be read would be skipped silently
         raise error
 
     for place, folders, names in os.walk(folder, onerror=refuse):
@@ -126,7 +126,7 @@ def _entries(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _begins(parts: tuple[str, ...], pattern: str, folder: bool) -> bool:
-    """Whether a pattern names a path; for a folder, whether it names something in it."""
+    """Whether a pattern matches a path; for a folder, whether it matches something in it."""
     wanted = pattern.split("/")
     if (len(parts) >= len(wanted)) if folder else (len(parts) != len(wanted)):
         return False

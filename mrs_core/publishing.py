@@ -1,4 +1,4 @@
-"""Publishing to the Hugging Face hub: one commit or pull request, or the old revision as it was."""
+"""Publishing to the Hugging Face hub: one commit or pull request, or the old revision stays unchanged."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ TAG = re.compile(r"[A-Za-z0-9][\w.+-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True)
 class Change:
-    """How a publication comes to its repository.
+    """How a publication is committed to its repository.
 
     Attributes:
-        message: of the commit; lines behind the first are its description.
-        private: visibility of a repository that is created. One that exists keeps its own, so that True is refused
-            where it is public.
-        create_pr: open a pull request; main stays as it is.
+        message: the commit message; lines after the first are its description.
+        private: visibility of a new repository. An existing one keeps its own, so True is refused if it is
+            public.
+        create_pr: open a pull request; main does not change.
         tag: a name for the commit, for `--revision` and `ORG/NAME@TAG`.
 
     Raises:
-        InputError: the message is empty, the tag is no name of a tag, or a tag was asked for on a pull request.
+        InputError: the message is empty, the tag is not a valid name, or a tag was given with a pull request.
     """
 
     message: str
@@ -41,11 +41,11 @@ class Change:
 
     def __post_init__(self) -> None:
         if not self.title:
-            raise InputError("--commit-message: is empty; pass what the commit changes.")
+            raise InputError("--commit-message: is empty; say what the commit changes.")
         if self.tag is not None and (not TAG.fullmatch(self.tag) or ".." in self.tag or self.tag.endswith(".lock")):
-            raise InputError(f"--tag {self.tag!r}: no name of a tag; pass one such as v1.0.")
+            raise InputError(f"--tag {self.tag!r}: not a valid tag name; pass one such as v1.0.")
         if self.tag is not None and self.create_pr:
-            raise InputError("--tag: names what is published; tag the commit when the pull request is merged.")
+            raise InputError("--tag: not possible with a pull request; tag the commit when it is merged.")
 
     @property
     def title(self) -> str:
@@ -58,7 +58,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Published:
-    """A commit that the hub took, and the address of its pull request where there is one."""
+    """A commit that the hub accepted, and the address of its pull request if there is one."""
 
     commit: str
     pull_request: str | None = None
@@ -68,11 +68,11 @@ def publish(publication: Publication, change: Change, token: str | None = None) 
     """Make the repository hold the publication's files and no others, in one commit or one pull request.
 
     Args:
-        token: default where the hub's client finds it.
+        token: default: the one that the hub's client finds.
 
     Raises:
-        InputError: no token, no right, no hub, another repository than was asked for, or somebody else published
-            meanwhile; the sentence says what to do. The revision that was there before is whole.
+        InputError: no token, no permission, no hub, not the repository that was meant, or another commit was published
+            meanwhile; the sentence says what to do. The earlier revision stays intact.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
@@ -82,7 +82,7 @@ def publish(publication: Publication, change: Change, token: str | None = None) 
         raise InputError(f"{publication.folder}: nothing to publish there.")
     api = HfApi(token=token)
     name, kind = publication.repo_id, publication.kind
-    if not change.create_pr:  # that needs a repository, and no right to write to it
+    if not change.create_pr:  # which needs a repository, but no permission to write to it
         sdk = publication.space_sdk
         hub.asked(
             publication,
@@ -122,7 +122,7 @@ def publish(publication: Publication, change: Change, token: str | None = None) 
 def _committed(
     api: HfApi, publication: Publication, change: Change, operations: list[Operation], head: str
 ) -> Published:
-    """Commit on top of `head`; a commit whose answer was lost is looked for before it is made again."""
+    """Commit on top of `head`; if the hub's answer is lost, look for the commit before making it again."""
     from huggingface_hub.errors import HfHubHTTPError
 
     before = _tips(api, publication, head, change)
@@ -157,7 +157,7 @@ def _committed(
 
 
 def _tagged(api: HfApi, publication: Publication, tag: str | None) -> str | None:
-    """The commit that a tag names already."""
+    """The commit that a tag points to already."""
     if tag is None:
         return None
     refs = hub.asked(publication, lambda: api.list_repo_refs(publication.repo_id, repo_type=publication.kind))
@@ -186,7 +186,7 @@ def _tag(api: HfApi, publication: Publication, tag: str, tagged: str | None, com
 
 
 def _tips(api: HfApi, publication: Publication, head: str, change: Change) -> dict[str, str]:
-    """Where a commit of ours may show: main, or every pull request that is open; name -> its newest commit."""
+    """Where our commit may be: main, or any open pull request; name -> its newest commit."""
     name, kind = publication.repo_id, publication.kind
     if not change.create_pr:
         return {"main": head}
@@ -197,10 +197,10 @@ def _tips(api: HfApi, publication: Publication, head: str, change: Change) -> di
 def _landed(
     api: HfApi, publication: Publication, change: Change, head: str, before: dict[str, str], error: Exception
 ) -> Published | None:
-    """The commit of ours that took effect though its answer was lost; None where there is none.
+    """Our commit, if it took effect although the hub's answer was lost; else None.
 
     Raises:
-        InputError: somebody else was faster, or the hub does not tell.
+        InputError: another commit was published first, or the hub does not say.
     """
     name, kind = publication.repo_id, publication.kind
     try:
@@ -224,8 +224,8 @@ def _landed(
 
 def _either(change: Change, head: str) -> str:
     if change.create_pr:
-        return "look whether the pull request is there first"
-    return f"the repository holds either revision {head[:12]} or the new one, whole"
+        return "check first whether the pull request exists"
+    return f"the repository is either at revision {head[:12]} or at the new one, intact"
 
 
 def _discussion(api: HfApi, publication: Publication, ref: str) -> str:
@@ -235,13 +235,13 @@ def _discussion(api: HfApi, publication: Publication, ref: str) -> str:
 
 def _overtaken(publication: Publication, revision: str, where: str = "you started from") -> str:
     return (
-        f"{publication.repo_id}: somebody else published there meanwhile ({where} {revision[:12]}); look at that "
+        f"{publication.repo_id}: another commit was published meanwhile ({where} {revision[:12]}); look at that "
         "revision, then run the same command again."
     )
 
 
 def _holds(api: HfApi, publication: Publication, revision: str, expected: str) -> bool:
-    """Whether the newest commit is the one that was asked for: its title, and the names and sizes of the files."""
+    """Whether the newest commit is the expected one: its title, and the names and sizes of the files."""
     from huggingface_hub.hf_api import RepoFile
 
     name, kind = publication.repo_id, publication.kind

@@ -1,4 +1,4 @@
-"""A file or folder in a storage of fsspec, with the methods of `pathlib.Path` that a build uses."""
+"""A file or folder in an fsspec storage, with the methods of `pathlib.Path` that a build uses."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from mrs_core.errors import InputError, RemoteError, first_line
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-# A file appears there when it was sent as a whole, a move is a copy, and folders are only parts of names.
+# There, a file appears only when it was sent completely, a move is a copy, and folders are only parts of names.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "r2"})
 READ_ONLY = frozenset({"http", "https"})
 BUFFER_BYTES = 1 << 20  # of a file that is read from its beginning to its end
-_PLACES_BUFFER_BYTES = 1 << 16  # of one that is read in places: for the small reads at its end
+_PLACES_BUFFER_BYTES = 1 << 16  # of one with random access: for the small reads at its end
 _CREDENTIALS = re.compile(r"(://)[^/\s'\"]*@")
 _QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\")]*")
 
 
 @dataclass(frozen=True, repr=False)
 class RemotePath:
-    """A file or folder in a storage of fsspec; its methods are those of `pathlib.Path` with the same names.
+    """A file or folder in an fsspec storage; its methods are those of `pathlib.Path` with the same names.
 
-    All of them raise `RemoteError` where the storage cannot be asked.
+    All of them raise `RemoteError` if the storage cannot be reached.
 
     Attributes:
         filesystem: of fsspec; it can be pickled, credentials included.
-        path: as the file system has it, without the protocol where it needs none.
-        scratch: the local folder in which files are made before they are sent; None: the system's temporary one.
+        path: as the file system expects it, without the protocol if it needs none.
+        scratch: the local folder in which files are written before they are sent; None: the system's temporary one.
     """
 
     filesystem: AbstractFileSystem
@@ -102,7 +102,7 @@ class RemotePath:
             return [replace(self, path=name) for name in self.filesystem.find(self.path)]
 
     def matches(self) -> list[str]:
-        """The paths that fit this one, which is a pattern, in order."""
+        """The paths that match this one as a pattern, sorted."""
         with _translated(self):
             self.filesystem.invalidate_cache()
             return sorted(map(str, self.filesystem.glob(self.path)))
@@ -111,19 +111,19 @@ class RemotePath:
         """Bytes of the file.
 
         Raises:
-            InputError: the storage does not tell.
+            InputError: the storage does not say.
         """
         with _translated(self):
             found = self.filesystem.info(self.path)["size"]
         if found is None:
-            raise InputError(f"{self}: its server does not tell how large it is; fetch the file and pass its path.")
+            raise InputError(f"{self}: its server does not give its size; fetch the file and pass its path.")
         return int(found)
 
     def open(self, in_places: bool = False) -> BinaryIO:
         """The file, to be read.
 
         Args:
-            in_places: not from its beginning to its end.
+            in_places: with random access, not from start to end.
         """
         return io.BufferedReader(_Reader(self, in_places), _PLACES_BUFFER_BYTES if in_places else BUFFER_BYTES)
 
@@ -133,7 +133,7 @@ class RemotePath:
         return data.decode(encoding)
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
-        """Make the folder, those above it too, where the storage has folders."""
+        """Make the folder and its parents, if the storage has folders."""
         if not self.protocols & OBJECT_STORES:
             with _translated(self):
                 self.filesystem.makedirs(self.path, exist_ok=exist_ok)
@@ -149,16 +149,16 @@ class RemotePath:
                 self.filesystem.rmdir(self.path)
 
     def remove(self) -> None:
-        """Remove the file, or the folder with all that is in it."""
+        """Remove the file, or the folder with all its contents."""
         with _translated(self):
             self.filesystem.rm(self.path, recursive=True)
 
     def put(self, source: Path) -> None:
-        """Send a local file; it appears whole (a move of the storage permitting), or not at all."""
+        """Send a local file; it appears whole (as far as the storage's move allows), or not at all."""
         self._appear(lambda path: self.filesystem.put_file(str(source), path))
 
     def write_text(self, text: str) -> None:
-        """Write as UTF-8; the file appears as with `put`."""
+        """Write as UTF-8; the file appears as by `put`."""
         self._appear(lambda path: self.filesystem.pipe_file(path, text.encode()))
 
     def _appear(self, make: Callable[[str], object]) -> None:
@@ -176,7 +176,7 @@ class RemotePath:
                 raise
 
     def _kind(self) -> str | None:
-        """`file`, `directory`, or None: there is neither."""
+        """`file`, `directory`, or None if it does not exist."""
         try:
             with _translated(self):
                 self.filesystem.invalidate_cache()  # another process may have written since
@@ -188,7 +188,7 @@ class RemotePath:
 
 
 def masked(text: str) -> str:
-    """A text without what may be secret in its URLs.
+    """A text without possible secrets in its URLs.
 
     >>> masked("ftp://me:secret@host/a: 403 at https://host/b?token=c")
     'ftp://***@host/a: 403 at https://host/b?***'
@@ -201,7 +201,7 @@ class _Reader(io.RawIOBase):
 
     def __init__(self, path: RemotePath, in_places: bool = False) -> None:
         self._path = path
-        # Reading ahead, which is fsspec's habit, would read several times as much as is asked for.
+        # fsspec's default read-ahead would read several times as much as is needed.
         exact = in_places and path.protocols & (OBJECT_STORES | READ_ONLY)
         with _translated(path):
             self._file = path.filesystem.open(path.path, "rb", **({"cache_type": "none"} if exact else {}))
@@ -234,7 +234,7 @@ class _Reader(io.RawIOBase):
 
 @contextmanager
 def _translated(path: RemotePath) -> Iterator[None]:
-    """Turn whatever a storage raises into a `RemoteError`: each has errors of its own."""
+    """Turn whatever a storage raises into a `RemoteError`: each storage has its own errors."""
     try:
         yield
     except RemoteError:
@@ -245,7 +245,7 @@ def _translated(path: RemotePath) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> BaseException:
-    """Why fsspec's HTTP says that a file is not there, where that is not so: no connection, or no rights."""
+    """The real reason for fsspec's "not found" over HTTP: no connection or no permission, perhaps."""
     cause = error.__cause__
     if cause is None or not isinstance(error, FileNotFoundError) or isinstance(cause, FileNotFoundError):
         return error
@@ -264,7 +264,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return os.strerror(errno.ENOENT)
     if "range requests" in str(error):
-        return "its server sends no parts of a file; fetch it and pass its path"
+        return "its server does not send parts of a file; fetch it and pass its path"
     if isinstance(error, OSError) and error.strerror:
         return masked(str(error.strerror))
     return masked(first_line(error))

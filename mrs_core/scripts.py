@@ -1,11 +1,11 @@
-"""In which script a text is written: enough to see that a file is in another one than its language."""
+"""The script of a text: enough to see that a file is not in its language's script."""
 
 from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
 
-MIN_LETTERS = 5  # "OK", "lol" and names are written so in any language
+MIN_LETTERS = 5  # "OK", "lol" and names are in Latin letters in any language
 
 # ISO 15924 -> how Unicode's names of its letters begin. Japanese and Korean are written with Chinese characters too.
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -30,7 +30,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 
 
 def knows_script(script: str) -> bool:
-    """Whether the letters of a script (ISO 15924) can be told from others here."""
+    """Whether the letters of a script (ISO 15924) are known here."""
     return script in _NAMES
 
 

@@ -1,8 +1,8 @@
 """Files and folders on this machine or in a remote storage, behind the few operations that a build needs.
 
-A `Location` is a `pathlib.Path`, or a `RemotePath` where it was given as a URL that fsspec knows. Functions here take
-either. What local paths do is what they would do without this module: plain files, renamed when they are whole. Remote
-files are made on the local disk, in the location's scratch folder, and sent when they are whole.
+A `Location` is a `pathlib.Path`, or a `RemotePath` if it was given as a URL that fsspec knows. Functions here accept
+either. Local paths stay plain files, renamed when they are complete. Remote files are written on the local disk, in the
+location's scratch folder, and sent when they are complete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mrs_core.errors import InputError, RemoteError, first_line
 from mrs_core.files import atomic_folder, atomic_write, require_replaceable, to_disk, writing
 from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath, masked
 
-UNFINISHED = ".mrs-unfinished"  # lies in a remote folder while it is being filled
+UNFINISHED = ".mrs-unfinished"  # is in a remote folder while it is being filled
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")  # `simplecache::s3://`, too
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -30,7 +30,7 @@ Location: TypeAlias = Path | RemotePath
 
 
 def is_url(text: str) -> bool:
-    """Whether it names a place in a storage of fsspec, and not a local path.
+    """Whether a text is a URL of an fsspec storage, not a local path.
 
     >>> is_url("s3://bucket/out"), is_url("file:///data/out"), is_url("data/out"), is_url("odd::name")
     (True, True, False, False)
@@ -42,7 +42,7 @@ def location(text: str, scratch: Path | None = None) -> Location:
     """A local path, or a remote one where `text` is a URL.
 
     Raises:
-        InputError: fsspec does not know the protocol, lacks the package for it, or takes the URL for no such one.
+        InputError: fsspec does not know the protocol, lacks a package for it, or the URL is not valid for it.
     """
     if not is_url(text):
         return Path(text)
@@ -57,18 +57,18 @@ def location(text: str, scratch: Path | None = None) -> Location:
         ) from None
     except ValueError as error:
         if "Protocol not known" not in str(error):
-            raise InputError(f"{masked(text)}: is no such URL ({masked(first_line(error))}).") from None
+            raise InputError(f"{masked(text)}: is not a valid URL ({masked(first_line(error))}).") from None
         raise InputError(
-            f"{masked(text)}: fsspec knows no protocol {protocol!r}; pass a local path, or a URL such as "
+            f"{masked(text)}: fsspec does not know the protocol {protocol!r}; pass a local path, or a URL such as "
             "s3://BUCKET/PATH (with the package s3fs) or gs://BUCKET/PATH (gcsfs)."
         ) from None
-    except Exception as error:  # storages connect here, each with errors of its own
+    except Exception as error:  # storages connect here, each with its own errors
         raise InputError(f"{masked(text)}: cannot be reached ({masked(first_line(error))}).") from None
     return RemotePath(filesystem, path, scratch)
 
 
 def require_writable(folder: Location) -> None:
-    """Refuse a remote folder that cannot be written here.
+    """Refuse a remote folder that cannot be written to.
 
     Raises:
         InputError: it is read only, is not below a bucket, or has a pattern in its name.
@@ -76,24 +76,24 @@ def require_writable(folder: Location) -> None:
     if isinstance(folder, Path):
         return
     if folder.protocols & READ_ONLY:
-        raise InputError(f"{folder}: HTTP is only read here; pass a local folder, or one of a storage such as s3://.")
+        raise InputError(f"{folder}: HTTP is read-only; pass a local folder, or one of a storage such as s3://.")
     if not folder.name or (folder.protocols & OBJECT_STORES and "/" not in folder.path.strip("/")):
-        raise InputError(f"{folder}: names no folder; pass one in it, such as {str(folder).rstrip('/')}/NAME.")
+        raise InputError(f"{folder}: does not name a folder; pass one in it, such as {str(folder).rstrip('/')}/NAME.")
     if _MAGIC.search(folder.path):
         raise InputError(f"{folder}: a remote folder may have no *, ? or [ in its name; choose another name.")
 
 
 def find_files(pattern: str) -> list[Location]:
-    """The remote files of a URL, which may have a pattern (`*`, `?`, `[...]`) in its path, by name.
+    """The remote files of a URL, which may have a pattern (`*`, `?`, `[...]`) in its path, sorted by name.
 
     Raises:
-        InputError: the storage cannot be asked, or lists no files.
+        InputError: the storage cannot be reached, or cannot list files.
     """
     where = location(pattern)
     assert isinstance(where, RemotePath)
     if where.protocols & READ_ONLY:
         if "*" in where.path:
-            raise InputError(f"{where}: an HTTP server lists no files; pass the URL of each.")
+            raise InputError(f"{where}: an HTTP server cannot list files; pass the URL of each.")
         names = [where.path]
     else:
         with _stopping(where):
@@ -103,7 +103,7 @@ def find_files(pattern: str) -> list[Location]:
 
 
 def same_file(a: Location, b: Location) -> bool:
-    """Whether two locations are of one file."""
+    """Whether two locations are the same file."""
     return a.resolve() == b.resolve() if isinstance(a, Path) and isinstance(b, Path) else a == b
 
 
@@ -111,16 +111,16 @@ def size(path: Location) -> int:
     """Bytes of a file.
 
     Raises:
-        OSError: there is none.
+        OSError: there is no such file.
     """
     return path.stat().st_size if isinstance(path, Path) else path.size()
 
 
 def open_stream(path: Location) -> BinaryIO:
-    """A file, to be read from its beginning to its end.
+    """A file, to be read from start to end.
 
     Raises:
-        OSError: now or later, it cannot be read.
+        OSError: it cannot be read (now or later).
     """
     if isinstance(path, Path):
         return path.open("rb", buffering=BUFFER_BYTES)
@@ -128,10 +128,10 @@ def open_stream(path: Location) -> BinaryIO:
 
 
 def open_arrow(path: Location) -> pa.NativeFile:
-    """A file, to be read in places by Arrow; a local one is not mapped.
+    """A file with random access for Arrow; a local one is not memory-mapped.
 
     Raises:
-        OSError: now or later, it cannot be read.
+        OSError: it cannot be read (now or later).
     """
     if isinstance(path, Path):
         return pa.OSFile(str(path), "rb")
@@ -140,10 +140,10 @@ def open_arrow(path: Location) -> pa.NativeFile:
 
 @contextmanager
 def local_file(path: Location, purpose: str = "0") -> Iterator[Path]:
-    """A local path for what belongs to `path`: beside it, or in its scratch folder; it is gone after the block.
+    """A local temporary path for `path`: beside it, or in its scratch folder; it is removed after the block.
 
     Args:
-        purpose: tells several such files of one path apart.
+        purpose: distinguishes several such files of one path.
     """
     name = f".{path.name}.partial-{purpose}"
     if isinstance(path, Path):
@@ -157,10 +157,10 @@ def local_file(path: Location, purpose: str = "0") -> Iterator[Path]:
 
 
 def publish(temporary: Path, path: Location) -> None:
-    """Make `path` of a file of `local_file` that is whole: renamed once it is on the disk, or sent.
+    """Turn a complete file of `local_file` into `path`: renamed once it is on the disk, or sent.
 
     Raises:
-        OSError: the disk, or the storage, refuses.
+        OSError: the disk or the storage reports an error.
     """
     if isinstance(path, Path):
         to_disk(temporary)
@@ -173,7 +173,7 @@ def write_text(path: Location, text: str) -> None:
     """Write a text as UTF-8; the file appears whole.
 
     Raises:
-        OSError: the disk, or the storage, refuses.
+        OSError: the disk or the storage reports an error.
     """
     atomic_write(path, text) if isinstance(path, Path) else path.write_text(text)
 
@@ -186,7 +186,7 @@ def files_below(folder: Location) -> list[Location]:
 
 
 def remove(path: Location) -> None:
-    """Remove a file, or a folder with all that is in it; what is not there is no error for a remote one."""
+    """Remove a file, or a folder with all its contents; a missing remote one is not an error."""
     if isinstance(path, Path):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     elif path.exists():
@@ -194,21 +194,21 @@ def remove(path: Location) -> None:
 
 
 def scratch_folder(path: Location) -> Path:
-    """The local folder for what is made on the way to `path`: the one it lies in, or the scratch folder."""
+    """The local folder for temporary files of `path`: its parent, or the scratch folder."""
     return path.parent if isinstance(path, Path) else path.scratch or Path(tempfile.gettempdir())
 
 
 def is_unfinished(target: Location) -> bool:
-    """Whether a remote folder was being filled by `atomic_target` when that ended; a local one never is."""
+    """Whether `atomic_target` was interrupted while it filled a remote folder; never true of a local one."""
     return not isinstance(target, Path) and (target / UNFINISHED).is_file()
 
 
 def require_free(target: Location, overwrite: bool, marker: str) -> None:
-    """Refuse to write a folder over what must stay, as `require_replaceable`; an unfinished remote one may go.
+    """Refuse to overwrite what must stay, as `require_replaceable`; an unfinished remote folder may be replaced.
 
     Raises:
         InputError: `target` exists, and may not be replaced.
-        RemoteError: the storage cannot be asked.
+        RemoteError: the storage cannot be reached.
     """
     if isinstance(target, Path):
         require_replaceable(target, overwrite, marker)
@@ -226,11 +226,11 @@ def require_free(target: Location, overwrite: bool, marker: str) -> None:
 def atomic_target(target: Location, overwrite: bool, marker: str, advice: str = "try again") -> Iterator[Path]:
     """Yield a new empty local folder, which becomes `target` when the block ends without an error.
 
-    A local target is that of `atomic_folder`. To a remote one the files are sent, `marker` last of all, and what stood
-    there goes first. While they are sent, the folder holds `UNFINISHED`; what was sent is removed on an error.
+    A local target works as with `atomic_folder`. For a remote one the old contents are removed, then the files are
+    sent, `marker` last. Meanwhile the folder holds `UNFINISHED`; on an error, what was sent is removed.
 
     Args:
-        advice: what to do where a storage refuses, after it is seen to.
+        advice: what to do after a storage problem is solved.
 
     Raises:
         InputError: as `require_free`, the disk was full in the block, or the storage refuses.
@@ -243,12 +243,12 @@ def atomic_target(target: Location, overwrite: bool, marker: str, advice: str = 
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.partial-", dir=scratch_folder(target)) as name:
         folder = Path(name)
         yield folder
-        with writing(target, f"see to the storage, and {advice}"):
+        with writing(target, f"check the storage, and {advice}"):
             _send(folder, target, marker)
 
 
 def _send(folder: Path, target: RemotePath, marker: str) -> None:
-    """Replace a remote folder with what is in a local one, `marker` last; on an error, nothing is left there."""
+    """Replace a remote folder's contents by a local folder's, `marker` last; on an error, nothing is left there."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     try:
         target.mkdir()
@@ -269,7 +269,7 @@ def _send(folder: Path, target: RemotePath, marker: str) -> None:
 
 @contextmanager
 def _stopping(path: RemotePath) -> Iterator[None]:
-    """Turn what a storage refuses into a sentence."""
+    """Turn a storage's error into a sentence."""
     try:
         yield
     except RemoteError as error:

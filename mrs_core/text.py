@@ -1,4 +1,4 @@
-"""Forms of short texts: for comparison, and for a terminal."""
+"""Normal forms of short texts, for comparison and for a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class _Table(dict[int, str | None]):
-    """A table for `str.translate` that asks for the answer of each character once."""
+    """A table for `str.translate` that computes each character's answer once."""
 
     def __init__(self, answer: Callable[[str], str | None]) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class _Table(dict[int, str | None]):
         return self[code]
 
 
-# Letters and a symbol that show nothing: the Hangul fillers and the empty Braille cell; and the joiner of graphemes.
+# Invisible letters and symbols: the Hangul fillers, the empty Braille cell, and the grapheme joiner.
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800\u034f"
 _COMPOSED = _Table(lambda c: unicodedata.normalize("NFKC", c))
 _DROPPED = _Table(lambda c: None if unicodedata.category(c)[0] in "PZC" else c)
@@ -30,11 +30,11 @@ _ASCII_DROPPED = {c: None for c in range(128) if unicodedata.category(chr(c))[0]
 
 
 def normalise_reply(text: str) -> str:
-    """The form in which two replies count as the same one: NFKC, case folded, letters, marks, digits and symbols only.
+    """The form by which two replies count as equal: NFKC, case-folded, letters, marks, digits and symbols only.
 
     Punctuation and separators go (Unicode categories P, Z, C), so that "Thanks!", "thanks" and " Thanks. " are one
-    reply. A text with nothing else in it ("?!") keeps its folded characters, so that it does not fall together with
-    the empty text. Response sets use this form as the cluster of a reply, retrieval to drop repeated suggestions.
+    reply. A text with nothing else in it ("?!") keeps its folded characters, so that it differs from
+    the empty text. Response sets use this form as a reply's cluster, retrieval to drop repeated suggestions.
 
     >>> normalise_reply(" Thanks!") == normalise_reply("thanks")
     True
@@ -43,10 +43,10 @@ def normalise_reply(text: str) -> str:
     """
     if text.isascii():  # most replies, and several times faster
         return text.lower().translate(_ASCII_DROPPED) or "".join(text.lower().split())
-    if not unicodedata.is_normalized("NFKC", text):  # one by one first: faster where that is enough, as for "？"
+    if not unicodedata.is_normalized("NFKC", text):  # one by one first: faster if that is enough, as for "？"
         text = unicodedata.normalize("NFKC", text.translate(_COMPOSED))
     folded = unicodedata.normalize("NFKC", text.casefold())
-    while True:  # what is dropped can bring characters together that compose: again, until nothing changes
+    while True:  # dropping characters can bring others together that compose: repeat until nothing changes
         kept = folded.translate(_DROPPED) or "".join(folded.split())
         again = unicodedata.normalize("NFKC", kept.casefold())
         if again in (kept, folded):
@@ -55,22 +55,22 @@ def normalise_reply(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: it is empty, or all of it is separators, control and format characters (Unicode
+    """Whether a text is empty or invisible: only separators, control and format characters (Unicode
     categories Z and C, such as U+0000, U+200B and the byte-order mark) or fillers.
 
     >>> is_blank(" \\u200b\\x00"), is_blank("?")
     (True, False)
     """
-    return not any(_INVISIBLE[ord(character)] for character in text)  # ends at the first that shows
+    return not any(_INVISIBLE[ord(character)] for character in text)  # stops at the first visible one
 
 
-# What moves a cursor, recolours, retitles or answers in a terminal (C0, DEL, C1: ECMA-48), ends a line unseen (U+2028,
+# What moves a cursor, recolours, retitles or queries a terminal (C0, DEL, C1: ECMA-48), ends a line unseen (U+2028,
 # U+2029), or shows text in another order than it is read (embeddings, overrides and isolates of Unicode's UAX 9). The
 # marks U+061C, U+200E and U+200F stay: Arabic and Hebrew texts have them, and they reorder nothing by themselves.
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
 _SHOWN |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
-_SHOWN |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}  # bytes of a file's name that are no UTF-8
+_SHOWN |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}  # bytes of a file name that are not UTF-8
 
 
 def visible(text: object, keep: str = "") -> str:
@@ -81,7 +81,7 @@ def visible(text: object, keep: str = "") -> str:
 
     Args:
         text: its `str` is taken.
-        keep: control characters that stay, such as those of line ends in a card.
+        keep: control characters that stay, such as line ends in a card.
 
     >>> print(visible("Sí, claro.\\x1b[2J"), visible("a\\nb", keep="\\n").count("\\n"))
     Sí, claro.\\x1b[2J 1
@@ -93,15 +93,15 @@ def visible(text: object, keep: str = "") -> str:
 def visible_json(content: object, **options: Any) -> str:
     """`json.dumps` in UTF-8 whose output is safe to print: the same content, control characters as `\\uXXXX`.
 
-    JSON escapes C0 alone; DEL, C1 and the characters that reorder text stand in strings only, so each can be escaped
-    without a change of what is read.
+    JSON escapes C0 alone; DEL, C1 and the characters that reorder text occur in strings only, so they can be escaped
+    without changing the content.
     """
     escaped = {code: f"\\u{code:04x}" for code in _SHOWN if code >= 0x7F}
     return json.dumps(content, ensure_ascii=False, **options).translate(escaped)
 
 
 def finite_json(content: object) -> object:
-    """The same content with None, JSON's null, for the floats that JSON has no number for.
+    """The same content with None (JSON's null) for floats that JSON cannot represent.
 
     >>> finite_json({"perplexity": float("inf"), "interval": (1.0, float("nan"))})
     {'perplexity': None, 'interval': [1.0, None]}

@@ -1,6 +1,6 @@
-"""Readers and builders of the data sets; a prepared folder (card, Parquet, report) is what they hand on.
+"""Readers and builders of the data sets; their output is a prepared folder (card, Parquet, report).
 
-Names are read from their modules when they are first asked for, so that `import mrs_datasets` costs nothing.
+Names are imported from their modules on first use, so that `import mrs_datasets` costs nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "prepare_mrs",
     "read_record",
 ]
-if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+if not TYPE_CHECKING:  # else a type checker would accept any name of the package
     __getattr__, __dir__ = lazy_names(
         __name__,
         {

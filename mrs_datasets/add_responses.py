@@ -24,7 +24,7 @@ from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, respons
 from mrs_datasets.schema import MRS, SPLITS, responses_config
 from mrs_datasets.writer import write_split
 
-COUNT_BYTES = 1 << 28  # of memory for counting; what is more goes to files beside the output
+COUNT_BYTES = 1 << 28  # of memory for counting; the rest goes to files beside the output
 BATCH_ROWS = 100_000
 
 
@@ -46,21 +46,21 @@ def add_responses(
     `mrs_datasets.responses.response_table`.
 
     Args:
-        languages: which to make sets for; none: all with pairs that have no set.
-        file: the set of one language. Lines of a reply alone (counted in the training split; those that it does not
-            have get the probability of a reply never seen), of reply, tab, count, or the official
-            `response_lm_cluster.txt` (taken as it is).
-        out: where the folder with the sets is written; None: in the place of `folder`.
-        min_reply_count: rarer replies are left out, but for those of a file without counts.
-        replace: make a set anew where there is one.
+        languages: to make sets for; none: all that have pairs and no set.
+        file: the set of one language. Each line is a reply (counted in the training split; a reply that is not there
+            gets the probability of an unseen one), or reply, tab, count; or the official `response_lm_cluster.txt`
+            (unchanged).
+        out: where the folder with the sets is written; None: replaces `folder`.
+        min_reply_count: rarer replies are left out, except for a file without counts.
+        replace: replace existing sets.
         overwrite: replace `out`.
 
     Raises:
-        InputError: no prepared folder of MRS, nothing to do, a set that is there already, a broken file, or no reply
-            that is frequent enough. `folder` is as it was then.
+        InputError: no prepared folder of MRS, nothing to do, a set exists already, a broken file, or no reply is
+            frequent enough. Then `folder` is unchanged.
     """
     if out is not None and (out.resolve() == folder.resolve() or folder.resolve() in out.resolve().parents):
-        raise InputError(f"--out {out}: lies in {folder}; choose another folder, or leave it out to add to the folder.")
+        raise InputError(f"--out {out}: is in {folder}; choose another folder, or leave it out to add to the folder.")
     data = open_prepared(str(folder))
     if not folder.is_dir() or data.folder is None or data.data_set() != MRS.name or not data.report().get("configs"):
         raise InputError(f"{folder}: not a prepared folder of {MRS.name}; make one with `mrs data prepare mrs`.")
@@ -106,14 +106,14 @@ def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, rep
         code for code in have if replace or responses_config(code) not in configs
     ]
     if not chosen:
-        raise InputError(f"{data.name}: every language has a response set; pass --replace to make them anew.")
+        raise InputError(f"{data.name}: every language has a response set; pass --replace to replace them.")
     if file and len(chosen) != 1:
-        raise InputError(f"--file {file}: is the set of one language; name it with --language ({' '.join(chosen)}).")
+        raise InputError(f"--file {file}: holds the set of one language; name it with --language ({' '.join(chosen)}).")
     return chosen
 
 
 def _copy(folder: Path, partial: Path, without: Iterable[str]) -> None:
-    """The folder's files, but for the configs in `without`; links to the same bytes where the disk has such."""
+    """Copy the folder's files, except the configs in `without`; as hard links if the disk supports them."""
     left_out = {str(folder / "data" / config) for config in without}
 
     def link(source: str, target: str) -> None:
@@ -128,7 +128,7 @@ def _copy(folder: Path, partial: Path, without: Iterable[str]) -> None:
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             shutil.copytree(path, partial / path.name, copy_function=link, ignore=ignored)
-        elif path.name not in (MARKER, "README.md"):  # both are written anew
+        elif path.name not in (MARKER, "README.md"):  # both are rewritten
             link(str(path), str(partial / path.name))
 
 
@@ -143,8 +143,8 @@ def _from_training(
         frequent = counts.frequent(min_reply_count, max_responses)
         if not frequent:
             raise InputError(
-                f"{data.name}: no training reply of {code} comes {min_reply_count} times; lower --min-reply-count (the "
-                f"paper takes {PAPER_MIN_REPLY_COUNT}, in millions of pairs), or pass a set with --file."
+                f"{data.name}: no training reply of {code} occurs {min_reply_count} times; lower --min-reply-count "
+                f"(the paper uses {PAPER_MIN_REPLY_COUNT}, in millions of pairs), or pass a set with --file."
             )
         table = response_table(frequent, counts.pairs, counts.distinct)
     note = (
@@ -165,7 +165,7 @@ def _from_file(
     if all(count is not None for count in given.values()):
         counted = {reply: count for reply, count in given.items() if count is not None and count >= min_reply_count}
         if not counted:
-            raise InputError(f"{file}: no reply comes {min_reply_count} times; lower --min-reply-count.")
+            raise InputError(f"{file}: no reply occurs {min_reply_count} times; lower --min-reply-count.")
         total = sum(count or 0 for count in given.values())
         return response_table(_ranked(counted, max_responses), total, len(given)), f"{note}, with its counts."
     from mrs_datasets.reddit.counts import ReplyCounts
@@ -187,7 +187,7 @@ def _ranked(counts: dict[str, int], most: int) -> list[tuple[str, int]]:
 
 
 def _read_file(file: Path) -> dict[str, int | None]:
-    """reply -> its count; None for all where the file has no counts."""
+    """reply -> its count; None for all if the file has no counts."""
     found: dict[str, int | None] = {}
     with_counts: bool | None = None
     for number, line in read_lines(file):
@@ -201,12 +201,12 @@ def _read_file(file: Path) -> dict[str, int | None]:
         elif bool(tab) != with_counts or (tab and not (rest.strip().isascii() and rest.strip().isdigit())):
             problem = f"expected a reply alone on every line, or reply, tab, count on every line, found {line[:60]!r}"
         elif reply in found:
-            problem = f"the reply {reply[:60]!r} stands in an earlier line already"
+            problem = f"the reply {reply[:60]!r} is in an earlier line already"
         if problem:
             raise InputError(f"{file}, line {number}: {problem}.")
         found[reply] = int(rest) if tab else None
     if not found:
-        raise InputError(f"{file}: the file is empty; expected a reply a line.")
+        raise InputError(f"{file}: the file is empty; expected a reply per line.")
     return found
 
 

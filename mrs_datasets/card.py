@@ -1,5 +1,5 @@
-"""The card of a prepared folder, from the catalogue's record and the report: YAML that `datasets` and the hub read, and
-a page that people read."""
+"""The card of a prepared folder, from the catalogue's record and the report: YAML for `datasets` and the hub, and a
+page for people."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mrs_core.cards import markdown_table, render_card
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
 from mrs_datasets.report import DROPPED, Configs, PreparedReport, SplitEntry
 
-UNKNOWN = "unknown"  # a licence that nobody states
-HERE = "PATH"  # where the folder lies; publishing puts the repository there
+UNKNOWN = "unknown"  # the licence is not stated
+HERE = "PATH"  # stands for the folder; publishing puts the repository there
 
 
 def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
@@ -45,7 +45,7 @@ def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
         "revision": variant.revision,
         "licence": f"Licence: `{variant.licence}`."
         if variant.licence != UNKNOWN
-        else "Nobody states a licence: ask before you pass a copy on.",
+        else "The licence is not stated: ask before you pass a copy on.",
         "limits": variant.limits,
         "uses": variant.uses,
         "curation": variant.curation,
@@ -130,7 +130,7 @@ def _has(record: DatasetRecord, configs: Configs, kind: Kind) -> bool:
 
 
 def _configs_table(record: DatasetRecord, configs: Configs) -> str:
-    """Rows per language: one column for every kind and split."""
+    """A table of rows by language, with one column for every kind and split."""
     kinds = {name: kind for name, kind in record.kinds.items() if not kind.on_demand or _has(record, configs, kind)}
     parts = [(name, kind, split) for name, kind in kinds.items() for split in kind.splits]
     first = next(iter(kinds))

@@ -22,20 +22,20 @@ DTYPES = {
     "bool": pa.bool_(),
     "class_label": pa.int64(),
 }
-LIST = "list of "  # a list's type says what it holds: `list of string`, `list of {text: string, weight: float64}`
+LIST = "list of "  # a list type names its entries: `list of string`, `list of {text: string, weight: float64}`
 LANGUAGE = "{language}"
-ERROR, WARNING = "error", "warning"  # what `mrs data check` makes of a finding
+ERROR, WARNING = "error", "warning"  # levels of a finding of `mrs data check`
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its type by the name that `datasets` uses, and what it holds.
+    """A column: its type, named as in `datasets`, and its meaning.
 
     Attributes:
-        names: those of a `class_label`'s values.
-        values: the only texts that a `string` may be.
+        names: of a `class_label`'s values.
+        values: the only texts allowed in a `string`.
         optional: it may be null.
-        identifier: it names a row of its split, so that no two rows have the same.
+        identifier: it identifies a row of its split, so that no two rows have the same.
     """
 
     dtype: str
@@ -57,7 +57,7 @@ class Column:
         return {"name": name, "dtype": self.dtype}
 
     def arrow(self) -> pa.DataType:
-        """The column's type in Arrow; ValueError for a type that is unknown."""
+        """The column's type in Arrow; ValueError for an unknown type."""
         if not self.dtype.startswith(LIST):
             if self.dtype not in DTYPES:
                 raise ValueError(self.dtype)
@@ -69,7 +69,7 @@ class Column:
 
 
 def _held(dtype: str) -> str | dict[str, str]:
-    """What a list holds: a type, or the fields of its entries and their types; ValueError for anything else."""
+    """The type of a list's entries, or of each of their fields; ValueError for anything else."""
     held = dtype.removeprefix(LIST)
     plain = set(DTYPES) - {"class_label"}
     if held in plain:
@@ -84,19 +84,19 @@ def _held(dtype: str) -> str | dict[str, str]:
 
 @dataclass(frozen=True)
 class Kind:
-    """Configs of one shape; `config` is their name with `{language}` in it.
+    """Configs with the same columns; `config` is their name with `{language}` in it.
 
     Attributes:
-        languages: which of the data set's languages have such a config; empty for all.
-        rows: rows of each split in a whole source, where they are known.
-        texts: language -> the columns that are in it; `{language}` is the config's own.
-        repeats: what identical rows of a split are, `error` or `warning` (people do say the same thing twice).
-        leaks: what a row is that another split has too, `error` or `warning`.
-        stem: the columns that are seldom the same in two rows.
-        alternatives: the columns that seldom say the same in one row.
-        parallel: column -> what it is, `error` or `warning`, when rows with one identifier differ in it between the
+        languages: those that have such a config; empty for all.
+        rows: rows of each split in a complete source, if known.
+        texts: language -> the columns in that language; `{language}` is the config's own.
+        repeats: level of identical rows in a split, `error` or `warning` (people do say the same thing twice).
+        leaks: level of a row that is in another split too, `error` or `warning`.
+        stem: the columns that are seldom equal in two rows.
+        alternatives: the columns that are seldom equal in one row.
+        parallel: column -> level, `error` or `warning`, if rows with the same identifier differ in it between the
             configs of this kind.
-        on_demand: a view, written only when it is asked for.
+        on_demand: a view, written only on request.
     """
 
     config: str
@@ -115,20 +115,20 @@ class Kind:
 
     @property
     def shown(self) -> str:
-        """The configs' name for people: `LANG` in the place of the code, if there is more than one."""
+        """The configs' name as shown to users: with `LANG` instead of the code if there is more than one."""
         return self.config.replace(LANGUAGE, self.languages[0] if len(self.languages) == 1 else "LANG")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A reader's source, and what the card says of a folder made from it.
+    """A reader's source, and the texts for the card of a folder made from it.
 
     Attributes:
         uses: what the data are for, and what is out of scope.
         curation: why and how they were collected, by whom, and who labelled them.
-        personal: personal and sensitive information in them, as far as it is known.
-        layout: file of the source -> what it holds.
-        revision: of the source, as its authors name it: what `rows` and `layout` were taken from.
+        personal: personal and sensitive information in them, as far as known.
+        layout: file of the source -> its contents.
+        revision: of the source, as its authors name it: the one that `rows` and `layout` describe.
     """
 
     title: str
@@ -144,13 +144,13 @@ class Variant:
 
 @dataclass(frozen=True)
 class DatasetRecord:
-    """One data set: where it comes from, what its configs hold and what its card says.
+    """One data set: its source, its configs' contents and the texts of its card.
 
     Attributes:
         paper: the sections that the data set and its figures come from.
-        source: what `--source` takes, as the end of a sentence.
-        restricted: why not everybody may publish a copy and where to ask for one; empty for a free data set.
-        archive_gib: an archive that unpacks to more GiB is refused.
+        source: what `--source` accepts, as the end of a sentence.
+        restricted: why publishing a copy is restricted and where to ask for one; empty for a free data set.
+        archive_gib: archives that unpack to more GiB are refused.
         open_languages: a folder may have configs of other languages too (see `covering`).
     """
 
@@ -170,7 +170,7 @@ class DatasetRecord:
     open_languages: bool = False
 
     def covering(self, configs: Iterable[str]) -> DatasetRecord:
-        """The record with the languages, after its own, that these configs are in; names that fit no kind stay out.
+        """The record with the languages of these configs after its own; names that do not match a kind are ignored.
 
         Without `open_languages` it is the record itself.
         """
@@ -181,7 +181,7 @@ class DatasetRecord:
         return replace(self, languages={**self.languages, **more}) if more else self
 
     def _language_in(self, config: str) -> Iterator[tuple[str, Language]]:
-        """The language of a config by its name; `mt-es` is a translation, not Maltese: the longest pattern first."""
+        """The language of a config, by its name; the longest pattern first: `mt-es` is a translation, not Maltese."""
         for kind in sorted(self.kinds.values(), key=lambda kind: -len(kind.config)):
             head, _, tail = kind.config.partition(LANGUAGE)
             if not kind.languages and config.startswith(head) and config.endswith(tail):
@@ -227,8 +227,8 @@ def parse_record(text: str, where: str) -> DatasetRecord:
     """Check a record.
 
     Raises:
-        InputError: an unknown or missing field, a column that no kind or no type has, an unknown language; the
-            sentence names it.
+        InputError: an unknown or missing field, an undescribed column, an unknown type or language; the sentence names
+            it.
     """
     try:
         content = yaml.safe_load(text)
@@ -247,7 +247,7 @@ def parse_record(text: str, where: str) -> DatasetRecord:
     for name, column in record.columns.items():
         try:
             column.arrow()
-        except (ValueError, AttributeError):  # the latter: YAML gave no text
+        except (ValueError, AttributeError):  # AttributeError: not a text in YAML
             raise InputError(
                 f"{where}, columns, {name}: dtype must be one of {', '.join(DTYPES)}, or a list such as "
                 f"`list of string` or `list of {{text: string, weight: float64}}`, not {column.dtype!r}."
@@ -259,14 +259,14 @@ def parse_record(text: str, where: str) -> DatasetRecord:
 
 
 def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
-    """What a kind names that is not there."""
+    """What a kind refers to that does not exist."""
     named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel}
     for columns in kind.texts.values():
         named.update(columns)
     yield from (f"column {column!r} is not described" for column in sorted(named - set(record.columns)))
     unknown = (set(kind.languages) - set(record.languages)) | (set(kind.texts) - {LANGUAGE, *KNOWN})
     yield from (f"language {code!r} is not described" for code in sorted(unknown))
-    yield from (f"rows of {split!r}, which is no split" for split in kind.rows if split not in kind.splits)
+    yield from (f"rows of {split!r}, which is not a split" for split in kind.rows if split not in kind.splits)
     levels = {kind.repeats, kind.leaks, *kind.parallel.values()} - {ERROR, WARNING}
     yield from (f"expected {ERROR} or {WARNING}, found {level!r}" for level in levels)
     if LANGUAGE not in kind.config:
@@ -274,7 +274,7 @@ def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
 
 
 def _checked(cls: type, entry: Any, where: str) -> dict[str, Any]:
-    """The fields of an entry, lists as tuples: each field without a default must be there, and no unknown one."""
+    """The fields of an entry, lists as tuples: fields without a default are required, unknown ones are refused."""
     if not isinstance(entry, dict):
         raise InputError(f"{where}: expected a mapping of fields.")
     known = {field.name for field in fields(cls)}

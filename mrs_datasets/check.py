@@ -1,4 +1,4 @@
-"""What is wrong with a prepared folder, and what only looks odd: the findings of `mrs data check`."""
+"""Errors in a prepared folder, and warnings about what only looks odd: the findings of `mrs data check`."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def check(
     known_languages: frozenset[str] = frozenset(),
     progress: Callable[[list[str]], Iterable[str]] = iter,
 ) -> Iterator[Finding]:
-    """Yield what is wrong with a prepared folder.
+    """Yield the findings about a prepared folder.
 
     Args:
         identify: texts -> (language, probability) of each; None leaves the languages unchecked.
-        known_languages: what `identify` can tell; texts of other languages are not looked at.
-        progress: wraps the list of configs, to show how far it is.
+        known_languages: what `identify` can recognise; texts of other languages are not checked.
+        progress: wraps the list of configs, to show progress.
 
     Raises:
-        InputError: the data are no folder, or of a data set that the catalogue does not have.
+        InputError: the data are not a folder, or their data set is not in the catalogue.
     """
     if data.folder is None:
         raise InputError(f"{data.name}: only a folder can be checked; download it first.")
@@ -80,7 +80,7 @@ def check(
 
 
 def _unreported(data: PreparedData, report: PreparedReport) -> Iterator[Finding]:
-    """Splits that report.json lists and the folder lacks, and the other way round."""
+    """Splits that report.json lists and the folder lacks, and vice versa."""
     listed = {f"{config}/{split}" for config, splits in report.get("configs", {}).items() for split in splits}
     there = {f"{config}/{split}" for config in data.configs() for split in data.splits(config)}
     for where in sorted(listed - there):
@@ -94,10 +94,10 @@ def _unreported(data: PreparedData, report: PreparedReport) -> Iterator[Finding]
 
 
 def _leakage(report: PreparedReport) -> Iterator[Finding]:
-    """Threads, messages and comments in several splits, as the build counted them: ids are not in the data.
+    """Threads, messages and comments in several splits, as counted by the build, since ids are not in the data.
 
-    With a split by example, as in the paper (section 2), they are to be expected, and figures on the test split are
-    better than on new threads; with a split by thread there may be none.
+    With a split by example, as in the paper (section 2), they are expected, and figures on the test split are better
+    than on new threads; with a split by thread there must be none.
     """
     level = ERROR if report.get("settings", {}).get("split_by") == "thread" else WARNING
     for language, counts in report.get("pipeline", {}).get("leakage", {}).items():
@@ -109,7 +109,7 @@ def _leakage(report: PreparedReport) -> Iterator[Finding]:
 
 
 class _Columns:
-    """Which columns of a kind are what."""
+    """The roles of a kind's columns."""
 
     def __init__(self, record: DatasetRecord, kind: Kind, languages: dict[str, str]) -> None:
         columns = {name: record.columns[name] for name in kind.columns}
@@ -140,7 +140,7 @@ def _schema(files: list[Path], expected: pa.Schema, where: str) -> Iterator[Find
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
-    """What a schema has otherwise; empty for nothing."""
+    """How a schema differs; empty if it does not."""
     missing = [name for name in expected.names if name not in found.names]
     extra = [name for name in found.names if name not in expected.names]
     if missing or extra:
@@ -156,7 +156,7 @@ def _difference(found: pa.Schema, expected: pa.Schema) -> str:
 
 
 def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Equal, but for the name that Parquet gives to what a list holds."""
+    """Whether the types are equal, up to Parquet's name for list items."""
     if pa.types.is_list(expected) and pa.types.is_list(found):
         return bool(found.value_type == expected.value_type)
     return bool(found == expected)
@@ -181,7 +181,7 @@ def _size(files: list[Path], kind: Kind, split: str, where: str, report: Prepare
 
 
 def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]:
-    """What a row tells by itself: nulls, empty texts, values, labels, alternatives; and repeated stems."""
+    """Checks of single rows: nulls, empty texts, values, labels, alternatives; and repeated stems."""
     nulls, empty, zeros, values, labels, alike, weights, sums = (Examples() for _ in range(8))
     kind = columns.kind
     for start, table in batches(files, list(kind.columns)):
@@ -210,7 +210,7 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
     yield from zeros.finding(ERROR, "NUL character in a text", where)
     yield from values.finding(ERROR, "value that the column does not have", where)
     yield from labels.finding(ERROR, "label out of range", where)
-    yield from weights.finding(ERROR, "entry without text or with a weight that is none", where)
+    yield from weights.finding(ERROR, "entry without text or with an invalid weight", where)
     yield from sums.finding(ERROR, "weights that do not sum to 1", where)
     yield from alike.finding(WARNING, f"equal {' and '.join(kind.alternatives)}", where)
     if columns.identifiers:
@@ -221,7 +221,7 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
 
 
 def _rows_with(column: pa.ChunkedArray, mask: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Of each row, whether the mask over its texts (see `texts_of`) holds for one of them."""
+    """For each row, whether the mask over its texts (see `texts_of`) is true for one of them."""
     found = np.asarray(mask, bool)
     if not pa.types.is_list(column.type):
         return found
@@ -231,7 +231,7 @@ def _rows_with(column: pa.ChunkedArray, mask: pa.Array | pa.ChunkedArray) -> NDA
 
 
 def _bad_weights(column: pa.ChunkedArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of each row: an entry is null, without text, or has a weight below 0; the weights do not sum to 1."""
+    """For each row: whether an entry is null, has no text or a weight below 0; whether the weights do not sum to 1."""
     rows = np.asarray(pc.list_parent_indices(column))
     entries = pc.list_flatten(column)
     texts, weights = pc.struct_field(entries, "text"), pc.struct_field(entries, "weight")
@@ -256,7 +256,7 @@ def _joined(table: pa.Table, columns: list[str]) -> pa.ChunkedArray:
 
 
 def _hashes(files: list[Path], columns: list[str]) -> NDArray[np.uint64]:
-    """64 bits for each row: a hundred million rows have one false pair in 3,700 such data sets."""
+    """64 bits per row: with a hundred million rows, one data set in 3,700 has a false pair."""
     parts = [
         pd.util.hash_array(np.asarray(_joined(table, columns).to_pylist(), object), categorize=False)
         for _, table in batches(files, columns)
@@ -267,13 +267,13 @@ def _hashes(files: list[Path], columns: list[str]) -> NDArray[np.uint64]:
 def _repeated(
     files: list[Path], columns: list[str], shown: list[str], level: str, rule: str, where: str
 ) -> Iterator[Finding]:
-    """Rows that say the same in `columns` as an earlier row."""
+    """Rows that are equal to an earlier row in `columns`."""
     again = _again(_hashes(files, columns))
     yield from _found(files, again, shown, level, rule, where)
 
 
 def _again(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The rows whose hash an earlier row has."""
+    """The rows with the same hash as an earlier one."""
     _, first = np.unique(hashes, return_index=True)
     mask = np.ones(len(hashes), bool)
     mask[first] = False
@@ -283,7 +283,7 @@ def _again(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
 def _found(
     files: list[Path], rows: NDArray[np.int64], shown: list[str], level: str, rule: str, where: str
 ) -> Iterator[Finding]:
-    """One finding for some rows; their texts are read for the examples alone."""
+    """One finding for some rows; only the examples' texts are read."""
     if not len(rows):
         return
     wanted = rows[:EXAMPLES]
@@ -296,7 +296,7 @@ def _found(
 
 
 class _Keys:
-    """The rows of a config, by hash, to find those that come twice within a split or in two splits."""
+    """The rows of a config, by hash, to find repeated ones within a split or in two splits."""
 
     def __init__(self) -> None:
         self.splits: dict[str, tuple[NDArray[np.uint64], list[Path], _Columns]] = {}
@@ -309,7 +309,7 @@ class _Keys:
         self.splits[split] = (hashes, files, columns)
 
     def across(self, config: str) -> Iterator[Finding]:
-        """Rows of a split that another split has: what a model is trained on must not be what it is tested on."""
+        """Rows that are in two splits: a model must not be tested on its training data."""
         names = list(self.splits)
         for number, earlier in enumerate(names):
             for later in names[number + 1 :]:
@@ -326,7 +326,7 @@ class _Keys:
 
 
 def _parallel(record: DatasetRecord, tables: dict[str, dict[tuple[str, str], pa.Table]]) -> Iterator[Finding]:
-    """Rows that differ, in a column that should be the same, from most configs of their kind and split."""
+    """Rows that differ from most configs of their kind and split in a column that should be equal."""
     for split, of_kind in tables.items():
         for pattern in dict.fromkeys(pattern for pattern, _ in of_kind):
             configs = {config: table for (own, config), table in of_kind.items() if own == pattern}
@@ -339,7 +339,7 @@ def _parallel(record: DatasetRecord, tables: dict[str, dict[tuple[str, str], pa.
                         for config, table in configs.items()
                     ]
                 )
-                frame = frame.dropna()  # a null is another rule's
+                frame = frame.dropna()  # nulls are found by another rule
                 usual = frame.groupby(keys)[column].transform(lambda values: values.mode().iloc[0])
                 for config, rows in frame[frame[column] != usual].groupby("config", sort=False):
                     shown = [

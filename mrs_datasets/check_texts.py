@@ -1,4 +1,4 @@
-"""Whether texts are in their config's language: by their script, and by fastText where a model is at hand."""
+"""Whether texts are in their config's language: by their script, and by fastText if a model is given."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mrs_core.scripts import in_other_script, knows_script
 from mrs_datasets.catalogue import ERROR, WARNING
 from mrs_datasets.findings import Examples, Finding, batches
 
-# Chosen so that a file in the wrong language is an error, and no published file is (tests/mrs_datasets/test_check.py).
-MIN_ROWS = 20  # of a split; of fewer, chance makes most
+# Chosen so that a file in the wrong language is an error, but no published file is (tests/mrs_datasets/test_check.py).
+MIN_ROWS = 20  # of a split; in smaller ones chance decides
 MOST = 0.5  # of the rows: more of them in one other language (in another script) ...
 FEW = 0.1  # ... and fewer in their own
 
@@ -24,11 +24,11 @@ FEW = 0.1  # ... and fewer in their own
 def languages_found(
     files: list[Path], language: str, names: list[str], where: str, identify: Identify, known: frozenset[str]
 ) -> Iterator[Finding]:
-    """Rows whose texts are taken for another language: a warning; an error where most are taken for the same one.
+    """Rows whose texts are identified as another language: a warning; an error if most are identified as the same one.
 
     Args:
-        names: the columns that are in `language`; the texts of a row are looked at together.
-        known: the languages that `identify` can tell; where `language` is none of them, nothing is looked at.
+        names: the columns in `language`; the texts of a row are identified together.
+        known: the languages that `identify` can recognise; if `language` is not among them, nothing is checked.
     """
     if _plain(language) not in known:
         return
@@ -50,7 +50,7 @@ def languages_found(
 
 
 def scripts_found(files: list[Path], language: str, names: list[str], where: str) -> Iterator[Finding]:
-    """Rows without a letter of their language's script: a warning; an error where they are most rows."""
+    """Rows without a letter of their language's script: a warning; an error if most rows are."""
     described = find_language(language)
     if described is None or not knows_script(described.script):
         return
@@ -71,7 +71,7 @@ def _plain(code: str) -> str:
 
 
 def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:
-    """The texts of each row, joined by spaces; of a list its first."""
+    """The texts of each row, joined by spaces; of a list the first."""
     columns = []
     for name in names:
         values = table[name].to_pylist()

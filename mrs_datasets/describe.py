@@ -1,4 +1,4 @@
-"""What any prepared data set can be asked for: rows, lengths of its texts, balance of its labels."""
+"""Statistics of any prepared data set: rows, lengths of its texts, balance of its labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SplitDescription:
     """One split.
 
     Attributes:
-        lengths: text column -> how many of its texts have 0, 1, 2 ... characters (code points); nulls are left out.
+        lengths: text column -> the numbers of its texts with 0, 1, 2 ... characters (code points), without nulls.
         labels: `class_label` column -> name -> rows.
     """
 
@@ -38,7 +38,7 @@ class SplitDescription:
         return length_quantiles(self.lengths[column])
 
     def shares(self, column: str) -> dict[str, float]:
-        """The share of the labelled rows that each label of a column has, 0 to 1."""
+        """The share of each label among a column's labelled rows, 0 to 1."""
         counts = self.labels[column]
         total = max(1, sum(counts.values()))
         return {name: count / total for name, count in counts.items()}
@@ -59,7 +59,7 @@ def length_quantiles(counts: NDArray[np.int64]) -> list[int]:
     """The smallest lengths that at least the shares `QUANTILES` of all texts do not exceed.
 
     Args:
-        counts: how many texts have 0, 1, 2 ... characters.
+        counts: the numbers of texts with 0, 1, 2 ... characters.
     """
     if not counts.sum():
         return []
@@ -68,7 +68,7 @@ def length_quantiles(counts: NDArray[np.int64]) -> list[int]:
 
 
 def text_columns(record: DatasetRecord, config: str) -> dict[str, str]:
-    """Text column -> the language that it is in, of a config."""
+    """Text column of a config -> its language."""
     own = record.language_of(config)
     return {
         column: own if language == LANGUAGE else language
@@ -78,10 +78,10 @@ def text_columns(record: DatasetRecord, config: str) -> dict[str, str]:
 
 
 def selected_configs(data: PreparedData, configs: list[str] | None) -> list[str]:
-    """The configs that the data have, or of these the named ones, in the order of the catalogue.
+    """All configs of the data, or the named ones, in the order of the catalogue.
 
     Raises:
-        InputError: a named config that the data do not have.
+        InputError: the data lack a named config.
     """
     have = data.configs()
     for config in configs or have:
@@ -94,7 +94,7 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
     """Yield a description of every split of every config, or of the named configs, in one pass over each.
 
     Raises:
-        InputError: a named config that the data do not have.
+        InputError: the data lack a named config.
     """
     record = data.record()
     for config in selected_configs(data, configs):
@@ -137,11 +137,11 @@ def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
 
 def _labels(column: pa.ChunkedArray, names: int) -> NDArray[np.int64]:
     values = np.asarray(pc.drop_null(column).to_numpy(), np.int64)
-    return values[(values >= 0) & (values < names)]  # what else is no label is for `mrs data check` to say
+    return values[(values >= 0) & (values < names)]  # `mrs data check` reports invalid labels
 
 
 def _added(counts: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Counts with more values counted; as long as the largest value needs."""
+    """The counts with more values added; as long as the largest value needs."""
     more = np.bincount(values, minlength=len(counts)).astype(np.int64)
     more[: len(counts)] += counts
     return more

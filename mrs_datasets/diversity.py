@@ -1,4 +1,4 @@
-"""How varied a sample of languages is: typology, family and geography (Ponti et al. 2020, section 2 and Table 2)."""
+"""Diversity of a sample of languages: typology, family and geography (Ponti et al. 2020, section 2 and Table 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Vector = Mapping[str, "float | None"]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The language sample of a benchmark in Table 2, English left out (only so do the paper's figures come out).
+    """The language sample of a benchmark in Table 2, without English (only then the paper's figures are reproduced).
 
     Attributes:
         codes: BCP-47.
@@ -60,7 +60,7 @@ def family_index(languages: Sequence[Language]) -> float:
     """Distinct families per language, in (0, 1]; 1 where no two languages are related (section 2).
 
     Raises:
-        InputError: no language, or one comes twice.
+        InputError: no language, or a repeated one.
 
     >>> round(family_index([KNOWN[code] for code in ("de", "nl", "ja")]), 3)
     0.667
@@ -75,7 +75,7 @@ def geography_index(languages: Sequence[Language]) -> float:
     Table 2 gives the range as [0, ln 6], but only bits give its figures.
 
     Raises:
-        InputError: no language, or one comes twice.
+        InputError: no language, or a repeated one.
 
     >>> geography_index([KNOWN[code] for code in ("de", "sw")])
     1.0
@@ -87,23 +87,23 @@ def geography_index(languages: Sequence[Language]) -> float:
 def typology_index(vectors: Iterable[Vector]) -> float:
     """Mean over binary features of the entropy in bits of a feature's values in the sample, in [0, 1] (section 2).
 
-    Not reproduced: for the samples of `BENCHMARKS` the paper prints .41 .41 .39 .36 .32 .31, and names neither the set
-    of features, nor the base of the logarithm, nor what it does with missing values. From URIEL's 103 syntactic
+    Not reproduced: for the samples of `BENCHMARKS` the paper prints .41 .41 .39 .36 .32 .31, but names neither the set
+    of features, nor the base of the logarithm, nor its treatment of missing values. From URIEL's 103 syntactic
     features (lang2vec 1.1.2) this function gives .58 .63 .56 .53 .50 .48 with predicted values, .57 .59 .57 .55 .50 .50
     with the known ones. The nearest of some 1,000 definitions tried (sets of features, their unions and means,
     predictions, gaps, bits or nats, with English or without) is the mean over URIEL's sources where it is known, in
     nats, with English in every sample: .39 .40 .38 .36 .33 .33. Table 2 gives the range of bits, and counts English
     nowhere else.
 
-    The paper does not say what it does with missing values. Here a feature's entropy is over the languages that have a
-    value for it, 0 where only one has, and a feature that no language has a value for does not count. A table without
-    gaps, such as URIEL's predicted features, needs none of these rules.
+    Missing values, about which the paper says nothing: here a feature's entropy is over the languages with a value for
+    it, 0 if there is only one, and a feature without any value does not count. A table without gaps, such as URIEL's
+    predicted features, needs none of these rules.
 
     Args:
-        vectors: feature -> 0, 1, or None (also nan, or left out) where unknown; one a language, see `language_vectors`.
+        vectors: one per language: feature -> 0, 1, or None (also nan, or left out) if unknown; see `language_vectors`.
 
     Raises:
-        InputError: no language, no feature that a language has a value for, or another value than 0 and 1.
+        InputError: no language, no feature that a language has a value for, or a value other than 0 and 1.
 
     >>> typology_index([{"SVO": 1, "tone": 0}, {"SVO": 0, "tone": 0}])
     0.5
@@ -132,7 +132,7 @@ def sample_indices(
     Args:
         codes: of the languages.
         table: of `read_uriel`; without one, `typology` is None.
-        where: starts the sentence of the error: the table's file.
+        where: the table's file, which starts error messages.
 
     Raises:
         InputError: an unknown language, or as for `language_vectors` and the indices.
@@ -149,14 +149,14 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
     """Read a table of binary features such as those of URIEL (Littell et al. 2017).
 
     Its header is `code,FEATURE,...`; every other line has a language's ISO 639-3 or BCP-47 code and its values: 0 or 1,
-    and where unknown nothing, `--`, `?` or `nan`. Commas or tabs separate them; the file may be `.gz` or `.xz`.
+    and if unknown, nothing, `--`, `?` or `nan`. They are separated by commas or tabs; the file may be `.gz` or `.xz`.
 
     Returns:
         Code in lower case -> feature -> 0.0, 1.0 or None, in the order of the file.
 
     Raises:
-        InputError: the file cannot be read, has no such header, no feature or one twice, a line with more or fewer
-            values than features, no code or one twice, or another value.
+        InputError: the file cannot be read, has no such header, no feature or a repeated one, a line with more or
+            fewer values than features, no code or a repeated one, or an invalid value.
     """
     features: list[str] = []
     table: dict[str, dict[str, float | None]] = {}
@@ -178,29 +178,29 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
             )
         if not code or code in table:
             problem = f"the language {code!r} has a line already" if code else "the line has no language code"
-            raise InputError(f"{where}: {problem}; expected one line a language, which starts with its code.")
+            raise InputError(f"{where}: {problem}; expected one line per language, which starts with its code.")
         table[code] = {
             feature: _value(f"{where}, {feature}", cell) for feature, cell in zip(features, cells, strict=True)
         }
     if not features:
-        raise InputError(f"{path}: the file is empty; expected a header `code,FEATURE,...` and a line a language.")
+        raise InputError(f"{path}: the file is empty; expected a header `code,FEATURE,...` and a line per language.")
     return table
 
 
 def language_vectors(table: Mapping[str, Vector], languages: Sequence[Language], where: str | Path) -> list[Vector]:
-    """The rows of the languages in a table of `read_uriel`, by ISO 639-3 code or, where that is absent, by BCP-47.
+    """The rows of the languages in a table of `read_uriel`, by ISO 639-3 code or, if that is missing, by BCP-47.
 
     Args:
-        where: starts the sentence of the error: the table's file.
+        where: the table's file, which starts error messages.
 
     Raises:
-        InputError: no language, one comes twice, or the table has no row for one; the sentence names all these.
+        InputError: no language, a repeated one, or the table lacks rows; the sentence names all of them.
     """
     _check_sample(str(where), languages)
     absent = [language for language in languages if not {language.iso3, language.code} & table.keys()]
     if absent:
         names = ", ".join(f"{language.name} ({language.iso3} or {language.code})" for language in absent)
-        raise InputError(f"{where}: the table has no line for {names}; add what is missing or leave the languages out.")
+        raise InputError(f"{where}: the table has no line for {names}; add it or leave these languages out.")
     return [table[language.iso3 if language.iso3 in table else language.code] for language in languages]
 
 
@@ -213,7 +213,7 @@ def _check_sample(where: str, languages: Sequence[Language]) -> None:
 
 
 def _entropy(values: Iterable[Hashable]) -> float:
-    """Entropy in bits of the distribution of the values; there is at least one."""
+    """Entropy in bits of the distribution of the values, of which there is at least one."""
     counts = Counter(values).values()
     total = sum(counts)
     return math.fsum(count / total * math.log2(total / count) for count in counts)
@@ -224,7 +224,7 @@ def _cells(where: str, line: str, delimiter: str) -> list[str]:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
     except csv.Error as error:
         raise InputError(
-            f"{where}: not a line of a CSV or TSV table ({error}); quote whole cells or none, one line a language."
+            f"{where}: not a line of a CSV or TSV table ({error}); quote whole cells or none, one line per language."
         ) from None
 
 

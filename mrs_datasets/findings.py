@@ -1,4 +1,4 @@
-"""What `mrs data check` says of a split: how many rows break a rule, and the first of them."""
+"""Findings of `mrs data check`: how many rows of a split break a rule, and the first of them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Finding:
 
     Attributes:
         level: `error` or `warning`.
-        rule: what was looked at, in words.
+        rule: what was checked, in words.
         where: config/split, or a config.
         count: how many rows (texts, files) break it.
-        examples: at most three of them, each with its row (from 0).
+        examples: at most three, each with its row (from 0).
     """
 
     level: str
@@ -44,7 +44,7 @@ class Examples:
         self.shown: list[str] = []
 
     def add(self, mask: pa.Array | pa.ChunkedArray | NDArray[np.bool_], texts: pa.ChunkedArray, start: int) -> None:
-        """Count the rows where `mask` holds; `start` is the number of the first row, `texts` what is shown of each."""
+        """Count the rows where `mask` is true; `start` is the number of the first row, `texts` is shown for each."""
         rows = np.flatnonzero(np.asarray(mask, bool))
         self.count += len(rows)
         for row in rows[: EXAMPLES - len(self.shown)]:

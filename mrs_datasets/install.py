@@ -1,8 +1,8 @@
-"""Puts a prepared folder into the cache of `datasets`, so that `load_dataset("mrs", "es")` finds it from any folder,
+"""Puts a prepared folder into the cache of `datasets`, so that `load_dataset("mrs", "es")` works in any folder,
 and the metrics into that of `evaluate`.
 
-A bare name never resolves on the hub; without an answer from there `datasets` looks for
-`CACHE/NAME/CONFIG/VERSION/HASH`, which is what a builder with that name and hash leaves behind.
+A bare name never resolves on the hub; `datasets` then looks for `CACHE/NAME/CONFIG/VERSION/HASH`, which is what a
+builder with that name and hash creates.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Installation:
     """What `install` put into the caches.
 
     Attributes:
-        name: by which `load_dataset` finds the data set.
+        name: of the data set for `load_dataset`.
         report: of the prepared folder.
         cache: the folder of the data set in the cache of `datasets`.
         configs: the folders of its configs.
@@ -60,7 +60,7 @@ def install(source: Path) -> Installation:
     configs = install_dataset(source, name)
     cache = configs[0].parents[2]
     others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
-    record_installed([*others, *configs])  # at once: they are to be uninstalled whatever happens to the metrics
+    record_installed([*others, *configs])  # now, so that they can be uninstalled whatever happens to the metrics
     metrics = {metric: install_metric(metric) for metric in metric_names()}
     record_installed(metrics.values())
     report = json.loads((source / "report.json").read_text(encoding="utf-8"))
@@ -71,8 +71,8 @@ def install_dataset(folder: Path, name: str) -> list[Path]:
     """Build the cache of every config of a prepared folder; return the folders that hold them.
 
     Raises:
-        InputError: `folder` is no prepared folder, or a file of it cannot be read; what was installed before is as it
-            was.
+        InputError: `folder` is not a prepared folder, or one of its files cannot be read; an earlier install stays
+            unchanged.
     """
     try:
         configs = json.loads((folder / "report.json").read_text(encoding="utf-8"))["configs"]
@@ -97,11 +97,11 @@ def install_dataset(folder: Path, name: str) -> list[Path]:
         for config, splits in files.items():
             built.append(_build(name, config, splits, digest))
     except (DatasetGenerationError, pa.ArrowException, OSError) as error:
-        for path in built:  # `datasets` takes the newest folder of a config: half of this one would hide the old
+        for path in built:  # `datasets` takes a config's newest folder: a partial one would hide the old
             if path not in earlier:
                 remove_cached(path)
         problem = str(error.__cause__ or error).splitlines()[0].rstrip(".")
-        raise InputError(f"{folder}: cannot install it ({problem}); prepare the folder again.") from None
+        raise InputError(f"{folder}: cannot be installed ({problem}); prepare the folder again.") from None
     return built
 
 
@@ -113,7 +113,7 @@ def _build(name: str, config: str, splits: dict[str, list[Path]], digest: str) -
 
 
 def _builder_class(name: str, config: str, splits: dict[str, list[Path]]) -> type[datasets.ArrowBasedBuilder]:
-    """A builder of one config; what it reads must not be an argument, or it would become part of the folder's name."""
+    """A builder of one config; its inputs must not be arguments, or they would become part of the folder's name."""
 
     class PreparedBuilder(datasets.ArrowBasedBuilder):
         BUILDER_CONFIGS = [datasets.BuilderConfig(name=config, version=datasets.Version("0.0.0"))]  # noqa: RUF012
@@ -122,7 +122,7 @@ def _builder_class(name: str, config: str, splits: dict[str, list[Path]]) -> typ
             schema = pq.read_schema(next(iter(splits.values()))[0])
             features = datasets.Features.from_arrow_schema(schema)
             for column, described in read_record(name).columns.items():
-                if column in features and described.dtype == "class_label":  # in Parquet they are numbers
+                if column in features and described.dtype == "class_label":  # stored as numbers in Parquet
                     features[column] = datasets.ClassLabel(names=list(described.names))
             return datasets.DatasetInfo(features=features)
 

@@ -1,6 +1,6 @@
 """Phrase books: the readable source of the embedded sample.
 
-A phrase book is a UTF-8 text file, one a language. `# Topic` opens a topic; below it stand exchanges, separated by
+A phrase book is a UTF-8 text file, one per language. `# Topic` opens a topic; below it are exchanges, separated by
 empty lines. In an exchange, every line `> text` is a message and every line `< text` is a reply, and each reply
 answers each message of its exchange:
 
@@ -11,8 +11,8 @@ answers each message of its exchange:
     < Very well, and you?
     < Can't complain, thanks.
 
-An exchange has 2 to 4 different replies (so that every message of the sample has 2 to 4 references), a message
-stands in one exchange only, and a reply may come back in any number of exchanges.
+An exchange has 2 to 4 different replies (so that every message of the sample has 2 to 4 references), a message is
+in one exchange only, and a reply may be in any number of exchanges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_REPLIES, MAX_REPLIES = 2, 4
 
 @dataclass(frozen=True)
 class Exchange:
-    """Messages that ask for the same kind of answer, and the replies that fit every one of them."""
+    """Messages that ask for the same kind of answer, and the replies that fit all of them."""
 
     topic: str
     messages: tuple[str, ...]
@@ -47,7 +47,7 @@ def read_phrase_book(path: Path) -> list[Exchange]:
 
     Raises:
         InputError: a line has no mark, an exchange has no message or too few or many replies, or a message
-            comes twice; the sentence names the file and line.
+            is repeated; the sentence names the file and line.
     """
     exchanges: list[Exchange] = []
     seen: dict[str, int] = {}
@@ -81,7 +81,7 @@ def read_phrase_book(path: Path) -> list[Exchange]:
         start = start if messages or replies else number
         if mark == ">":
             if text in seen:
-                raise InputError(f"{path}, line {number}: the message {text!r} stands in line {seen[text]} already.")
+                raise InputError(f"{path}, line {number}: the message {text!r} is in line {seen[text]} already.")
             seen[text] = number
             messages.append(text)
         else:

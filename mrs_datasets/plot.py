@@ -17,13 +17,13 @@ COLOURS = {"train": "#20639b", "validation": "#3caea3", "test": "#ed553b"}
 def draw_data(
     rows: list[SplitDescription], title: str, path: Path, curves: dict[str, dict[int | None, float]] | None = None
 ) -> None:
-    """Draw into a PNG (or whatever the name's ending says).
+    """Draw into a PNG (or the format of the name's ending).
 
     Args:
-        curves: split -> k -> weighted F1 of the oracle that gives the k likeliest translations (Table 7 of STAPLE).
+        curves: split -> k -> weighted F1 of the oracle of the k most likely translations (Table 7 of STAPLE).
 
     Raises:
-        InputError: the file cannot be written, or its ending is none that can be drawn.
+        InputError: the file cannot be written, or its format is not supported.
     """
     import matplotlib
 
@@ -34,7 +34,7 @@ def draw_data(
     if not rows:
         raise InputError(f"{title}: there is nothing to draw.")
     if path.suffix.removeprefix(".") not in FigureCanvasAgg.get_supported_filetypes() or path.is_dir():
-        raise InputError(f"{path}: cannot draw into that; choose a file that ends in .png, .pdf or .svg.")
+        raise InputError(f"{path}: unsupported format; choose a file that ends in .png, .pdf or .svg.")
     configs = list(dict.fromkeys(row.config for row in rows))
     height = max(3.2, 0.26 * len(configs) + 1.4)
     figure, axes = plt.subplots(1, 3 if curves else 2, figsize=(15 if curves else 11, height), layout="constrained")
@@ -48,7 +48,7 @@ def draw_data(
         figure.savefig(partial, dpi=120)
         partial.replace(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot draw there ({error}); choose another file that ends in .png.") from None
+        raise InputError(f"{path}: cannot be written ({error}); choose another file that ends in .png.") from None
     finally:
         partial.unlink(missing_ok=True)
         plt.close(figure)
@@ -66,14 +66,14 @@ def _draw_examples(axis: Any, rows: list[SplitDescription], configs: list[str]) 
         axis.set_xscale("log")
     axis.set(title="Examples", xlabel="rows")
     _label(axis, configs)
-    handles = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))  # one a split
+    handles = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))  # one per split
     shown = [split for split in COLOURS if split in handles]
     below = {"loc": "upper right", "bbox_to_anchor": (1, -0.6 / axis.figure.get_figheight()), "ncols": len(shown)}
     axis.legend([handles[split] for split in shown], shown, frameon=False, fontsize=8, **below)
 
 
 def _draw_lengths(axis: Any, rows: list[SplitDescription], configs: list[str]) -> None:
-    """A box for each config: quartiles, whiskers from 5 to 95 %, over all its texts."""
+    """A box per config: quartiles, whiskers from 5 to 95 %, over all its texts."""
     boxes = []
     for config in configs:
         counts = [counts for row in rows if row.config == config for counts in row.lengths.values()]
@@ -96,7 +96,7 @@ def _draw_curves(axis: Any, curves: dict[str, dict[int | None, float]]) -> None:
 
 def _label(axis: Any, configs: list[str]) -> None:
     axis.set_yticks(range(len(configs)), configs, fontsize=8)
-    rows = max(len(configs), 4)  # a single bar need not fill the page
+    rows = max(len(configs), 4)  # so that a single bar does not fill the page
     axis.set_ylim((len(configs) + rows) / 2 - 0.5, (len(configs) - rows) / 2 - 0.5)  # the first on top
     axis.grid(axis="x", alpha=0.3)
 

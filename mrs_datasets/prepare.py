@@ -1,4 +1,4 @@
-"""From a source to a prepared folder, whichever of its layouts the source has."""
+"""From a source, in any supported layout, to a prepared folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
 
 
 def as_it_is(chunks: Chunks) -> Chunks:
-    """No progress to show."""
+    """No progress display."""
     return chunks
 
 
@@ -52,14 +52,14 @@ def prepare_mrs(
     """Write the prepared folder `out` and return its report.
 
     Args:
-        source: `sample`, the official archive, the folder that it unpacks to, or pairs of one's own: a file or folder
-            of `LANG.tsv`, `LANG.csv` or `LANG.jsonl`, a folder that `datasets` can load, or a hub id.
-        pairs: how pairs of one's own are read; None for `PairOptions()`.
+        source: `sample`, the official archive, the folder that it unpacks to, or your own pairs: a file or folder of
+            `LANG.tsv`, `LANG.csv` or `LANG.jsonl`, a folder that `datasets` can load, or a hub id.
+        pairs: how your own pairs are read; None for `PairOptions()`.
         min_reply_count, max_responses: for response sets that are counted here (see `count_responses`).
-        progress: wraps the stream of chunks, to show how far it is.
+        progress: wraps the stream of chunks, to show progress.
 
     Raises:
-        InputError: the source is missing or broken, or `out` exists; nothing is left behind.
+        InputError: the source is missing or broken, or `out` exists; then nothing is written.
     """
     path = Path(source)
     on_hub = not path.exists() and HUB_ID.fullmatch(source) is not None
@@ -89,13 +89,13 @@ def prepare_mrs(
 def _prepare_pairs(
     source: str, partial: Path, options: PairOptions, counted: dict[str, int], progress: Progress
 ) -> PreparedReport:
-    """MRS from pairs of one's own: files, a folder that `datasets` can load, or a hub id."""
+    """MRS from your own pairs: files, a folder that `datasets` can load, or a hub id."""
     looked_at = "by script and fastText" if options.identify else "by script alone"
     report = Report("pairs", {"split": "80/10/10 by message", **counted, "languages": looked_at})
     path = Path(source)
     if path.is_file() or (path.is_dir() and not is_set_folder(path)):
         if options.language and path.is_dir():
-            raise InputError(f"{source}: the files' names tell the languages; leave --language out.")
+            raise InputError(f"{source}: the file names give the languages; leave --language out.")
         chunks = read_pair_files(path, report, options, **counted)
     else:
         chunks = read_set(source, report, options, **counted)
@@ -111,16 +111,16 @@ def prepare(
     overwrite: bool = False,
     progress: Progress = as_it_is,
 ) -> PreparedReport:
-    """Write the prepared folder of a data set other than MRS, as far as the sources have it; return its report.
+    """Write the prepared folder of a data set other than MRS, as far as the sources provide it; return its report.
 
     Args:
         name: one of `READERS`.
-        sources: folders or archives; what each data set takes is in the catalogue.
-        views: kinds of the catalogue that are written only on demand (XCOPA has some).
+        sources: folders or archives; see the catalogue for each data set's.
+        views: kinds in the catalogue that are written only on request (XCOPA has some).
 
     Raises:
-        InputError: there is no source (the sentence says where to ask), a source is missing or broken, a view that the
-            data set does not have, or `out` exists; nothing is left behind.
+        InputError: there is no source (the sentence says where to ask), a source is missing or broken, the data set
+            lacks a view, or `out` exists; then nothing is written.
     """
     record = read_record(name)
     if not sources:
@@ -146,7 +146,7 @@ def prepare(
 
 @contextmanager
 def _as_folder(source: Path, beside: Path, record: DatasetRecord) -> Iterator[Path]:
-    """The folder itself, or what an archive holds; errors in the latter name the archive and its member."""
+    """The folder itself, or an archive's contents; errors in these name the archive and its member."""
     if source.is_dir():
         yield source
         return
@@ -158,20 +158,20 @@ def _as_folder(source: Path, beside: Path, record: DatasetRecord) -> Iterator[Pa
             sentence = str(error).replace(str(folder), str(source))
             nested = describe_nested(folder)
             if nested and not any(path.suffix in (".jsonl", ".xml", ".txt", ".tsv") for path in folder.rglob("*")):
-                sentence = f"{source}: holds another archive ({nested}); unpack it and pass that."
+                sentence = f"{source}: contains another archive ({nested}); unpack it and pass that one."
             raise InputError(sentence) from None
     beside.rmdir()
 
 
 def _refuse_counts(asked: bool, source: Path) -> None:
     if asked:
-        raise InputError(f"{source}: has response sets of its own; leave --min-reply-count and --max-responses out.")
+        raise InputError(f"{source}: already has response sets; leave --min-reply-count and --max-responses out.")
 
 
 def _refuse_pair_options(pairs: PairOptions | None, source: str) -> None:
     if pairs is not None and pairs != PairOptions(identify=pairs.identify, known_languages=pairs.known_languages):
         raise InputError(
-            f"{source}: --message-column, --reply-column, --language and --on-error are for pairs of your own; leave "
+            f"{source}: --message-column, --reply-column, --language and --on-error are for your own pairs; leave "
             "them out."
         )
 
@@ -181,4 +181,4 @@ def _require_source(path: Path, out: Path, what: str) -> None:
         raise InputError(f"{path}: no such file or folder; {what}.")
     real = path.resolve()
     if real == out.resolve() or out.resolve() in real.parents:
-        raise InputError(f"--out {out}: holds the source {path}; choose another folder.")
+        raise InputError(f"--out {out}: contains the source {path}; choose another folder.")

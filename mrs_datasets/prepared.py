@@ -1,4 +1,4 @@
-"""Opens prepared data for the rooms above: a prepared folder, a hub id, or the embedded sample."""
+"""Opens prepared data: a prepared folder, a hub id, or the embedded sample."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SILENT_BYTES = 100 << 20
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Where prepared data come from. `folder` is None for a hub repository."""
+    """Prepared data and their source. `folder` is None for a hub repository."""
 
     name: str
     folder: Path | None
@@ -35,7 +35,7 @@ class PreparedData:
         """One split of one config.
 
         Raises:
-            InputError: the source has no such config or split; the sentence names what it has.
+            InputError: the source lacks the config or split; the sentence names those that it has.
         """
         if self.folder is None:
             return self._load_from_hub(config, split)
@@ -46,27 +46,25 @@ class PreparedData:
         return _read_parquet(files)
 
     def data_set(self) -> str:
-        """The catalogue's name of the data set; `mrs` where the source does not tell."""
+        """The data set's name in the catalogue; `mrs` if the source does not say."""
         report = self.report()
         if report and self.folder is not None and "data_set" not in report:
             raise InputError(f"{self.folder / 'report.json'}: does not name its data set; prepare the folder again.")
         name = str(report.get("data_set", "mrs"))
         if name not in catalogued():
-            raise InputError(
-                f"{self.name}: report.json names the data set {name!r}, which the catalogue does not have."
-            )
+            raise InputError(f"{self.name}: report.json names the data set {name!r}, which is not in the catalogue.")
         return name
 
     def record(self) -> DatasetRecord:
-        """The catalogue's record of the data set, with the languages that the data have beside its own."""
+        """The catalogue's record of the data set, extended by other languages in the data."""
         return read_record(self.data_set()).covering(self._config_names())
 
     def title(self) -> str:
-        """What the report calls the data; the folder's or repository's name where there is none."""
+        """The title in the report; without one, the folder's or repository's name."""
         return str(self.report().get("name", self.name))
 
     def report(self) -> PreparedReport:
-        """The report of the build; empty where there is none."""
+        """The report of the build; empty if there is none."""
         if self.folder is not None:
             path = self.folder / "report.json"
         else:
@@ -116,15 +114,15 @@ class PreparedData:
         have = self._config_names()
         found = [code for code in read_record("mrs").covering(have).languages if code in have]
         if not found:
-            raise InputError(f"{self.name}: holds no pairs of any language.")
+            raise InputError(f"{self.name}: contains no pairs.")
         return found
 
     def identity(self, languages: Iterable[str], others: Iterable[str] = ()) -> dict[str, object]:
-        """What `run.json` says of the data: id, revision or the hash of the contents used.
+        """The data's entry in `run.json`: id, and revision or hash of the contents used.
 
         Args:
-            languages: their pairs and response sets were used.
-            others: configs that were used besides, such as `mt-es`.
+            languages: those whose pairs and response sets were used.
+            others: other configs that were used, such as `mt-es`.
         """
         if self.folder is None:
             title = self.name.rpartition("/")[2]
@@ -156,8 +154,8 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
     """Open `sample`, a prepared folder, or a hub id (`namespace/name`, also `namespace/name@REVISION`).
 
     Raises:
-        InputError: a folder that is not a prepared one, a name that is none of the three, or a revision of what is no
-            repository of the hub.
+        InputError: a folder that is not a prepared one, a name that is none of the three, or a revision of something
+            that is not a hub repository.
     """
     from mrs_core.hub import commit_of, is_repo_id, split_revision
 
@@ -172,16 +170,16 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
         return PreparedData(path.resolve().name, path, None)
     name, revision = split_revision(data, revision)
     if is_repo_id(name) and not path.exists():
-        # All configs from one commit; without a hub, what is in the cache may still do.
+        # All configs from one commit; without the hub, the cache may still have them.
         return PreparedData(name, None, commit_of("dataset", name, revision) or revision)
     raise InputError(f"{data}: no such folder; pass a prepared folder, a hub id such as ORG/mrs, or `sample`.")
 
 
 def downloaded(data: PreparedData) -> PreparedData:
-    """The same data as a folder: what lies on the hub is downloaded, whole.
+    """The same data as a folder: a hub repository is downloaded completely.
 
     Raises:
-        InputError: no such repository, no hub, or the repository has not the layout of a prepared folder.
+        InputError: no such repository, no hub, or the repository does not have the layout of a prepared folder.
     """
     from mrs_core.hub import download
 
@@ -194,7 +192,7 @@ def downloaded(data: PreparedData) -> PreparedData:
 
 
 def _read_parquet(files: list[Path]) -> Dataset:
-    """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; a bar for large ones."""
+    """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; with a bar for large ones."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from datasets import Dataset
@@ -207,12 +205,12 @@ def _read_parquet(files: list[Path]) -> Dataset:
                 return Dataset(pq.read_schema(files[0]).empty_table())
             return Dataset.from_parquet([str(path) for path in filled])
         except (DatasetGenerationError, pa.ArrowInvalid) as error:
-            raise InputError(f"{files[0]}: cannot read it as Parquet ({error}); prepare the folder again.") from error
+            raise InputError(f"{files[0]}: cannot be read as Parquet ({error}); prepare the folder again.") from error
 
 
 @contextmanager
 def bars_for_long_work(long: bool) -> Iterator[None]:
-    """Keep the progress bars of `datasets` away from work that is done before they could be read."""
+    """Hide the progress bars of `datasets` for work that is too short for them."""
     from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     silent = not long and not are_progress_bars_disabled()

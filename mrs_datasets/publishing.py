@@ -1,4 +1,4 @@
-"""What of a prepared folder is published: the card, the report, and exactly the files that the report lists."""
+"""What is published of a prepared folder: the card, the report, and exactly the files that the report lists."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Each = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 def prepared_publication(folder: Path, repo_id: str, each: Each = iter) -> Publication:
-    """What is published of a prepared folder, once every file is the one that `report.json` tells of.
+    """The publication of a prepared folder, after checking every file against `report.json`.
 
     Size and SHA-256 of each Parquet file are compared with the report, the file is opened, and its schema and rows are
-    compared with the catalogue and the report. A report without SHA-256 (other tools may write one) is held to size and
-    rows, and every row is read.
+    compared with the catalogue and the report. With a report without SHA-256 (other tools may write one), size and rows
+    are compared, and every row is read.
 
     Args:
-        each: goes through the files; a progress bar, perhaps.
+        each: wraps the iteration over the files, for a progress bar.
 
     Raises:
         InputError: not a prepared folder, or a file below `data/` is missing, altered, damaged, a link, or not listed;
@@ -63,7 +63,7 @@ def prepared_publication(folder: Path, repo_id: str, each: Each = iter) -> Publi
 
 
 def _listed(folder: Path, report: PreparedReport, record: DatasetRecord) -> list[tuple[str, str, FileEntry]]:
-    """(config, split, entry) of every file that the report lists: each where the layout has it."""
+    """(config, split, entry) of every file that the report lists; each path must fit the layout."""
     known = {config: kind.splits for config, _, kind in record.configs()}
     try:
         listed = [
@@ -84,14 +84,14 @@ def _listed(folder: Path, report: PreparedReport, record: DatasetRecord) -> list
             rf"{name}-\d{{5}}-of-\d{{5}}\.parquet", entry["path"]
         ):
             raise InputError(
-                f"{folder / REPORT}: lists {entry['path']!r} for {config}/{split}, where {record.name} has no such "
+                f"{folder / REPORT}: lists {entry['path']!r} for {config}/{split}, but {record.name} has no such "
                 "file; prepare the folder again."
             )
     return listed
 
 
 def _require_exactly(what: Publication, paths: tuple[str, ...]) -> None:
-    """Every listed file is there, and no other one lies below `data/`."""
+    """Check that all listed files, and no others, are below `data/`."""
     there = what.files()
     if missing := [path for path in paths if path not in there]:
         raise InputError(
@@ -100,18 +100,18 @@ def _require_exactly(what: Publication, paths: tuple[str, ...]) -> None:
     extra = [name for name, why in what.left_behind().items() if name.startswith("data/") and why != "hidden"]
     if extra:
         raise InputError(
-            f"{what.folder}: report.json does not list {extra[0]}, which lies among the data; take it away, or prepare "
+            f"{what.folder}: report.json does not list {extra[0]}, which is among the data; remove it, or prepare "
             "the folder again."
         )
 
 
 def _checked_rows(path: Path, entry: FileEntry, record: DatasetRecord, config: str) -> int:
-    """The rows of a file that is what the report and the catalogue say."""
+    """The rows of a file, after comparing it with the report and the catalogue."""
     size = path.stat().st_size
     if size != entry.get("bytes", size):
         raise InputError(
-            f"{path}: has {size:,} bytes, report.json says {entry['bytes']:,}; it was altered or cut off. Prepare the "
-            "folder again."
+            f"{path}: has {size:,} bytes, report.json says {entry['bytes']:,}; it was altered or truncated. "
+            "Prepare the folder again."
         )
     digest = entry.get("sha256")
     if digest is not None and file_sha256(path) != digest:
@@ -136,7 +136,7 @@ def _checked_rows(path: Path, entry: FileEntry, record: DatasetRecord, config: s
 
 
 def require_prepared(folder: Path) -> None:
-    """Refuse what has no report or no card.
+    """Refuse a folder without report or card.
 
     Raises:
         InputError: one of them is missing.
@@ -147,13 +147,13 @@ def require_prepared(folder: Path) -> None:
 
 
 def require_publishable(folder: Path, may_publish: bool) -> None:
-    """Refuse what is not for everybody: data with a restricted licence, and reports with texts that were dropped.
+    """Refuse what may not be public: data with a restricted licence, and reports with texts that were dropped.
 
     Args:
-        may_publish: the person says that they have the right to publish.
+        may_publish: the user declares to have the right to publish.
 
     Raises:
-        InputError: it is such a folder, or its report is damaged.
+        InputError: publishing is restricted, or the report is damaged.
     """
     data = PreparedData(str(folder), folder, None)
     restricted = read_record(data.data_set()).restricted
@@ -162,6 +162,6 @@ def require_publishable(folder: Path, may_publish: bool) -> None:
     pipeline = data.report().get("pipeline", {})
     if isinstance(pipeline, dict) and pipeline.get("rejects"):
         raise InputError(
-            f"{folder / REPORT}: holds texts that were dropped (--keep-rejects), which are not for publishing; build "
+            f"{folder / REPORT}: contains texts that were dropped (--keep-rejects), which must not be published; build "
             "again without, or delete `rejects` there."
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
 MAX_EXAMPLES = 5
-DROPPED = "dropped: "  # starts the findings of rows that were left out
+DROPPED = "dropped: "  # starts findings about rows that were left out
 
 
 class FileEntry(TypedDict):
@@ -20,7 +20,7 @@ class FileEntry(TypedDict):
 
 
 class SplitEntry(TypedDict):
-    """One split of a config; `bytes` are of its texts in memory."""
+    """One split of a config; `bytes` is the size of its texts in memory."""
 
     rows: int
     bytes: int
@@ -28,7 +28,7 @@ class SplitEntry(TypedDict):
 
 
 class FindingEntry(TypedDict):
-    """An `UnusualRows`, with the config/split and what is unusual there."""
+    """An `UnusualRows`, with its config/split and rule."""
 
     part: str
     finding: str
@@ -40,7 +40,7 @@ Configs = dict[str, dict[str, SplitEntry]]  # config -> split
 
 
 class PreparedReport(TypedDict, total=False):
-    """`report.json`; other tools may write fewer keys. `pipeline` is of a build from dumps."""
+    """`report.json`; other tools may write fewer keys. `pipeline` is there after a build from dumps."""
 
     data_set: str
     name: str
@@ -57,7 +57,7 @@ class PreparedReport(TypedDict, total=False):
 
 @dataclass
 class UnusualRows:
-    """How many rows are unusual in one way, and where the first of them stand (such as `es.tsv:17`)."""
+    """How many rows are unusual in one way, and the places of the first of them (such as `es.tsv:17`)."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class UnusualRows:
 
 @dataclass
 class Report:
-    """Counts per config and split, filled by a reader and the writer; `notes` are sentences for the person."""
+    """Counts per config and split, filled by a reader and the writer; `notes` are sentences for the user."""
 
     reader: str
     settings: dict[str, object] = field(default_factory=dict)
@@ -78,8 +78,8 @@ class Report:
     findings: dict[tuple[str, str], UnusualRows] = field(default_factory=dict)  # (part, what) of rows, kept or dropped
     notes: list[str] = field(default_factory=list)
     partial: bool = False  # configs may lack splits that the source does not have
-    partial_splits: list[str] = field(default_factory=list)  # config/split: the source had not all of its rows
-    extra: dict[str, Callable[[], object]] = field(default_factory=dict)  # of one reader; asked for at the end
+    partial_splits: list[str] = field(default_factory=list)  # config/split: the source lacked some of its rows
+    extra: dict[str, Callable[[], object]] = field(default_factory=dict)  # added by a reader; called at the end
 
     def drop(self, part: str, reason: str, rows: int = 1, where: str | None = None) -> None:
         """Count `rows` of `part` (config/split) as dropped for `reason`; `where` is the place of one of them."""

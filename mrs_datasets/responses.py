@@ -1,4 +1,4 @@
-"""Response sets: which replies a retriever may suggest (Zhang et al. 2021, section 2.1)."""
+"""Response sets: the replies that a retriever may suggest (Zhang et al. 2021, section 2.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mrs_core.text import normalise_reply
 from mrs_datasets.schema import RESPONSE_SCHEMA
 
 MAX_RESPONSES = 50_000  # section 2.1: "30K to 50K most frequent replies"
-PAPER_MIN_REPLY_COUNT = 20  # section 2.1: at least twenty times, in 0.5 to 49 million pairs a language
+PAPER_MIN_REPLY_COUNT = 20  # section 2.1: at least twenty times, in 0.5 to 49 million pairs per language
 
 
 def count_responses(counts: Counter[str], min_reply_count: int = 1, max_responses: int = MAX_RESPONSES) -> pa.Table:
@@ -21,7 +21,7 @@ def count_responses(counts: Counter[str], min_reply_count: int = 1, max_response
 
     Args:
         counts: reply -> how often it was given in the training split.
-        min_reply_count: rarer replies are left out. The paper takes 20, for Reddit; the default 1 keeps every reply,
+        min_reply_count: rarer replies are left out. The paper uses 20, for Reddit; the default 1 keeps every reply,
             since the folders that this function serves are small. Where the counts do not fit into memory, see
             `mrs_datasets.reddit.counts`.
         max_responses: the most frequent ones are kept; ties in the order of the text.
@@ -39,12 +39,12 @@ def response_table(frequent: Sequence[tuple[str, int]], pairs: int, distinct: in
 
     Args:
         frequent: the replies that are kept, most frequent first.
-        pairs, distinct: how many replies, and different ones, were counted: with those that are left out.
+        pairs, distinct: numbers of all replies and of different ones that were counted, including those left out.
 
     Returns:
         A table with `RESPONSE_SCHEMA`, in the order given. `log_prob` is the add-one smoothed unigram over whole
-        replies, `log((count + 1) / (pairs + distinct replies))`, taken before anything is left out; `cluster` is the
-        normalised form, so that replies which differ in case or punctuation form one cluster.
+        replies, `log((count + 1) / (pairs + distinct replies))`, computed before anything is left out; `cluster` is the
+        normalised form, so that replies that differ only in case or punctuation form one cluster.
     """
     mass = math.log(pairs + distinct) if pairs else 0.0
     columns = [

@@ -1,4 +1,4 @@
-"""MRS in its final shape, from its record in the catalogue (Zhang et al. 2021, section 2; Table 1).
+"""The schema of MRS, from its record in the catalogue (Zhang et al. 2021, section 2; Table 1).
 
 - `LANG`: message, reply; splits train, validation, test
 - `LANG-responses`: reply, count, log_prob, cluster, source; split train
@@ -18,5 +18,5 @@ RESPONSE_SCHEMA = MRS.schema(f"en{RESPONSES_SUFFIX}")
 
 
 def responses_config(language: str) -> str:
-    """The config that holds the response set of a language."""
+    """The config with the response set of a language."""
     return language + RESPONSES_SUFFIX

@@ -1,4 +1,4 @@
-"""The figures that the STAPLE paper gives of its data: weights, Table 2 and Table 7 (Mayhew et al. 2020)."""
+"""Figures of the STAPLE paper about its data: weights, Table 2 and Table 7 (Mayhew et al. 2020)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CURVE = range(1, 21)  # Table 7 has 1, 5 and 10
 
 @dataclass(frozen=True)
 class StapleStatistics:
-    """One row a config and split.
+    """One row per config and split.
 
     Attributes:
         prompts, translations, ratio: the columns of Table 2: prompts, accepted translations, translations per prompt.
         quartiles: of the translations per prompt.
         references: prompts with an automatic reference translation.
-        paper_prompts, paper_translations: what Table 2 has, for a whole source.
+        paper_prompts, paper_translations: the values of Table 2, for a complete source.
     """
 
     config: str
@@ -60,10 +60,10 @@ def lrf_weights(counts: Sequence[int]) -> list[float]:
 
 
 def staple_split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[StapleStatistics]:
-    """Yield the rows of every config that the data have, or of those named.
+    """Yield the rows of every config in the data, or of the named ones.
 
     Raises:
-        InputError: a named config that the data do not have.
+        InputError: the data lack a named config.
     """
     for config in selected_configs(data, configs):
         for split in data.splits(config):
@@ -86,13 +86,13 @@ def staple_split_statistics(data: PreparedData, configs: list[str] | None = None
 
 
 def oracle_curves(data: PreparedData, rows: Sequence[StapleStatistics], rules: str) -> list[dict[int | None, float]]:
-    """Weighted F1 of an oracle that gives the k likeliest translations, for each k of `CURVE` (Table 7).
+    """Weighted F1 of an oracle that predicts the k most likely translations, for each k of `CURVE` (Table 7).
 
     Args:
         rows: of `staple_split_statistics`.
         rules: `paper` or `official`, see `mrs_metrics.translations_f1`.
 
     Returns:
-        k -> weighted F1, one for each row; empty for a blind split, which has no gold to score against.
+        k -> weighted F1, one for each row; empty for a blind split, which has no gold.
     """
     return [oracle_curve(data.load(row.config, row.split), CURVE, rules) if row.translations else {} for row in rows]

@@ -26,10 +26,10 @@ class SplitStatistics:
 
 
 def metric_tokenizer(language: str) -> tuple[str, Tokenize]:
-    """The metric's tokenizer of a language, with its name and version; where it has none, characters.
+    """The metrics' tokenizer of a language, with its name and version; characters if there is none.
 
-    Japanese is tokenized by MeCab, other languages by the Treebank rules. Where the tokenizer of a language is not
-    installed, or there is none, every character but white space counts, and the name says why.
+    Japanese is tokenized by MeCab, other languages by the Treebank rules. If a language has no
+    tokenizer, or it is not installed, characters other than white space are counted, and the name says why.
     """
     from mrs_metrics.tokenize import get_tokenizer
 
@@ -45,15 +45,15 @@ def split_statistics(
     tokenizer_of: Callable[[str], tuple[str, Tokenize]] = metric_tokenizer,
     languages: list[str] | None = None,
 ) -> Iterator[SplitStatistics]:
-    """Yield the rows of Table 1, one a language and split.
+    """Yield the rows of Table 1, one per language and split.
 
     Args:
         tokenizer_of: language code -> (name, function from a text to its tokens).
-        languages: the languages to count, default all that the data have.
+        languages: the languages to count, default all in the data.
     """
     wanted = languages or data.languages()
     order = [code for code in data.record().languages if code in wanted]
-    for code in [*order, *(code for code in wanted if code not in order)]:  # of the latter the data have nothing
+    for code in [*order, *(code for code in wanted if code not in order)]:  # the latter have no data
         name, tokenize = tokenizer_of(code)
         responses = _response_count(data, code)
         for split in SPLITS:

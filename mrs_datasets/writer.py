@@ -19,7 +19,7 @@ from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.readers import Chunks
 from mrs_datasets.report import Configs, FileEntry, PreparedReport, Report, SplitEntry
 
-SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the hub's advised 500 MB
+SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the 500 MB that the hub advises
 ROW_GROUP_ROWS = 100_000
 
 
@@ -55,7 +55,7 @@ class _SplitWriter:
             self._open, self._shard_rows = None, 0
 
     def abandon(self) -> None:
-        """Let go of a shard that is still open: on a full disk its `__del__` would print that it cannot be ended."""
+        """Drop a shard that is still open: on a full disk its `__del__` would print an error."""
         if self._open:
             with suppress(OSError, pa.ArrowException):
                 self._open.close()
@@ -63,7 +63,7 @@ class _SplitWriter:
             self._open = None
 
     def finish(self) -> list[Path]:
-        """Close, and give the shards their final names."""
+        """Close the shards and give them their final names."""
         self.close()
         total = len(self.shards)
         return [
@@ -81,7 +81,7 @@ class _SplitWriter:
 
 @contextmanager
 def _split_writers() -> Iterator[dict[tuple[str, str], _SplitWriter]]:
-    """The writers by config and split; those that an error leaves open are let go without a word."""
+    """The writers by config and split; those that are open after an error are dropped silently."""
     writers: dict[tuple[str, str], _SplitWriter] = {}
     try:
         yield writers
@@ -94,11 +94,11 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
     """Write every chunk below `folder`, then `report.json` and the card; return the report.
 
     Args:
-        record: the catalogue's record of the data set; its configs come in its order.
-        source: what the person named, for errors.
+        record: the catalogue's record of the data set, which gives the order of configs.
+        source: its name for error messages.
 
     Raises:
-        InputError: a config ended up without one of its splits, or nothing came at all.
+        InputError: a config lacks one of its splits, or there are no data.
     """
     with _split_writers() as writers:
         for config, split, table in chunks:
@@ -110,7 +110,7 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
         written = {config for config, _ in writers}
         configs = [config for config, _, _ in record.configs() if config in written]
         if not configs:
-            raise InputError(f"{source}: the source holds no data.")
+            raise InputError(f"{source}: the source has no data.")
         layout: Configs = {}
         for config in configs:
             for split in record.kind_of(config).splits:
@@ -137,7 +137,7 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
 
 
 def write_split(folder: Path, config: str, split: str, record: DatasetRecord, tables: Iterable[pa.Table]) -> SplitEntry:
-    """Write one more split below `folder`; return what `report.json` says of it."""
+    """Write one more split below `folder`; return its entry for `report.json`."""
     writer = _SplitWriter(folder / "data" / config, split, record.schema(config))
     try:
         for table in tables:

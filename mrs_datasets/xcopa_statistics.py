@@ -1,4 +1,4 @@
-"""The figures that the XCOPA paper gives of its data: Table 3 and Fleiss' kappa (Ponti et al. 2020, section 2)."""
+"""Figures of the XCOPA paper about its data: Table 3 and Fleiss' kappa (Ponti et al. 2020, section 2)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class XcopaStatistics:
-    """One row a config and split.
+    """One row per config and split.
 
     Attributes:
-        agreement: % of labels that the translator gave as the majority did (Table 3); None for translations, views and
+        agreement: % of the translator's labels that agree with the majority (Table 3); None for translations, views and
             English.
     """
 
@@ -33,10 +33,10 @@ class XcopaStatistics:
 
 
 def xcopa_split_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[XcopaStatistics]:
-    """Yield the rows of every config that the data have, or of those named.
+    """Yield the rows of every config in the data, or of the named ones.
 
     Raises:
-        InputError: a named config that the data do not have.
+        InputError: the data lack a named config.
     """
     translated = XCOPA.kinds["original"].languages
     for config in selected_configs(data, configs):
@@ -49,12 +49,12 @@ def xcopa_split_statistics(data: PreparedData, configs: list[str] | None = None)
 
 
 def agreement(data: PreparedData) -> dict[str, float]:
-    """Fleiss' kappa of each split over the translators of the languages that the data have, on the idx that all have.
+    """Fleiss' kappa of each split over the translators of the languages in the data, on the idx that all have.
 
-    A translator's own label is rebuilt from the files: the label, flipped where `changed` (section 2).
+    A translator's own label is reconstructed from the files: the label, flipped if `changed` (section 2).
 
     Raises:
-        InputError: a label is missing or is none.
+        InputError: a label is missing or invalid.
         MissingExtraError: statsmodels is not installed.
     """
     try:

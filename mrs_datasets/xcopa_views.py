@@ -15,11 +15,11 @@ from mrs_core.errors import InputError
 from mrs_datasets.readers import Chunks
 
 # Ponti et al. 2020, section 2; section 4.1, note 8, shows one as model input. The paper gives them in English alone and
-# names no translation. Note that XCOPA's files call some causes effects: all of them in `th` and in the validation
+# names no translation. Note that XCOPA's files mark some causes as effects: all of them in `th` and in the validation
 # split of `tr`, some in `id`, `it`, `sw` and the test split of `tr`, both in `data` and in `data-gmt`.
 PROMPTS = {"cause": "What was the cause?", "effect": "What happened as a result?"}
 TEXTS = ("premise", "choice1", "choice2")
-TRANSLATION = "translation-"  # before the code, in the name of a config of translations
+TRANSLATION = "translation-"  # prefix of the configs of translations
 SHOWN = 3  # how many values an error names
 
 
@@ -42,7 +42,7 @@ def without_question(rows: pa.Table) -> pa.Table:
 
 
 def sentence_pairs(rows: pa.Table) -> pa.Table:
-    """The input of a sentence-pair encoder (section 4.1): two rows an example, for choice1 and choice2.
+    """The input of a sentence-pair encoder (section 4.1): two rows per example, for choice1 and choice2.
 
     Returns:
         idx (int64), choice (int64, 0 or 1), text (the premise, a space and the prompt; the prompt or the premise alone
@@ -87,7 +87,7 @@ def join_translations(original: pa.Table, translated: pa.Table) -> pa.Table:
         The original's rows and columns as they are, then premise_translated, choice1_translated, choice2_translated.
 
     Raises:
-        InputError: a column is missing, an idx is there twice, the two do not have the same idx, or a label or question
+        InputError: a column is missing, an idx is repeated, the two do not have the same idx, or a label or question
             differs (in XCOPA's files none does: the translations repeat the original's, wrong questions included).
     """
     for name, rows in (("original", original), ("translations", translated)):
@@ -97,7 +97,7 @@ def join_translations(original: pa.Table, translated: pa.Table) -> pa.Table:
         counts = pc.value_counts(rows["idx"])
         twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         if len(twice):
-            raise InputError(f"{name}: idx {_first(twice)} stands there more than once; expected every idx once.")
+            raise InputError(f"{name}: idx {_first(twice)} occurs more than once; expected every idx once.")
     ours, theirs = original["idx"].cast(pa.int64()), translated["idx"].cast(pa.int64())
     for name, have, other in (("translations", theirs, ours), ("original", ours, theirs)):
         lacking = other.filter(pc.invert(pc.is_in(other, have)))
@@ -117,7 +117,7 @@ def join_translations(original: pa.Table, translated: pa.Table) -> pa.Table:
 
 
 def with_views(chunks: Chunks, views: Sequence[str]) -> Chunks:
-    """The chunks of XCOPA as they come, then the views of them, as configs of their own.
+    """The chunks of XCOPA unchanged, then their views as separate configs.
 
     Args:
         chunks: whole splits (XCOPA is small).
@@ -167,7 +167,7 @@ def _require_known(rows: pa.Table, name: str, values: list[str] | list[int]) -> 
 
 
 def _first(numbers: pa.Array | pa.ChunkedArray) -> str:
-    """The lowest few of the idx, and how many more there are."""
+    """The lowest idx, and how many more there are."""
     values = sorted(numbers.to_pylist())
     more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
     return ", ".join(str(value) for value in values[:SHOWN]) + more

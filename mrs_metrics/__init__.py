@@ -1,8 +1,8 @@
 """Metrics of multilingual reply suggestion: pure functions by topic, and thin `evaluate` modules over them.
 
 Each topic is a flat file that works alone (`tokenize`, `ngrams`, `rouge`, `distinct`, `ranking`, `significance`,
-`signature`); the folders `mrs_rouge` and `dist_n` hold the `evaluate` modules. The names below are read from their
-topics when they are first asked for (PEP 562), so that `import mrs_metrics` costs nothing. Bad arguments raise
+`signature`); the folders `mrs_rouge` and `dist_n` hold the `evaluate` modules. The names below are imported from
+their topics on first use (PEP 562), so that `import mrs_metrics` costs nothing. Bad arguments raise
 ValueError with one full sentence.
 """
 
@@ -42,7 +42,7 @@ __all__ = [
     "score_translations",
     "score_xglue_task",
 ]
-# name -> topic, and the name there where it is another. The package imports nothing of ours, so its way is its own.
+# name -> topic, and the name there if it differs. Not by `mrs_core.lazy`: this package imports nothing of the project.
 _HOMES = {
     "aggregate": "figures",
     "bootstrap_interval": "significance",
@@ -61,7 +61,7 @@ _HOMES = {
     "score_xglue_task": "xglue:score_task",
 }
 
-if not TYPE_CHECKING:  # a type checker would take every name for one of the package
+if not TYPE_CHECKING:  # else a type checker would accept any name of the package
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:

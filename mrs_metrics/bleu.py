@@ -1,4 +1,4 @@
-"""BLEU of reply suggestions, by sacreBLEU: of each example's best suggestion, or of its first.
+"""BLEU of reply suggestions, by sacreBLEU, for each example's best or first suggestion.
 
 Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation", as sacreBLEU (Post 2018,
 "A Call for Clarity in Reporting BLEU Scores") computes it; Zhang et al. 2021 (MRS), section 3.3, names BLEU among the
@@ -7,11 +7,11 @@ metrics of reply suggestion, without settings, and prints no BLEU. Its official 
 1. One suggestion of each example counts (`chosen`):
    `best` has the highest sentence BLEU against the reference, the first of several;
    `best_rouge` has the highest weighted ROUGE (`mrs_metrics.rouge`): what section 3.3 does for its final metrics;
-   `first` is the system's own first choice. The choices by reference flatter: compare equal signatures only.
+   `first` is the system's own first choice. Choosing by the reference raises the score: compare equal signatures only.
 2. Corpus BLEU is taken over the chosen suggestions: n-gram matches and lengths are summed over the examples, then
    combined. Orders 1 to 4, smoothing `exp`, mixed case: sacreBLEU's defaults.
 3. Sentence BLEU is sacreBLEU's: smoothing `exp` and effective order, so that texts of fewer than four tokens can score.
-   Corpus BLEU has no effective order: where no chosen suggestion has four tokens, it is 0.
+   Corpus BLEU has no effective order: if no chosen suggestion has four tokens, it is 0.
 4. A reference without a token is skipped and counted. An empty suggestion stays and matches nothing; an example
    without suggestions counts as an empty one.
 5. An example may have several references, as sacreBLEU counts them: an n-gram matches as often as in the reference
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MAX_ORDER = 4
 CHOICES = ("best", "best_rouge", "first")
 DEFAULT_TOKENIZER = "13a"
-# sacreBLEU's own choices (zh, ja, ko); for the others, which put no space between words either, chosen here.
+# sacreBLEU's own choices (zh, ja, ko); chosen here for the others, which do not put spaces between words either.
 TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "char", "lo": "char", "km": "char", "my": "char"}
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
 _MECAB_EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
@@ -95,7 +95,7 @@ def score_suggestions(
 
     Raises:
         ValueError: the two differ in length, an entry has the wrong type, the choice or tokenizer is unknown, or the
-            language is no code.
+            language is not a code.
         ImportError: sacreBLEU, or what the tokenizer needs, is not installed.
 
     >>> scores = score_suggestions([["No.", "Yes, at eight!"], ["Bye!"]], ["Yes, at nine!", ""])
@@ -105,7 +105,7 @@ def score_suggestions(
     if chosen not in CHOICES:
         raise ValueError(f"The suggestion chosen for BLEU must be one of {list(CHOICES)}, not {chosen!r}.")
     check_suggestions(predictions, references, required=True)
-    own = default_tokenizer(language)  # also checks the code
+    own = default_tokenizer(language)  # checks the code, too
     metric = _metric(tokenize or own, lowercase)
     preset: dict[int, int] | None = None
     skipped = {"reference_empty": 0}
@@ -187,7 +187,7 @@ def default_tokenizer(language: str) -> str:
     """Return the name of sacreBLEU's tokenizer for a language: `13a` unless words are written without spaces.
 
     Raises:
-        ValueError: the code has not the form of a language code.
+        ValueError: the code does not have the form of a language code.
 
     >>> default_tokenizer("pt-BR"), default_tokenizer("ja")
     ('13a', 'ja-mecab')
@@ -208,19 +208,19 @@ def _metric(tokenize: str, lowercase: bool) -> BLEU:
         raise ValueError(f"The tokenizer for BLEU must be one of {sorted(BLEU.TOKENIZERS)}, not {tokenize!r}.")
     try:
         return BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=True)
-    except (ImportError, RuntimeError) as error:  # the latter is how its MeCab tokenizers say it
+    except (ImportError, RuntimeError) as error:  # its MeCab tokenizers raise RuntimeError
         extra = _MECAB_EXTRAS.get(tokenize)
         needed = f"'sacrebleu[{extra}]'" if extra else "sentencepiece"
         raise ImportError(
             f"What the tokenizer {tokenize!r} of BLEU needs is not installed: run pip install {needed}, "
-            "or take the tokenizer 'char', which counts characters and needs nothing."
+            "or use the tokenizer 'char', which counts characters and needs nothing."
         ) from error
     except OSError as error:
         raise ValueError(f"The model of the tokenizer {tokenize!r} of BLEU could not be fetched: {error}.") from error
 
 
 def _best(metric: BLEU, candidates: list[tuple[int, str]], references: list[str]) -> tuple[int, BLEUScore]:
-    """The position and score of the first best candidate; -1 and an empty text's score where there is none."""
+    """The position and score of the first best candidate; -1 and an empty text's score if there is none."""
     texts = [text for text in references if text.strip()] or references[:1]
     scored = [(position, metric.sentence_score(text, texts)) for position, text in candidates or [(-1, "")]]
     return max(scored, key=lambda item: item[1].score)
@@ -231,11 +231,11 @@ def _corpus_bleu(sums: NDArray[np.int64] | NDArray[np.float64]) -> float:
 
     suggested, referred, *counts = sums.astype(np.int64).tolist()
     score = BLEU.compute_bleu(counts[:MAX_ORDER], counts[MAX_ORDER:], suggested, referred, smooth_method="exp")
-    return min(score.score, 100.0)  # of a perfect match, rounding makes a little more
+    return min(score.score, 100.0)  # rounding lifts a perfect match slightly above 100
 
 
 def _signature(metric: BLEU, nbest: int, nrefs: int | str, language: str, chosen: str) -> str:
-    """sacreBLEU's own signature of the corpus score stands inside, joined by commas; `sentence` is of the other one."""
+    """Includes sacreBLEU's own signature of the corpus score, joined by commas; `sentence` describes sentence BLEU."""
     from sacrebleu import __version__
 
     case = "lc" if metric.lowercase else "mixed"

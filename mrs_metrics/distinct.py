@@ -4,11 +4,11 @@ Source: Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Con
 number of distinct uni- and bigrams by the number of generated tokens. N-grams do not cross from one suggestion to the
 next.
 
-MRS's official script counts the chosen suggestions only and fails on its division, by a variable that it never sets;
+MRS's official script counts the chosen suggestions only and fails on its division, by a variable that is never set;
 its counts are what `distinct_counts` gives on `RougeScores.chosen_tokens`.
 
 Dist-n falls as the text grows: the thousandth suggestion has fewer new words than the first. So compare systems on the
-same examples only, or use one of the two that correct for it:
+same examples only, or use one of the two corrections:
 
 - `expectation_adjusted_distinct`: distinct tokens over those that as many draws from the vocabulary would give. Source:
   Liu, Sabour, Zheng, Ke, Zhu and Huang 2022, "Rethinking and Refining the Distinct Metric" (ACL), section 3.
@@ -37,14 +37,14 @@ SEED = 12345
 
 @dataclass(frozen=True)
 class DistinctCounts:
-    """What Dist-n is made of: distinct n-grams, all n-grams, all tokens."""
+    """The counts behind Dist-n: distinct n-grams, all n-grams, all tokens."""
 
     distinct: int
     ngrams: int
     tokens: int
 
     def ratio(self, denominator: str = "tokens") -> float:
-        """Return Dist-n, 0 to 1; 0 where there is nothing to divide by.
+        """Return Dist-n, 0 to 1; 0 if there is nothing to divide by.
 
         Raises:
             ValueError: the denominator is neither `tokens` nor `ngrams`.
@@ -59,7 +59,7 @@ def distinct_counts(token_lists: Iterable[Sequence[str]], n: int) -> DistinctCou
     """Count the distinct n-grams, all n-grams and all tokens of the token lists.
 
     Raises:
-        ValueError: n is below 1, or an entry is one text in place of its tokens.
+        ValueError: n is below 1, or an entry is a text instead of its tokens.
 
     >>> distinct_counts([["i", "do"], ["i", "do", "not"]], 2)
     DistinctCounts(distinct=2, ngrams=3, tokens=5)
@@ -70,7 +70,7 @@ def distinct_counts(token_lists: Iterable[Sequence[str]], n: int) -> DistinctCou
     n_grams = n_tokens = 0
     for tokens in token_lists:
         if isinstance(tokens, str):
-            raise ValueError(f"Dist-n counts lists of tokens, but it was given the text {tokens!r:.80}.")
+            raise ValueError(f"Dist-n counts lists of tokens, but was given the text {tokens!r:.80}.")
         distinct.update(ngrams(tokens, n))
         n_grams += max(0, len(tokens) - n + 1)
         n_tokens += len(tokens)
@@ -80,17 +80,17 @@ def distinct_counts(token_lists: Iterable[Sequence[str]], n: int) -> DistinctCou
 def distinct_n(
     token_lists: Iterable[Sequence[str]], n: int, denominator: str = "tokens", level: str = "corpus"
 ) -> float:
-    """Return Dist-n of the token lists, 0 to 1; 0 where they hold no token.
+    """Return Dist-n of the token lists, 0 to 1; 0 if they hold no token.
 
     Args:
         token_lists: the tokens of each suggestion.
         n: order of the n-grams, 1 for Dist-1.
         denominator: `tokens`, as Li et al. scale it, or `ngrams`, so that all-different text scores 1 for every n.
         level: `corpus`, as Li et al. count: all suggestions together; or `response`: the mean over the suggestions of
-            their own Dist-n, which sees repetition within a suggestion only.
+            their own Dist-n, which measures repetition within a suggestion only.
 
     Raises:
-        ValueError: n is below 1, denominator or level are unknown, or an entry is one text in place of its tokens.
+        ValueError: n is below 1, denominator or level are unknown, or an entry is a text instead of its tokens.
 
     >>> distinct_n([["i", "do"], ["i", "do", "not"]], 1), distinct_n([["i", "do"], ["no", "no"]], 1, level="response")
     (0.6, 0.75)
@@ -114,7 +114,7 @@ def response_distinct_n(
         denominator: as in `distinct_n`.
 
     Returns:
-        (m,) values, 0 to 1; 0 where there is nothing to divide by, as in a suggestion without a token.
+        (m,) values, 0 to 1; 0 if there is nothing to divide by, as in a suggestion without a token.
 
     Raises:
         ValueError: as in `distinct_n`.
@@ -134,14 +134,14 @@ def expectation_adjusted_distinct(token_lists: Iterable[Sequence[str]], vocabula
 
     Args:
         token_lists: the tokens of each suggestion.
-        vocabulary: its size, or what has it as its length: the tokenizer of a model, the words of a training set.
+        vocabulary: its size, or an object with that length: a model's tokenizer, the words of a training set.
 
     Returns:
-        0 (no token) to somewhat above 1, where there are more different tokens than the draws would give.
+        0 (no token) to slightly above 1, if there are more different tokens than the draws would give.
 
     Raises:
-        ValueError: the vocabulary has fewer tokens than there are distinct ones, or an entry is one text in place of
-            its tokens.
+        ValueError: the vocabulary has fewer tokens than there are distinct ones, or an entry is a text instead of its
+            tokens.
 
     >>> round(expectation_adjusted_distinct([["i", "do"], ["i", "do", "not"]], 10), 4)
     0.7326
@@ -154,13 +154,13 @@ def expectation_adjusted_distinct(token_lists: Iterable[Sequence[str]], vocabula
         )
     if not counts.tokens:
         return 0.0
-    # The power loses all its digits where the vocabulary is large, hence expm1 and log1p.
+    # expm1 and log1p, since the power loses all its digits if the vocabulary is large.
     expected = -size * math.expm1(counts.tokens * math.log1p(-1 / size)) if size > 1 else 1.0
     return counts.distinct / expected
 
 
 def vocabulary_size(vocabulary: int | Sized) -> int:
-    """Return the size of a vocabulary that is given as its size or by itself.
+    """Return the size of a vocabulary that is given as its size or as the vocabulary itself.
 
     Raises:
         ValueError: it is a text, such as a model's name.
@@ -222,10 +222,10 @@ def sampled_distinct_n(
 
 
 def require_corpus_level(level: str, vocabulary: object = None, sample_size: int | None = None) -> None:
-    """Refuse to correct the length of single suggestions: a vocabulary and samples are of the whole corpus.
+    """Refuse a vocabulary or samples at response level: both apply to the whole corpus.
 
     Raises:
-        ValueError: the level is another one, and a vocabulary or the size of a sample is given.
+        ValueError: the level is not `corpus`, and a vocabulary or a sample size is given.
 
     >>> require_corpus_level("corpus", vocabulary=250_002), require_corpus_level("response")
     (None, None)
@@ -254,8 +254,8 @@ def distinct_signature(
     sentence-split text, `sent:punkt-en`). Without a `level` it is the corpus.
 
     Args:
-        nbest: suggestions of an example at most.
-        tokenizer: what the texts were tokenized with.
+        nbest: most suggestions per example.
+        tokenizer: of the texts.
         language: BCP-47 code.
         chosen: which suggestions were counted: `all`, or the `best` of each example.
         denominator: as in `distinct_n`.

@@ -1,4 +1,4 @@
-"""The figures of any metric's scores, for who has the scores and not their topic."""
+"""The figures of any metric's scores, for callers that do not know which metric's they are."""
 
 from __future__ import annotations
 

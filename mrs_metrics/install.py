@@ -1,4 +1,4 @@
-"""Puts a metric module into the cache of `evaluate`, so that `evaluate.load("mrs_rouge")` finds it from any folder."""
+"""Puts a metric module into the cache of `evaluate`, so that `evaluate.load("mrs_rouge")` works in any folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mrs_metrics.spaces import module_files
 
 
 def install_metric(name: str) -> Path:
-    """Write the module and its topic files where `evaluate` keeps metrics that it once loaded; return the folder.
+    """Write the module and its topic files to where `evaluate` caches loaded metrics; return the folder.
 
     Raises:
         ValueError: there is no such metric.
@@ -30,7 +30,7 @@ def install_metric(name: str) -> Path:
             (folder / file).write_bytes(content)
     partial = folder / f".{name}.partial"
     partial.write_bytes(files[f"{name}.py"])
-    partial.rename(folder / f"{name}.py")  # last: `evaluate` takes the folder by this file, and the newest of them
+    partial.rename(folder / f"{name}.py")  # last: `evaluate` finds the folder by this file, and takes the newest
     os.utime(folder / f"{name}.py")
     importlib.invalidate_caches()
     return folder

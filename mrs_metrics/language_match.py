@@ -1,11 +1,11 @@
 """Wrong language: the share of suggestions that are not in the language of their message.
 
 Source: Zhang et al. 2021 (MRS), section 5.2: a generation model trained on English alone answers messages of every
-language in English. All that the paper gives is its ROUGE, near 0, which does not tell this from bad replies; the rules
-of counting are ours.
+language in English. The paper only gives its ROUGE, near 0, which bad replies can have too; the counting rules are
+ours.
 
 1. The language of a suggestion is what an identifier finds for it alone, without the message.
-2. `too_short`: a text with fewer than 6 letters (Unicode L*) is not asked about; digits and emoji are no letters.
+2. `too_short`: a text with fewer than 6 letters (Unicode L*) is not identified; digits and emoji are not letters.
    Chosen here: of 172 shorter replies of the ChatterBot corpus, lid.176.ftz was sure of 30 and wrong about 7 of these;
    of 149 with 6 or 7 letters it was sure of 44 and wrong about 1 (Japanese apart, where 4 letters would do).
 3. `undecided`: the identifier's probability is .7 or less, or it says `und`. MRS, section 2, keeps the best label of a
@@ -13,11 +13,11 @@ of counting are ours.
 4. All others are decided: `wrong` where the main subtags differ (`pt` and `pt-BR` are the same language), else right.
    Neither the too short nor the undecided ones count as wrong, or as right.
 
-What it says of good replies: of that corpus's 4,426 distinct ones in nine languages of MRS (not Swedish, of which most
+On good replies: of that corpus's 4,426 distinct ones in nine languages of MRS (not Swedish, of which most
 are English there), 81 % were decided and .6 % of these called wrong: none of 128 German ones, 2.3 % of the Portuguese,
-2 of 49 French ones, some of them rightly. Nearer to 0 the figure says nothing.
+2 of 49 French ones, some of them rightly. A figure below these says nothing.
 
-An identifier knows its own codes: `nb` for Norwegian, where it says `no`, would make all wrong. Pass the code it uses.
+Pass the identifier's own codes: `nb` for Norwegian would make all suggestions wrong if the identifier says `no`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mrs_metrics.resampling import SAMPLES, SEED, ratio_interval
 from mrs_metrics.signature import signature
 from mrs_metrics.suggestions import check_suggestions
 
-# Texts -> for each its language code (`und` for none) and the probability of it, 0 to 1.
+# Texts -> for each its language code (`und` for none) and its probability, 0 to 1.
 Identify = Callable[[list[str]], Sequence[tuple[str, float]]]
 
 UNDECIDED = "und"
@@ -48,9 +48,9 @@ class LanguageScores:
     """Verdicts on the m suggestions of all examples, in their order; statistics stay apart from their aggregation.
 
     Attributes:
-        example: (m,) index of the example that has the suggestion.
+        example: (m,) index of the suggestion's example.
         identified: m language codes, `und` where the suggestion is too short or undecided.
-        wrong, undecided, too_short: (m,) flags, of which at most one is true.
+        wrong, undecided, too_short: (m,) flags; at most one of them is true.
         empty: suggestions without a visible character; they are among the too short.
         signature: how the verdicts were found.
     """
@@ -79,7 +79,7 @@ def score_languages(
         languages: BCP-47 code of the messages: one for all, or one for each example.
         identify: texts -> (code, probability) of each. It is called once at most, with distinct texts.
         threshold: probability above which a verdict counts, 0 to below 1.
-        min_letters: letters that a text needs to be asked about.
+        min_letters: letters that a text needs to be identified.
         identifier: name of the identifier, for the signature.
 
     Raises:
@@ -129,7 +129,7 @@ def aggregate(scores: LanguageScores) -> dict[str, float]:
         `decided`, `messages` (with a decided suggestion) and `empty`.
 
     Raises:
-        ValueError: the language of no suggestion could be decided.
+        ValueError: no suggestion's language could be decided.
 
     >>> scores = score_languages([["Bis morgen dann!", "Gerne!"]], "en", lambda texts: [("de", 0.9)] * len(texts))
     >>> figures = aggregate(scores)
@@ -153,10 +153,10 @@ def aggregate(scores: LanguageScores) -> dict[str, float]:
 def language_interval(
     scores: LanguageScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
 ) -> tuple[float, float]:
-    """Return the studentised bootstrap interval of `wrong`, resampling messages, whose suggestions go together.
+    """Return the studentised bootstrap interval of `wrong`, resampling messages with all their suggestions.
 
     Raises:
-        ValueError: the language of no suggestion could be decided, or confidence or samples are out of range.
+        ValueError: no suggestion's language could be decided, or confidence or samples are out of range.
 
     >>> scores = score_languages([["Bis morgen dann!"]] * 3, "de", lambda texts: [("de", 0.9)] * len(texts))
     >>> language_interval(scores)
@@ -166,7 +166,7 @@ def language_interval(
 
 
 def language_signature(languages: Sequence[str], threshold: float, min_letters: int, identifier: str | None) -> str:
-    """Return the signature of a share of wrong languages; of many languages it names the number only.
+    """Return the signature of a share of wrong languages; it gives only the number of languages if there are many.
 
     >>> language_signature(["de"], 0.7, 6, "lid.176.ftz").rsplit("|", 1)[0]
     'wrong_language|lang:de|above:0.7|letters:6|of:decided|identifier:lid.176.ftz'
@@ -178,13 +178,13 @@ def language_signature(languages: Sequence[str], threshold: float, min_letters: 
 
 
 def fasttext_identifier(model: str | Path) -> Identify:
-    """Return an identifier that asks a fastText model with labels `__label__CODE`, such as lid.176.ftz.
+    """Return an identifier that uses a fastText model with labels `__label__CODE`, such as lid.176.ftz.
 
-    Of the file only the kind is checked: fastText trusts it, and one that was cut off may bring down the process. Where
-    the whole project is installed, `LanguageIdentifier` of `mrs_core.language_id` checks it all: pass its `identify`.
+    Only the kind of file is checked, and a truncated one may crash the process. If the whole project is installed,
+    pass `identify` of `mrs_core.language_id.LanguageIdentifier`, which checks all of it.
 
     Raises:
-        ValueError: there is no such file, or it is no fastText model.
+        ValueError: there is no such file, or it is not a fastText model.
         ImportError: fasttext is not installed.
 
     Source: Joulin et al. 2016, "Bag of Tricks for Efficient Text Classification"; MRS, section 2, uses its models.
@@ -199,21 +199,21 @@ def fasttext_identifier(model: str | Path) -> Identify:
     path = Path(model)
     if not path.is_file():
         raise ValueError(f"There is no language model {str(path)!r}; fetch lid.176.ftz from {_MODEL_PAGE}.")
-    refusal = f"The language model {str(path)!r} is no fastText classifier; lid.176.ftz is at {_MODEL_PAGE}."
+    refusal = f"The language model {str(path)!r} is not a fastText classifier; lid.176.ftz is at {_MODEL_PAGE}."
     with path.open("rb") as file:
-        if file.read(4) != _FASTTEXT_MAGIC:  # of another file, the library may bring down the process
+        if file.read(4) != _FASTTEXT_MAGIC:  # another file may crash the process
             raise ValueError(refusal)
     try:
         predictor = _FastText(model_path=str(path))
-        # What it says of an empty line, it says of every text of which it knows no word and no n-gram.
+        # The answer for an empty line, which it also gives for every text without a known word or n-gram.
         unknown = _best(*(answers[0] for answers in predictor.predict([""])))
     except (ValueError, RuntimeError, MemoryError) as error:
         raise ValueError(refusal) from error
 
     def identify(texts: list[str]) -> list[tuple[str, float]]:
-        # One text a line, without the token that ends a line; UTF-8 has no lone surrogates.
+        # One text per line, without the end-of-line token; UTF-8 cannot encode lone surrogates.
         lines = [text.replace("\n", " ").replace("</s>", " ").encode("utf-8", "replace").decode() for text in texts]
-        # A list even of one text: `predict(str)` fails under numpy 2.
+        # Always a list: `predict(str)` fails under numpy 2.
         answers = [_best(*answer) for answer in zip(*predictor.predict(lines), strict=True)]
         return [(UNDECIDED, 0.0) if answer == unknown else answer for answer in answers]
 
@@ -227,7 +227,7 @@ def _best(labels: Sequence[str], probabilities: Sequence[float]) -> tuple[str, f
 def _languages(languages: str | Sequence[str], n: int) -> list[str]:
     codes = [languages] * n if isinstance(languages, str) else list(languages)
     if len(codes) != n:
-        raise ValueError(f"There must be one language for all or one for each of the {n} examples, not {len(codes)}.")
+        raise ValueError(f"Give one language for all or one for each of the {n} examples, not {len(codes)}.")
     for index, code in enumerate(codes):
         if not isinstance(code, str) or not code.strip() or "|" in code:
             raise ValueError(f"The language of example {index} must be a BCP-47 code such as 'en', not {code!r}.")
@@ -252,12 +252,12 @@ def _checked_answers(answers: Sequence[tuple[str, float]], asked: list[str]) -> 
 
 
 def _by_message(scores: LanguageScores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Wrong and decided suggestions of each message that has a decided one."""
+    """Numbers of wrong and of decided suggestions of each message that has a decided one."""
     decided = np.bincount(scores.example, weights=~(scores.undecided | scores.too_short)).astype(np.int64)
     wrong = np.bincount(scores.example, weights=scores.wrong).astype(np.int64)
     if not decided.sum():
         raise ValueError(
-            f"Of {len(scores.wrong)} suggestions, the language of none could be decided: "
+            f"The language could be decided for none of the {len(scores.wrong)} suggestions: "
             f"{int(scores.too_short.sum())} are too short, {int(scores.undecided.sum())} undecided."
         )
     return wrong[decided > 0], decided[decided > 0]

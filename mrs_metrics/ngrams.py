@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
-    """Yield the n-grams of one token sequence from left to right; none where it is shorter than n.
+    """Yield the n-grams of one token sequence from left to right; none if it is shorter than n.
 
     Raises:
         ValueError: n is below 1.
@@ -31,10 +31,10 @@ def ngram_sets(tokens: Sequence[str], max_order: int) -> tuple[frozenset[tuple[s
 
 
 def numbered(grams: Iterable[tuple[str, ...]]) -> list[tuple[object, ...]]:
-    """Tell repeated n-grams apart: each that was there before is paired with the number of times it was.
+    """Make repeated n-grams distinct: each repetition is paired with the number of its earlier occurrences.
 
-    So a multiset becomes a set, and the intersection of two has as many members as the clipped counts of ROUGE-N (Lin
-    2004) sum to: for each n-gram the smaller of its two counts.
+    So a multiset becomes a set, and the size of the intersection of two is the sum of ROUGE-N's clipped counts (Lin
+    2004): for each n-gram the smaller of its two counts.
 
     >>> numbered(ngrams(["yes", "no", "yes"], 1))
     [('yes',), ('no',), (('yes',), 1)]

@@ -1,6 +1,6 @@
-"""The page of a metric's Space: suggestions and the real reply go in, the figures and their signature come out.
+"""The page of a metric's Space: it takes suggestions and the real reply, and shows the figures and their signature.
 
-Needs gradio 6, which a Space brings (here: `pip install 'mrs-suggest[spaces]'`).
+Needs gradio 6, which Spaces have (here: `pip install 'mrs-suggest[spaces]'`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Box: TypeAlias = "Component"
 
 
 class LoadedMetric(Protocol):
-    """What `evaluate.load` gives; `evaluate` itself has no types."""
+    """What `evaluate.load` returns; `evaluate` itself is untyped."""
 
     def compute(self, **inputs: object) -> dict[str, Any]:
         """The figures by name, with their signature."""
@@ -54,15 +54,15 @@ def make_page(
     """Return a `gradio.Interface` over an `evaluate` module.
 
     Args:
-        module: the module's file, which lies beside the page.
+        module: the module's file, in the page's folder.
         score: (the loaded metric, suggestions, real reply, language) -> figures, with their `signature`. The reply is
-            "" where none was typed. A ValueError or ImportError is shown to the person.
+            "" if none was typed. The message of a ValueError or ImportError is shown on the page.
         title: heading of the page.
-        description: what to do on it, in Markdown.
+        description: what to do on the page, in Markdown.
         reply_label: label of the box for the real reply; None hides the box.
-        examples: rows of suggestions (one a line), reply and language code, to be filled in by a click.
-        punkt: whether Punkt's parameters are there: then the page offers to split texts into sentences first, and the
-            score gets a fifth argument, `no` or `punkt`.
+        examples: rows of suggestions (one per line), reply and language code, filled in by a click.
+        punkt: whether Punkt's parameters are installed: then the page offers to split texts into sentences first, and
+            `score` gets a fifth argument, `no` or `punkt`.
     """
 
     def boxes(gradio: ModuleType) -> list[Box]:
@@ -73,7 +73,7 @@ def make_page(
             elem_id="sentences",
         )
         return [
-            gradio.Textbox(label="Suggestions, one a line", lines=3, elem_id="suggestions"),
+            gradio.Textbox(label="Suggestions, one per line", lines=3, elem_id="suggestions"),
             gradio.Textbox(label=reply_label, lines=2, elem_id="reply", visible=reply_label is not None),
             gradio.Dropdown(list(LANGUAGES), value="en", label="Language", elem_id="language"),
             *([choice] if punkt else []),
@@ -113,12 +113,12 @@ def make_form(
         score: (the loaded metric, a value for each box) -> figures, as above.
         boxes: gradio -> its components for the input.
     """
-    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page calls nobody
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page sends no telemetry
     import evaluate
     import gradio
 
     def answer(*values: object) -> tuple[Figures, str]:
-        # Loaded each time, from the cache: after an error in `compute`, a metric of evaluate 0.4 cannot be used again.
+        # Loaded each time, from the cache: evaluate 0.4 cannot reuse a metric after an error in `compute`.
         metric = evaluate.load(str(module), keep_in_memory=True)
         try:
             figures = score(metric, *values)

@@ -1,21 +1,21 @@
 """Perplexity of the real replies under a model, from the losses of their tokens.
 
 Source: Jelinek et al. 1977, "Perplexity - a measure of the difficulty of speech recognition tasks"; for generated
-replies Zhang et al. 2021 (MRS), section 3.3, who print none, after Adiwardana et al. 2020, "Towards a Human-like
+replies Zhang et al. 2021 (MRS), section 3.3, who print no figures, after Adiwardana et al. 2020, "Towards a Human-like
 Open-Domain Chatbot".
 
     perplexity = exp(sum of all losses / number of all tokens)
 
 A loss is the negative natural logarithm (nats) of the probability that the model gives to a token of the real reply,
-after the message and the tokens before it. Tokens weigh alike: a long reply counts more than a short one.
+after the message and the tokens before it. All tokens have equal weight: a long reply counts more than a short one.
 
-- An example without tokens, and without loss, is counted (`empty`) and adds nothing.
-- Losses from label smoothing are no logarithms of probabilities: evaluate without it.
-- Whether the end-of-text token counts is up to who computes the losses; say it in `tokenizer`.
-- Models with different tokenizers cut replies into different numbers of tokens: their perplexities do not compare.
+- An example without tokens and loss is counted (`empty`) and adds nothing.
+- Losses with label smoothing are not logarithms of probabilities: evaluate without it.
+- Whether the end-of-text token counts depends on how the losses were computed; say it in `tokenizer`.
+- Models with different tokenizers cut replies into different numbers of tokens: their perplexities are not comparable.
 
 Differs from the `perplexity` of the package evaluate, which runs a causal language model over texts and averages the
-perplexities of the texts, unweighted: there is no message, and one odd text can rule the mean.
+perplexities of the texts, unweighted: there is no message, and one odd text can dominate the mean.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def score_token_losses(token_losses: Iterable[Sequence[float]], tokenizer: str |
     """Take the losses of the tokens of each example, in nats.
 
     Raises:
-        ValueError: a loss is negative, NaN, infinite or no number.
+        ValueError: a loss is negative, NaN, infinite or not a number.
 
     >>> scores = score_token_losses([[0.5, 1.5], [4.0]])
     >>> scores.losses.tolist(), scores.tokens.tolist()
@@ -104,9 +104,9 @@ def aggregate(scores: PerplexityScores) -> dict[str, float]:
     """Average over all tokens.
 
     Returns:
-        `n`, examples (an int); `empty`, those without tokens (an int); `tokens` (an int); `loss`, nats a token;
-        `perplexity`, 1 or more; `overflow`, true where that is too large for a float (above exp(709.78)) and so reads
-        inf: `loss` still tells.
+        `n`, examples (an int); `empty`, those without tokens (an int); `tokens` (an int); `loss`, nats per token;
+        `perplexity`, 1 or more; `overflow`, true if that is too large for a float (above exp(709.78)) and so reads inf;
+        `loss` is still finite.
 
     Raises:
         ValueError: there is no token.
@@ -134,7 +134,7 @@ def perplexity_interval(
 ) -> tuple[float, float]:
     """Return the studentised bootstrap interval of the perplexity, resampling the examples that have tokens.
 
-    Each resample takes its own sum of losses over its own number of tokens, so examples keep their weight.
+    Each resample divides its own sum of losses by its own number of tokens, so examples keep their weight.
 
     Raises:
         ValueError: there is no token, or confidence or samples are out of range.
@@ -150,10 +150,10 @@ def perplexity_interval(
 
 
 def perplexity_signature(tokenizer: str | None = None, cut: int | None = None) -> str:
-    """Return the signature of a perplexity; without a tokenizer's name, it has none.
+    """Return the signature of a perplexity; `tok` is left out without a tokenizer's name.
 
     Args:
-        cut: tokens of a reply that count at most; None where replies were not cut.
+        cut: the most tokens of a reply that count; None if replies were not cut.
 
     >>> perplexity_signature("xlm-roberta-base+eos").rsplit("|", 1)[0]
     'reply_perplexity|avg:token|log:natural|tok:xlm-roberta-base+eos'
@@ -188,4 +188,4 @@ def _refuse(
 
 def _require_tokens(scores: PerplexityScores) -> None:
     if not scores.tokens.sum():
-        raise ValueError(f"There is no token to take the perplexity of, in {len(scores.tokens)} examples.")
+        raise ValueError(f"The {len(scores.tokens)} examples have no token to compute a perplexity of.")

@@ -1,14 +1,14 @@
 """Sentence boundaries by Punkt, for the tokenization of MRS's official evaluation script.
 
 The script calls NLTK's `word_tokenize(text)`, which splits a text into sentences and applies the Treebank rules to
-each. This is the splitter as NLTK 3.8.1 runs it, to the letter, also where it departs from the paper. Its parameters
-are learned elsewhere and read from a folder.
+each. This splitter behaves exactly as NLTK 3.8.1's, also where that departs from the paper. Its parameters are learned
+elsewhere and read from a folder.
 
 Source: Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection", Computational Linguistics 32; the
-section numbers below are its own.
+section numbers below are the paper's.
 
-The parameters of NLTK's English model do not come with this package, since nobody states their terms. A folder of
-parameters has the layout of NLTK's resource `punkt_tab`: `abbrev_types.txt` and `sent_starters.txt` (a type a line),
+The parameters of NLTK's English model do not come with this package, since their terms are not stated. A folder of
+parameters has the layout of NLTK's resource `punkt_tab`: `abbrev_types.txt` and `sent_starters.txt` (a type per line),
 `collocations.tab` (two types), `ortho_context.tab` (a type and the sum of its contexts' flags).
 """
 
@@ -24,10 +24,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-RESOURCE = "tokenizers/punkt_tab/english"  # what the official script loads, whatever the language of the text
+RESOURCE = "tokenizers/punkt_tab/english"  # what the official script loads, for texts of any language
 FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")
 
-# Digests of parameters that a name in a signature stands for. Others are named by folder and digest.
+# Parameters with a name of their own in signatures, by digest. Others are named by folder and digest.
 _KNOWN = {"1382107b": "en"}
 _LANGUAGES = {
     "czech": "cs", "danish": "da", "dutch": "nl", "english": "en", "estonian": "et", "finnish": "fi", "french": "fr",
@@ -35,23 +35,23 @@ _LANGUAGES = {
     "portuguese": "pt", "russian": "ru", "slovene": "sl", "spanish": "es", "swedish": "sv", "turkish": "tr",
 }  # fmt: skip  # NLTK's folders
 
-# Flags of `ortho_context.tab`: a type was seen with an upper-case first letter at the beginning of a sentence (2),
+# Flags of `ortho_context.tab`: a type occurred with an upper-case first letter at the beginning of a sentence (2),
 # inside one (4) or at an unknown place (8), or with a lower-case one (16, 32, 64).
 _MID_UC, _ANY_UC, _BEG_LC, _ANY_LC = 4, 2 | 4 | 8, 16, 16 | 32 | 64
 
-_INSIDE = ",:;.?!"  # marks that no sentence begins with
+_INSIDE = ",:;.?!"  # marks that cannot begin a sentence
 _NUMBER = "##number##"
 _NUMERIC = re.compile(r"-?[.,]?\d[\d,.-]*\.?")
 _INITIAL = re.compile(r"[^\W\d]\.")
 
-# What ends a word where it stands, and marks that are one token.
+# Characters that end a word, and marks that form one token.
 _ENDS_WORD = r"[)\";}\]*:@'({\[?!]"
 _MARKS = r"-{2,}|\.{2,}|(?:\.\s){2,}\."
 _WORD_END = rf"\s|$|{_ENDS_WORD}|{_MARKS}"
 _TOKEN = re.compile(rf"{_MARKS}|[^\s(\"`{{\[:;&#*@)}}\]\-,]\S*?(?={_WORD_END}|,(?:{_WORD_END}))|\S")
 # A mark that may end a sentence, with what follows: another mark at once, or a word behind white space.
 _CANDIDATE = re.compile(rf"[.?!](?=(?P<after>{_ENDS_WORD}|\s+(?P<word>\S+)))")
-# What closes a sentence though it stands behind its mark.
+# What belongs to a sentence although it follows its final mark.
 _CLOSING = re.compile(r"[\"')\]}]+?(?:\s+|(?=--)|$)", re.MULTILINE)
 
 _MAX_DECISIONS = 1 << 15
@@ -63,9 +63,9 @@ class PunktParameters(NamedTuple):
 
     Attributes:
         abbreviations: types that are written with a dot, without it.
-        collocations: pairs of types between which a dot ends no sentence.
+        collocations: pairs of types between which a dot does not end a sentence.
         starters: types that often begin a sentence.
-        contexts: type -> sum of the flags of the places and cases that it was seen in.
+        contexts: type -> sum of the flags of the positions and cases in which it occurred.
     """
 
     abbreviations: frozenset[str]
@@ -74,17 +74,17 @@ class PunktParameters(NamedTuple):
     contexts: dict[str, int]
 
     def digest(self) -> str:
-        """Return eight hexadecimal digits that tell parameters apart, whatever the order of their files' lines."""
+        """Return eight hexadecimal digits that identify the parameters, whatever the order of their files' lines."""
         parts = (self.abbreviations, self.collocations, self.starters, self.contexts.items())
         return hashlib.sha256(repr([sorted(part) for part in parts]).encode("utf-8", "replace")).hexdigest()[:8]
 
 
 class Punkt:
-    """A sentence splitter; it remembers its decisions, since what surrounds a dot repeats.
+    """A sentence splitter; it caches its decisions, since the contexts of dots repeat.
 
     Args:
         parameters: of the language.
-        name: what a signature calls them.
+        name: their name in signatures.
 
     >>> parameters = PunktParameters(frozenset({"mr"}), frozenset(), frozenset(), {})
     >>> Punkt(parameters, "mine").sentences('"I saw Mr. Smith!" he said. Well.')
@@ -97,10 +97,10 @@ class Punkt:
         self._decisions: dict[str, bool] = {}
 
     def __reduce__(self) -> tuple[type[Punkt], tuple[PunktParameters, str]]:
-        return Punkt, (self._parameters, self.name)  # to another process without the decisions
+        return Punkt, (self._parameters, self.name)  # pickled without the cached decisions
 
     def sentences(self, text: str) -> list[str]:
-        """Return the sentences of a text, without the white space between them; none of a text without characters."""
+        """Return the sentences of a text, without the white space between them; none if the text is empty."""
         if "." not in text and "?" not in text and "!" not in text:
             whole = text.rstrip()
             return [whole] if whole else []
@@ -149,7 +149,7 @@ class Punkt:
         return first_guess
 
     def _by_type(self, token: str) -> bool:
-        """The first guess, by the token alone (section 3): a mark, or a word with a dot that is no abbreviation."""
+        """The first guess, by the token alone (section 3): a mark, or a word with a dot that is not an abbreviation."""
         if token in (".", "?", "!"):
             return True
         if not token.endswith(".") or token.endswith(".."):
@@ -159,7 +159,7 @@ class Punkt:
         return word not in known and word.split("-")[-1] not in known
 
     def _begins_sentence(self, token: str, kind: str) -> bool | None:
-        """The orthographic heuristic (4.1.1); None where it cannot tell."""
+        """The orthographic heuristic (4.1.1); None if it cannot decide."""
         if token in _INSIDE:
             return False
         seen = self._parameters.contexts.get(kind, 0)
@@ -171,8 +171,8 @@ class Punkt:
 
 
 def _candidates(text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Marks that may end a sentence, each with the start of the word that it ends; of marks in a row the last."""
-    start = stop = 0  # of the word before the mark that waits
+    """Marks that may end a sentence, each with the start of the word that it ends; the last of several in a row."""
+    start = stop = 0  # of the word before the pending mark
     waiting: re.Match[str] | None = None
     for match in _CANDIDATE.finditer(text):
         space = max(text.rfind(character, stop, match.start()) for character in string.whitespace)
@@ -185,7 +185,7 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], int]]:
 
 
 def _with_closing_marks(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Give quotes and brackets that begin a sentence to the one before, which they close."""
+    """Move quotes and brackets at the start of a sentence to the one before, which they close."""
     moved = 0
     for (start, end), (next_start, next_end) in pairwise(spans):
         start += moved
@@ -216,10 +216,10 @@ def open_punkt(folder: str | os.PathLike[str] | None = None) -> Punkt:
     """Return the splitter with the parameters of a folder, or with those of an installed NLTK resource.
 
     Args:
-        folder: in the layout of NLTK's `punkt_tab`; None looks where NLTK keeps its resources.
+        folder: in the layout of NLTK's `punkt_tab`; None searches NLTK's data folders.
 
     Raises:
-        ValueError: there are no parameters, or a file of theirs is missing or broken.
+        ValueError: there are no parameters, or one of their files is missing or broken.
     """
     found = find_parameters() if folder is None else Path(folder)
     if found is None:
@@ -235,7 +235,7 @@ def open_punkt(folder: str | os.PathLike[str] | None = None) -> Punkt:
 
 
 def find_parameters() -> Path | None:
-    """Return the folder of NLTK's English parameters, where it is installed; NLTK itself need not be."""
+    """Return the folder of NLTK's English parameters if they are installed; NLTK itself need not be."""
     for folder in _nltk_folders():
         found = folder / RESOURCE
         if all((found / name).is_file() for name in FILES):
@@ -260,7 +260,7 @@ def read_parameters(folder: Path) -> PunktParameters:
     """Read the parameters of a folder in the layout of NLTK's `punkt_tab`.
 
     Raises:
-        ValueError: a file is missing, not UTF-8, or has a line of another form; the sentence names file and line.
+        ValueError: a file is missing, not UTF-8, or has a malformed line; the sentence names file and line.
     """
     pairs = [fields for _, fields in _rows(folder / "collocations.tab", 2)]
     contexts = {}
@@ -278,7 +278,7 @@ def read_parameters(folder: Path) -> PunktParameters:
 
 
 def _rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a file with their numbers; white space belongs to a type (". . " is an abbreviation)."""
+    """The lines of a file with their numbers; white space is part of a type (". . " is an abbreviation)."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -8,13 +8,13 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 2. The same over the whole response set, on the subset of examples whose reply is in the set
    (`missing_reference="skip"`).
 3. Over the whole response set on all examples, where a reply that is not in the set has the reciprocal rank 0
-   (`missing_reference="zero"`): what a system that can only choose from the set is worth. The paper does not print it.
+   (`missing_reference="zero"`): the value of a system that can only choose from the set. The paper does not print it.
 
-Macro-MRR is the mean over distinct replies of the mean reciprocal rank of each: it rewards serving rare replies too.
+Macro-MRR is the mean over distinct replies of the mean reciprocal rank of each: it also rewards finding rare replies.
 
-Ties are broken pessimistically: the real reply comes last among equal scores, so a system that scores everything alike
-gains nothing. Differs from MAP and nDCG in that one candidate is right; then the average precision is the reciprocal
-rank. (scikit-learn's `label_ranking_average_precision_score` breaks ties in the same way.)
+Ties are broken pessimistically: the real reply comes last among equal scores, so that equal scores for all candidates
+gain nothing. Differs from MAP and nDCG in that one candidate is right; then average precision is the reciprocal rank.
+(scikit-learn's `label_ranking_average_precision_score` breaks ties in the same way.)
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class RankingScores:
     """Ranks of the n examples that were kept, one entry each; statistics stay apart from their aggregation.
 
     Attributes:
-        ranks: (n,) from 1; 0 where the real reply is not among the candidates and counts as never found.
-        reciprocal_ranks: (n,) 1 / rank, 0 where there is none.
+        ranks: (n,) from 1; 0 if the real reply is not among the candidates and counts as not found.
+        reciprocal_ranks: (n,) 1 / rank, 0 if there is none.
         pool_sizes: (n,) candidates that the real reply was ranked among, itself included.
-        replies: (n,) number of each example's reply, equal for equal replies, from 0; None where they were not given.
+        replies: (n,) number of each example's reply, equal for equal replies, from 0; None if they were not given.
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reply_absent`.
         signature: how the ranks were computed.
@@ -72,7 +72,7 @@ def score_rankings(
     Args:
         scores: for each example a score for each of its candidates, higher is better; any number of candidates. Scores
             may be negative or infinite, but not NaN.
-        targets: for each example the index of the real reply among them, -1 where it is not.
+        targets: for each example the index of the real reply among them, -1 if it is not there.
         replies: for each example the real reply (or its normalised form), for the macro-MRR.
         pool: draw pools of this many from the candidates, the real reply included; None ranks among all.
         seed: of the pools, from 0 to 2**64 - 1; see `random_pools`.
@@ -83,7 +83,7 @@ def score_rankings(
         absent: deprecated, the old name of `missing_reference`.
 
     Raises:
-        ValueError: lengths differ, scores are no numbers or NaN, a target lies outside, or an option is unknown.
+        ValueError: lengths differ, scores are not numbers or NaN, a target is out of range, or an option is unknown.
 
     >>> found = score_rankings([[-1.0, -2.0], [0.5, 0.5, 0.1]], [0, 1])
     >>> found.ranks.tolist(), found.reciprocal_ranks.tolist()
@@ -134,8 +134,8 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
         k: the k, or several, of precision at k; 1 in MRS.
 
     Returns:
-        `n` (an int), `mrr`, `p@K` for each k and, where the replies are known, `macro_mrr` and `replies` (an int), the
-        number of distinct ones; 0 to 1 but for the counts. For `p@K` see `precision_at_k`.
+        `n` (an int), `mrr`, `p@K` for each k and, if the replies are known, `macro_mrr` and `replies` (an int), the
+        number of distinct ones; 0 to 1 except for the counts. For `p@K` see `precision_at_k`.
 
     Raises:
         ValueError: every example was left out, or a k is below 1.
@@ -166,7 +166,7 @@ def ranking_signature(
     """Return the signature of a ranking; see `score_rankings` for the fields.
 
     Args:
-        pool: candidates in a pool; None: all, and then no seed.
+        pool: candidates in a pool; None: all, without a seed.
         absent: `skip` or `zero`; None where every reply was among its candidates.
 
     >>> ranking_signature(pool=100, of="references", seed=42, language="en").rsplit("|", 1)[0]
@@ -186,8 +186,8 @@ def ranking_signature(
 def ranks(scores: ArrayLike, target: ArrayLike = 0) -> NDArray[np.int64]:
     """Return the rank of each row's target, 1 for the best.
 
-    Ties are broken pessimistically: the target comes last among equal scores, so a model that scores everything alike
-    gains nothing.
+    Ties are broken pessimistically: the target comes last among equal scores, so that equal scores for
+    all candidates gain nothing.
 
     Args:
         scores: (n, pool) higher is better.
@@ -197,7 +197,7 @@ def ranks(scores: ArrayLike, target: ArrayLike = 0) -> NDArray[np.int64]:
         (n,) ranks from 1 to pool.
 
     Raises:
-        ValueError: the scores are not two-dimensional or hold NaN, or a target is not a column of them.
+        ValueError: the scores are not two-dimensional or hold NaN, or a target is not one of their columns.
 
     >>> ranks([[0.9, 0.1, 0.2], [0.5, 0.5, 0.7]]).tolist()
     [1, 3]
@@ -211,7 +211,7 @@ def ranks(scores: ArrayLike, target: ArrayLike = 0) -> NDArray[np.int64]:
     if not np.issubdtype(columns.dtype, np.integer) or columns.shape not in ((), (len(table),)):
         raise ValueError(f"The target must be one column or one for each of the {len(table)} rows, as integers.")
     if len(table) and not ((columns >= 0) & (columns < table.shape[1])).all():
-        raise ValueError(f"A target column lies outside the {table.shape[1]} columns of the scores.")
+        raise ValueError(f"A target column is outside the {table.shape[1]} columns of the scores.")
     own = table[np.arange(len(table)), columns]
     return np.asarray(np.count_nonzero(table >= own[:, None], axis=1), dtype=np.int64)
 
@@ -234,7 +234,7 @@ def mean_reciprocal_rank(ranks: ArrayLike, groups: ArrayLike | None = None) -> f
     Args:
         ranks: (n,) ranks from 1.
         groups: (n,) optional label of each rank. Then each label's mean counts once, whatever its frequency; with the
-            reply as label this is MRS's macro-MRR, which rewards a system for serving rare replies too.
+            reply as label this is MRS's macro-MRR, which also rewards finding rare replies.
 
     Raises:
         ValueError: there is no rank, one is below 1, or the groups differ from them in length.
@@ -252,10 +252,10 @@ def mean_reciprocal_rank(ranks: ArrayLike, groups: ArrayLike | None = None) -> f
 
 
 def precision_at_k(ranks: ArrayLike, k: int = 1) -> float:
-    """Return the mean precision of the first k candidates where each pool holds one right reply.
+    """Return the mean precision of the first k candidates if each pool holds one right reply.
 
     Precision at k is the share of right ones among the first k, so its ceiling is 1 / k; the share of examples with
-    their target among the first k is k times this value. At k = 1, which MRS reports, the two are one.
+    their target among the first k is k times this value. At k = 1, which MRS reports, the two are equal.
 
     Raises:
         ValueError: k is below 1, there is no rank, or one is below 1.
@@ -285,7 +285,7 @@ def random_pools(
         (n, min(size, n_candidates)) candidate ids, the target's in column 0.
 
     Raises:
-        ValueError: an id lies outside the candidates, or size, n_candidates or seed are out of range.
+        ValueError: an id is outside the candidates, or size, n_candidates or seed are out of range.
 
     >>> random_pools([3, 0], n_candidates=5, size=9, seed=1)[:, 0].tolist()
     [3, 0]
@@ -321,7 +321,7 @@ def _draw_others(pools: NDArray[np.int64], n_others: int, seed: int) -> None:
         number = (_mix(state + np.uint64(column)) % np.uint64(last + 1)).astype(np.int64)
         seen = (drawn[:, :column] == number[:, None]).any(axis=1)
         drawn[:, column] = np.where(seen, last, number)
-    # Numbers count the candidates without the target; ids from the target on are one higher.
+    # The numbers skip the target; ids from the target on are one higher.
     drawn += drawn >= own[:, None]
 
 
@@ -344,7 +344,7 @@ def _checked_ranks(ranks: ArrayLike) -> NDArray[np.float64]:
 
 
 def _missing_reference(value: str | None, former: str | None) -> str:
-    """What happens to examples without their reply, from the option and its old name."""
+    """The value of `missing_reference`, from the option or its old name."""
     if value is not None and former is not None:
         raise ValueError("`absent` is the old name of `missing_reference`: give `missing_reference` alone.")
     chosen = value or former or "skip"
@@ -389,7 +389,7 @@ def _checked_rows(
             raise ValueError(f"The scores of example {index} contain NaN, which has no rank.")
         if isinstance(target, bool) or not isinstance(target, (int, np.integer)) or not ABSENT <= target < len(row):
             raise ValueError(
-                f"The target of example {index} must be the index of one of its {len(row)} candidates, or -1 where the "
+                f"The target of example {index} must be the index of one of its {len(row)} candidates, or -1 if the "
                 f"reply is not among them, not {target!r}."
             )
         rows.append(row)

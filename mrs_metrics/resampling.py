@@ -1,21 +1,21 @@
-"""Bootstrap intervals: studentised for means and ratios, percentiles for figures that are neither (corpus BLEU, F1).
+"""Bootstrap intervals: studentised for means and ratios, percentiles for other figures (corpus BLEU, F1).
 
-Such figures are functions of sums over the examples (scores, matches, tokens, losses). A resample draws n examples with
-replacement and takes the same sums again.
+All these figures are functions of sums over the examples (scores, matches, tokens, losses). A resample draws n examples
+with replacement and takes the same sums again.
 
 1. *Studentised* (bootstrap-t: Efron 1979; Hall 1988, "Theoretical Comparison of Bootstrap Confidence Intervals"), for
    a mean or a ratio of sums, whose standard error is known for every resample: the quantiles are those of
    t = (figure* - figure) / error*. Each end is the wider of the equal-tailed interval's, which follows skewed scores,
    and of the symmetric one's (by |t|), which holds where many examples are alike, as in differences of two systems.
-   Two rules keep small samples sane: a resample's variance gets 1 / 4n of the sample's own, so that one without any
-   spread has a finite t, and no end leaves the range of the scores.
+   Two rules for small samples: a resample's variance gets 1 / 4n of the sample's own, so that one without any
+   spread has a finite t, and both ends stay in the range of the scores.
 2. *Percentile* (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3, BLEU; Efron
    and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13), for everything else.
 
-Chosen by simulation: of 50 log-normal scores, an interval of 95 % by percentiles has the mean in it 89 times of 100,
-this one 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
-and, for differences that are mostly 0, 91). Where all examples are alike, no resample differs and the interval is
-one point: it cannot say how rare the others are.
+Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, this
+one 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
+and, for differences that are mostly 0, 91). If all examples are equal, no resample differs and the interval is
+one point: it cannot say how rare other values are.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from numpy.typing import ArrayLike, NDArray
 
 SAMPLES = 1000  # as in Koehn 2004
 SEED = 12345
-STUDENTISED, PERCENTILE = "studentised bootstrap", "percentile bootstrap"  # what a table calls its intervals
+STUDENTISED, PERCENTILE = "studentised bootstrap", "percentile bootstrap"  # the intervals' names in tables
 _OWN = 0.25  # chosen by the same simulation: 1 costs .003 of the coverage of log-normal scores, 0 leaves t infinite
 ROUNDING = 2.0**-44  # differences below this share of the scores are rounding: some 250 times a double's precision
 
 
 def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED) -> NDArray[np.float64]:
-    """Return the sums of each column over resamples of the rows; memory grows with the rows, not with the samples.
+    """Return the sums of each column over resamples of the rows; memory grows with the rows, not with the number of
+    samples.
 
     Args:
-        columns: (n, k) statistics, one row an example.
+        columns: (n, k) statistics, one row per example.
         samples: resamples of n rows, drawn with replacement.
         seed: of the draws; equal seeds give equal resamples.
 
@@ -42,7 +43,7 @@ def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED)
         (samples, k) sums.
 
     Raises:
-        ValueError: the columns are no table (n, k) of finite numbers with a row, or samples is below 1.
+        ValueError: the columns are not a table (n, k) of finite numbers with at least one row, or samples is below 1.
 
     >>> resampled_sums([[1, 10], [1, 10]], samples=2).tolist()
     [[2.0, 20.0], [2.0, 20.0]]
@@ -61,7 +62,7 @@ def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED)
 
 
 def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the percentile bootstrap interval: the ends of the middle part of the resampled figures.
+    """Return the percentile bootstrap interval: the ends of the central part of the resampled figures.
 
     Args:
         figures: (samples,) the figure of each resample.
@@ -113,11 +114,11 @@ def studentised_interval(
     if error > 0:
         t = (figures - figure) / np.sqrt(errors**2 + _OWN * error**2 / n)
         tail = (1 - confidence) / 2
-        # (samples + 1) * tail values lie outside: exact for exchangeable values, where numpy's default is too narrow
+        # (samples + 1) * tail values are outside: exact for exchangeable values; numpy's default is too narrow
         least, most = np.quantile(t, [tail, 1 - tail], method="weibull")
         either = np.quantile(np.abs(t), confidence, method="weibull")
         low, high = figure - error * max(most, either), figure - error * min(least, -either)
-    # The figure itself may lie beyond the ends by rounding, as the mean of scores that are all but alike does.
+    # By rounding, the figure itself may be outside the ends, if the scores are nearly equal.
     return float(min(max(low, bounds[0]), figure)), float(max(min(high, bounds[1]), figure))
 
 
@@ -147,7 +148,7 @@ def ratio_interval(
     rest[np.abs(rest) <= ROUNDING * np.abs(above)] = 0
     sums = resampled_sums(np.stack([above, below, rest**2, rest * below, below**2], axis=1), samples, seed)
     ratios = sums[:, 0] / sums[:, 1]
-    shift = ratios - ratio  # the parts' rests in a resample are those around its own ratio
+    shift = ratios - ratio  # residuals of a resample are those around its own ratio
     squares = sums[:, 2] - 2 * shift * sums[:, 3] + shift**2 * sums[:, 4]
     return studentised_interval(
         ratio,

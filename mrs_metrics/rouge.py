@@ -1,41 +1,41 @@
 """Weighted ROUGE of reply suggestions: ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2, best of the suggestions.
 
-Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3. Two readings of it:
+Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3. Two sets of rules:
 
-`rules="official"` are those of its evaluation script, from which all published MRS numbers come:
+`rules="official"` are those of its evaluation script, which produced all published MRS numbers:
 
 1. Texts are lower-cased and tokenized (`mrs_metrics.tokenize`). An example whose reference has more than 100 tokens
    is skipped.
-2. The tokenized text is split at every dot. Where nothing but empty parts is left, as for "." and "...", a suggestion
-   becomes `<empty>` and a reference is skipped. (". ." does count: white space lies between its dots. MeCab ends its
-   output with white space, so in Japanese the dots alone count too.)
+2. The tokenized text is split at every dot. If only empty parts are left, as for "." and "...", a suggestion
+   becomes `<empty>` and a reference is skipped. (". ." does count, because of the white space between its dots. MeCab
+   ends its output with white space, so in Japanese dots alone count too.)
 3. Suggestions are cut to their first 100 tokens.
-4. N-grams are taken over the words of all parts together, as sets: a repeated n-gram counts once. A part of white
-   space only yields one empty word.
+4. N-grams are taken over the words of all parts together, as sets: a repeated n-gram counts once. A part that is only
+   white space yields one empty word.
 5. F1 = 2PR / (P + R + 1e-8), 0 where a set is empty.
 6. The suggestion with the highest weighted score counts; the first of several.
 
 Step 1 differs from the script in one thing: its tokenizer splits the text into sentences by NLTK's English Punkt model,
 whose parameters do not come with this package. With them (`get_tokenizer(language, "punkt", FOLDER)` as the tokenizer)
-the scores are the script's, without them only those of texts of one sentence; the signature tells (`sent`).
+the scores equal the script's, without them only for texts of one sentence; the signature says which (`sent`).
 
-Where the official script would fail or score nothing against nothing, this is ours: a text without any token counts as
-step 2's empty one in every language, and so does an example without suggestions.
+Where the official script would fail, or compare two empty texts, the rule is ours: a text without a token counts as
+empty in the sense of step 2, in every language, and so does an example without suggestions.
 
-`rules="paper"` is ROUGE-N as its source defines it (Lin 2004, "ROUGE: A Package for Automatic Evaluation of
-Summaries", section 2), in place of the steps 2 to 5: no length limit, no cut, no split at dots, which are tokens like
-others; n-grams are multisets, and one matches as often as both texts have it (clipped counts); F1 = 2PR / (P + R). A
-text without a token is empty: it scores 0 as a suggestion and is skipped as a reference. Both rules agree to 1e-6 on
-texts of 1 to 100 tokens without repeated n-grams and without dots.
+`rules="paper"` replaces steps 2 to 5 by ROUGE-N as its source defines it (Lin 2004, "ROUGE: A Package for Automatic
+Evaluation of Summaries", section 2): no length limit, no cut, no split at dots, which are tokens like any other;
+n-grams are multisets, and one matches as often as both texts have it (clipped counts); F1 = 2PR / (P + R). A text
+without a token is empty: it scores 0 as a suggestion and is skipped as a reference. Both rules agree to 1e-6 on texts
+of 1 to 100 tokens without repeated n-grams and without dots.
 
-By both, a perfect match of one token scores 1/6, of two tokens 1/2. So what the references score against themselves,
+With both, a perfect match of one token scores 1/6, of two tokens 1/2. So what the references score against themselves,
 the test set's ceiling, is below 1: `aggregate` gives it with the scores.
 
 An example may have several references. Then the pair of suggestion and reference with the highest weighted score
 counts; of several, that of the first suggestion, then of the first reference. (Lin 2004, section 2.1, takes the maximum
 over the references, too, but for each ROUGE by itself, and with jackknifing.) References that would be skipped are left
-out; the example is skipped where none remains. The ceiling is that of the best of them. The signature then has `nrefs`
-and `multi:best`. The official script knows one reference.
+out; the example is skipped if none remains. The ceiling is that of the best of them. The signature then has `nrefs`
+and `multi:best`. The official script has only one reference.
 
 Differs from the package `rouge_score`: no stemming, all scripts count.
 """
@@ -61,7 +61,7 @@ WEIGHTS = (1 / 6, 1 / 3, 1 / 2)
 MAX_REFERENCE_TOKENS = 100
 MAX_HYPOTHESIS_TOKENS = 100
 EMPTY = "<empty>"
-# Texts remembered as they were read, without n-grams. Replies repeat, so most are found again; some 10 MB of replies.
+# Tokenized texts in the cache, without n-grams. Replies repeat, so most are found again; some 10 MB of replies.
 _CACHED_TEXTS = 8192
 
 
@@ -91,7 +91,7 @@ class RougeScores:
         chosen: (n,) index of the chosen suggestion among the example's, -1 where it has none.
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reference_too_long` (only by the official rules), `reference_empty`.
-        chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them; none where they were not to be kept.
+        chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them; none if they were not to be kept.
         signature: how the scores were computed.
         precision: (n, 3) share of the chosen suggestion's n-grams that the reference has, 0 to 1; 0 without n-grams.
         recall: (n, 3) share of the reference's n-grams that the chosen suggestion has, 0 to 1; 0 without n-grams.
@@ -150,10 +150,10 @@ def score_examples(
 
 
 class RougeScorer:
-    """Scores one part of a test set after the other, and remembers the texts that repeat.
+    """Scores a test set part by part, and caches tokenized texts.
 
     Args:
-        language: as in `score_examples`, as the other arguments and the errors are.
+        language: as in `score_examples`, like the other arguments and the errors.
         rules: which reading of the paper.
         tokenizer: used in place of the language's own.
     """
@@ -172,7 +172,7 @@ class RougeScorer:
         """Score each example's best suggestion against its reference.
 
         Args:
-            predictions: as in `score_examples`, as the references are.
+            predictions: as in `score_examples`, like the references.
             references: for each example the reply that was really given, or a list of several.
             tokens: keep the chosen suggestions' tokens; without them the result is numbers only.
 
@@ -222,7 +222,7 @@ class RougeScorer:
         )
 
     def signature(self, nbest: int, nrefs: frozenset[int] = frozenset()) -> str:
-        """Return the signature of its scores of up to `nbest` suggestions and of so many references (default one)."""
+        """Return the signature for up to `nbest` suggestions and the given numbers of references (default one)."""
         return rouge_signature(nbest, self._tokenizer, self._language, self._rules, shown_counts(nrefs))
 
 
@@ -277,8 +277,8 @@ def rouge_signature(
 ) -> str:
     """Return the signature of a weighted ROUGE.
 
-    `sent:no` says that each text is one sentence, unlike in the official script (`sent:punkt-en`); `eff:no` that texts
-    too short for a ROUGE order still get its 0, hence the ceiling below 1.
+    `sent:no` says that each text counts as one sentence, unlike in the official script (`sent:punkt-en`); `eff:no` that
+    texts too short for a ROUGE order still get its 0, hence the ceiling below 1.
 
     >>> rouge_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
     'mrs_rouge|rules:official|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:en|eff:no'
@@ -310,15 +310,15 @@ def prepare_official(text: str, tokenizer: Tokenizer) -> Prepared:
 
 
 class _Text(NamedTuple):
-    """A text that was read. Its n-grams are made anew for each comparison: to keep them takes more time than that.
+    """A tokenized text. Its n-grams are computed for each comparison, which is faster than keeping them.
 
     Attributes:
         length: tokens before the cut.
         empty: nothing is left of it to score.
         tokens: what Dist-n counts: by the official rules as in `Prepared`, by the paper's all tokens.
-        words: what n-grams are made of.
-        repeats: a word is there twice, so n-grams may be too.
-        counted: n-grams count as often as they are there; otherwise once.
+        words: the units of the n-grams.
+        repeats: a word occurs twice, so n-grams may, too.
+        counted: n-grams count as often as they occur; otherwise once.
     """
 
     length: int
@@ -329,12 +329,12 @@ class _Text(NamedTuple):
     counted: bool
 
     def ngrams(self, order: int) -> Iterable[object]:
-        """Return the n-grams, with repeated ones told apart where they count."""
+        """Return the n-grams; repeated ones are made distinct if they count."""
         grams = ngrams(self.words, order)
         return numbered(grams) if self.counted and self.repeats else grams
 
     def size(self, order: int) -> int:
-        """Return how many n-grams count."""
+        """Return the number of n-grams that count."""
         if self.repeats and not self.counted:
             return len(set(ngrams(self.words, order)))
         return max(0, len(self.words) - order + 1)
@@ -394,7 +394,7 @@ def _best(candidates: Sequence[_Text], target: _Text, epsilon: float) -> tuple[i
                 sets.append(frozenset(target.ngrams(order + 1)))
             overlap = len(sets[order].intersection(candidate.ngrams(order + 1)))
             if not overlap:
-                break  # without a common n-gram there is no longer common one either
+                break  # no common n-gram, hence no longer one either
             precision, recall = overlap / candidate.size(order + 1), overlap / len(sets[order])
             figures[order::MAX_ORDER] = _f1(precision, recall, epsilon), precision, recall
         score = _sum(figures)
@@ -404,7 +404,7 @@ def _best(candidates: Sequence[_Text], target: _Text, epsilon: float) -> tuple[i
 
 
 def _sum(figures: Sequence[float]) -> float:
-    """The weighted score, in the official script's order of operations: ties fall the same way to the last bit."""
+    """The weighted score, in the official script's order of operations, so that ties are the same to the last bit."""
     return figures[0] / 6 + figures[1] / 3 + figures[2] / 2
 
 

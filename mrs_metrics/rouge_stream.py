@@ -1,7 +1,7 @@
-"""Weighted ROUGE of a stream: examples come one after the other, for one process or several, and only numbers stay.
+"""Weighted ROUGE of a stream of examples, in one process or several; only numbers are kept.
 
 The scores are those of `mrs_metrics.rouge.score_examples`, to the last bit. They come in blocks of examples, in order:
-`aggregate_stream` sums them up in memory that does not grow with the stream, `merge` puts them together.
+`aggregate_stream` sums them up in constant memory, `merge` concatenates them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from mrs_metrics.rouge import MAX_ORDER, RougeScorer, RougeScores, averages
 from mrs_metrics.suggestions import Reference, check_suggestions, reference_counts
 from mrs_metrics.tokenize import Tokenizer
 
-BLOCK = 250  # examples: some 10 ms of work, so that the processes end together
-_WAITING = 2  # blocks that wait at each of the other processes, so that none is ever idle
-_KEPT = 32  # blocks per process that may be scored before their turn; bounds the memory
+BLOCK = 250  # examples: some 10 ms of work, so that all processes finish at about the same time
+_WAITING = 2  # blocks queued at each of the other processes, so that none is ever idle
+_KEPT = 32  # blocks per process that may be scored ahead of order; bounds the memory
 
 
 class _Block(NamedTuple):
-    """Examples to be scored together, from the number `start` of the stream on; `nbest` and `nrefs`, the numbers of
-    suggestions and of references, are the stream's until here."""
+    """Examples to be scored together, from number `start` of the stream on; `nbest` and `nrefs` are the numbers of
+    suggestions and references in the stream so far."""
 
     suggestions: list[Sequence[str]]
     references: list[Reference]
@@ -51,16 +51,16 @@ def score_stream(
 ) -> Iterator[RougeScores]:
     """Score examples as they come, and yield their scores block by block, in order.
 
-    Several processes pay from some 10,000 examples on. Where they cannot be forked (not on Linux, or beside other
-    threads), they are started anew: a script then needs its `if __name__ == "__main__"`.
+    Several processes pay off from some 10,000 examples on. If they cannot be forked (not on Linux, or with other
+    threads running), they are spawned: a script then needs `if __name__ == "__main__"`.
 
     Args:
         examples: pairs of the suggestions, best first, and the reply that was really given, or a list of several; read
-            no further ahead than the processes need.
+            only as far ahead as the processes need.
         language: BCP-47 code; selects the tokenizer.
         rules: `official` or `paper`, see `mrs_metrics.rouge`.
         tokenizer: used in place of the language's own.
-        workers: processes that score, this one among them.
+        workers: processes that score, including this one.
         tokens: keep the chosen suggestions' tokens; without them the scores are numbers only.
 
     Returns:
@@ -91,7 +91,7 @@ def score_stream(
 
 
 def aggregate_stream(blocks: Iterable[RougeScores]) -> dict[str, object]:
-    """Average the scores over the examples of all blocks; equal to `aggregate` of the merged ones but for rounding.
+    """Average the scores over the examples of all blocks; equal to `aggregate` of the merged blocks up to rounding.
 
     Returns:
         The figures of `mrs_metrics.rouge.aggregate`, `skipped` and `signature`.
@@ -117,7 +117,7 @@ def aggregate_stream(blocks: Iterable[RougeScores]) -> dict[str, object]:
 
 
 def merge(blocks: Iterable[RougeScores]) -> RougeScores:
-    """Put the blocks of a stream together.
+    """Concatenate the blocks of a stream.
 
     `merge(score_stream(zip(predictions, references), workers=2, tokens=True))` is `score_examples` on two processes.
 
@@ -195,7 +195,7 @@ _scorer: RougeScorer | None = None  # of a process that scores
 
 def _start(language: str, rules: str, tokenizer: Tokenizer | None) -> None:
     global _scorer
-    gc.freeze()  # what was inherited by a fork stays out of garbage collection, which would copy every page of it
+    gc.freeze()  # garbage collection would copy every page that was inherited by a fork
     _scorer = RougeScorer(language, rules, tokenizer)
 
 
@@ -212,8 +212,8 @@ def _score_in_processes(
     tokens: bool,
     context: BaseContext,
 ) -> Iterator[RougeScores]:
-    """This process hands blocks to the others while they have room, and scores the next one itself where they have
-    none: a process that only hands out would take its share of a core from one that scores."""
+    """This process fills the others' queues, and scores the next block itself when they are full: a process that only
+    distributes would take CPU time from one that scores."""
     pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_start, initargs=setting)
     handed: deque[Future[RougeScores]] = deque()
     found: deque[tuple[Future[RougeScores] | RougeScores, _Block]] = deque()
@@ -243,7 +243,7 @@ def _taken(result: Future[RougeScores] | RougeScores, block: _Block, scorer: Rou
 
 
 def _context() -> BaseContext:
-    """A fork starts at once and inherits all that it needs, but is not safe beside threads, which may hold locks."""
+    """A fork starts at once and inherits all that it needs, but is not safe with threads, which may hold locks."""
     safe = sys.platform == "linux" and threading.active_count() == 1
     return multiprocessing.get_context("fork" if safe else "spawn")
 

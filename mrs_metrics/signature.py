@@ -1,4 +1,4 @@
-"""Signatures: one line that says how a score was computed, to be printed with it.
+"""Signatures: one line per score that says how it was computed, to be printed with it.
 
 After Post 2018, "A Call for Clarity in Reporting BLEU Scores" (sacreBLEU): `key:value` fields joined by `|`.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from importlib import metadata
 
 DISTRIBUTION = "mrs-suggest"
-# Stands in where the code runs as a copy beside an `evaluate` module, without the installed distribution.
+# Used if the code runs as a copy beside an `evaluate` module, without the installed distribution.
 FALLBACK_VERSION = "0.1.0"
 
 
 def package_version() -> str:
     """Return the installed version of the distribution, or the one that this copy of the code was made from."""
-    if __name__ != "mrs_metrics.signature":  # a copy beside an `evaluate` module: another release may be installed
+    if __name__ != "mrs_metrics.signature":  # a copy beside an `evaluate` module: a different release may be installed
         return FALLBACK_VERSION
     try:
         return metadata.version(DISTRIBUTION)
@@ -25,7 +25,7 @@ def package_version() -> str:
 def signature(metric: str, **fields: object) -> str:
     """Return `metric|key:value|...|version:V`: the fields in the order given, the package version last.
 
-    Fields that are None are left out: they do not apply. True and False read yes and no.
+    Fields that are None are left out; True and False become yes and no.
 
     Raises:
         ValueError: a name or value is empty or holds a `|`, which would make the line ambiguous, or `version` is given.

@@ -2,13 +2,13 @@
 
 Sources: Hall 1988, "Theoretical Comparison of Bootstrap Confidence Intervals" (studentised, see
 `mrs_metrics.resampling`); Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation" (paired, over
-the same examples; his own intervals are percentiles, which are too narrow for skewed scores); Noreen 1989,
+the same examples; his own are percentile intervals, which are too narrow for skewed scores); Noreen 1989,
 "Computer-Intensive Methods for Testing Hypotheses" (approximate randomisation), with Riezler and Maxwell 2005, "On Some
 Pitfalls in Automatic Evaluation and Significance Testing for MT"; Mayhew et al. 2020 (STAPLE), section 3 and Table 3
 (100,000 samples, ranks of adjacent systems at p < .05); Holm 1979 (correction for several tests).
 
-All of it is for a figure that is a mean over examples, such as weighted ROUGE or STAPLE's weighted F1. A figure that is
-none (corpus BLEU, perplexity, Dist-n, macro-MRR, micro F1) has no score per example to swap and is out of scope.
+All of it is for figures that are means over examples, such as weighted ROUGE or STAPLE's weighted F1. Other figures
+(corpus BLEU, perplexity, Dist-n, macro-MRR, micro F1) have no score per example to swap and are out of scope.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from mrs_metrics.resampling import ROUNDING, studentised_interval
 
 PERMUTATION_SAMPLES = 100_000  # as for Table 3 of STAPLE
 ALPHA = 0.05  # likewise
-# Draws held at a time; bounds the memory to some 70 MB, whatever n and samples are (one resample at least).
+# Draws in memory at a time: some 70 MB, whatever n and samples are (at least one resample).
 _CHUNK_DRAWS = 1 << 22
-# Swaps summed at a time: few enough to stay in the cache, whatever n and samples are.
+# Swaps summed at a time: few enough for the processor's cache, whatever n and samples are.
 _CHUNK_SWAPS = 1 << 15
 # [byte, i] is -1 where bit i of the byte is set, else 1
 _SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)
@@ -38,14 +38,14 @@ def bootstrap_interval(
 
     Args:
         values: (n,) per-example scores.
-        confidence: how often such an interval has the true mean in it, above 0 and below 1. For .95 and 50 examples or
-            more, it has it .94 to .99 times in the simulation of `benchmarks/bench_intervals.py`.
+        confidence: how often such an interval contains the true mean, above 0 and below 1. For .95 and 50 examples or
+            more, that is .94 to .99 in the simulation of `benchmarks/bench_intervals.py`.
         samples: resamples of n examples drawn with replacement; 1000 as in Koehn 2004.
         seed: of the draws; equal seeds give equal intervals.
 
     Returns:
-        The low and high end, in the unit of the values and within their range. Values that are all equal give one
-        point, and so does a single value: the interval says nothing there.
+        The low and high end, in the unit of the values and within their range. Equal values, or a single one,
+        give one point: then the interval says nothing.
 
     Raises:
         ValueError: values are not a non-empty list of finite numbers, or confidence or samples are out of range.
@@ -60,7 +60,7 @@ def bootstrap_interval(
         raise ValueError(f"At least one bootstrap sample is needed, not {samples}.")
     mean, least, most = (float(figure) for figure in (column.mean(), column.min(), column.max()))
     rest = column - mean
-    unit = float(np.abs(rest).max())  # small scores: their squares must not vanish, nor those of large ones overflow
+    unit = float(np.abs(rest).max())  # so that no squares underflow or overflow
     if unit <= ROUNDING * max(abs(least), abs(most)):
         point = min(max(mean, least), most)
         return point, point
@@ -75,7 +75,7 @@ def bootstrap_interval(
 def paired_bootstrap_interval(
     a: ArrayLike, b: ArrayLike, confidence: float = 0.95, samples: int = 1000, seed: int = 12345
 ) -> tuple[float, float]:
-    """Return the studentised bootstrap interval of mean(a - b) over the same examples; without 0 in it, they differ.
+    """Return the studentised bootstrap interval of mean(a - b) over the same examples; if it excludes 0, they differ.
 
     Args:
         a, b: (n,) scores of the two systems, entry i of both on the same example.
@@ -94,11 +94,11 @@ def paired_bootstrap_interval(
 def permutation_test(a: ArrayLike, b: ArrayLike, samples: int = PERMUTATION_SAMPLES, seed: int = 12345) -> float:
     """Return the two-sided p-value of the paired permutation (randomisation) test of mean(a - b).
 
-    If the systems were alike, either score of an example could as well be the other system's: each sample swaps the two
-    scores of every example with probability 1/2. With d the difference of the means and d* that of a sample,
-    p = (1 + #(|d*| >= |d|)) / (1 + samples) (Noreen 1989: what was seen counts as one of the samples, so p is never 0).
-    Where the m examples with two different scores have 2**m <= samples swaps, each is looked at once, and p is their
-    exact share. Scores without any difference give 1.
+    If the systems were equivalent, either score of an example could be the other system's: each sample swaps the two
+    scores of every example with probability 1/2. With d the difference of the means and d* that of a sample, p = (1 +
+    #(|d*| >= |d|)) / (1 + samples) (Noreen 1989: the observed scores count as one of the samples, so p is never 0). If
+    the m examples with two different scores have 2**m <= samples swaps, all are enumerated, and p is their exact share.
+    Scores without any difference give 1.
 
     Discrete scores (0 or 1, sixths) tie often, and rounding must not decide a tie: |d*| >= |d| holds up to 2**-44 of
     the mean of |a| + |b|.
@@ -109,7 +109,7 @@ def permutation_test(a: ArrayLike, b: ArrayLike, samples: int = PERMUTATION_SAMP
         seed: of the swaps; equal seeds give equal p-values.
 
     Raises:
-        ValueError: a and b differ in length, are empty, not finite or too large to be summed, or there is no sample.
+        ValueError: a and b differ in length, are empty, not finite or too large to be summed, or samples is below 1.
 
     >>> permutation_test([1.0, 1.0, 1.0], [0.0, 0.0, 0.0])  # 2 of the 8 swaps
     0.25
@@ -149,30 +149,30 @@ def rank_groups(
     higher_is_better: bool = True,
     correct: bool = False,
 ) -> dict[str, int]:
-    """Rank systems as in Table 3 of STAPLE: from the best on, the next rank starts where two neighbours differ.
+    """Rank systems as in Table 3 of STAPLE: from the best on, a new rank starts where two neighbours differ.
 
-    Neighbours are systems next to each other by their means; they differ if their permutation test gives p < alpha. Two
-    systems of one group may still differ from each other when others stand between them. Ranks number the groups (1, 1,
-    2, as in the table, and not 1, 1, 3).
+    Neighbours are adjacent when ordered by their means; they differ if their permutation test gives p < alpha. Two
+    systems of one group may still differ if others are between them. Ranks number the groups (1, 1, 2, as in the table,
+    not 1, 1, 3).
 
     Args:
         systems: name -> (n,) scores of the same n examples.
         alpha: above 0 and below 1.
         samples, seed: as for `permutation_test`.
         higher_is_better: false for a loss.
-        correct: hold the p-values of all neighbours against alpha after Holm's correction; the paper does not.
+        correct: apply Holm's correction to the p-values of all neighbours; the paper does not.
 
     Returns:
-        name -> rank from 1, best system first, equal means in the order given; ranks leave no gap.
+        name -> rank from 1, best system first, equal means in the order given; ranks have no gaps.
 
     Raises:
-        ValueError: there is no system, alpha is out of range, or as for `permutation_test`.
+        ValueError: there are no systems, alpha is out of range, or as for `permutation_test`.
 
     >>> rank_groups({"low": [0.0] * 9, "high": [1.0] * 9, "top": [1.0] * 9})
     {'high': 1, 'top': 1, 'low': 2}
     """
     if not systems:
-        raise ValueError("There is no system to rank.")
+        raise ValueError("There are no systems to rank.")
     if not 0 < alpha < 1:
         raise ValueError(f"The level alpha must lie between 0 and 1, not {alpha}.")
     columns = {name: _column(values, f"scores of {name}") for name, values in systems.items()}
@@ -189,10 +189,10 @@ def rank_groups(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values corrected for there being several: each at least as large as before, at most 1.
+    """Return the p-values corrected for multiple tests: each at least as large as before, at most 1.
 
-    The smallest of k is multiplied by k, the next by k - 1, and so on; none falls below a smaller one's (Holm 1979). At
-    a corrected p < alpha, the chance of any false difference among all k tests is below alpha.
+    The smallest of k is multiplied by k, the next by k - 1, and so on, keeping their order (Holm 1979). At a corrected
+    p < alpha, the chance of any false difference among all k tests is below alpha.
 
     Raises:
         ValueError: one is not between 0 and 1.
@@ -216,7 +216,7 @@ def _swapped_sums(
     """The (rows,) sums of the differences, each difference with the sign that its bit gives it.
 
     Args:
-        swaps: for every 64 differences, (rows,) words whose set bits (the lowest first) turn the sign.
+        swaps: for every 64 differences, (rows,) words whose set bits (lowest first) flip the sign.
 
     Eight differences share a table of their 256 sums, so that a row costs one look-up for eight examples.
     """

@@ -1,4 +1,4 @@
-"""Self-ROUGE: how alike the suggestions of one message are, the opposite of diversity.
+"""Self-ROUGE: how similar the suggestions of one message are, the opposite of diversity.
 
 For each pair of the suggestions of a message, weighted ROUGE (ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2, F1; Zhang et al. 2021,
 section 3.3) of one against the other; F1 is symmetric. The mean over the pairs is the similarity of the message, the
@@ -7,12 +7,12 @@ it may score well against the reference.
 
 1. Texts are read as in `mrs_metrics.rouge` (lower case, tokens, split at dots, cut at 100 tokens, n-grams as sets, 1e-8
    in F1's denominator). A text of dots only, or without a token, reads as the one token `<empty>`, as Dist-n counts it:
-   two empty suggestions are alike, an empty one and another are not.
-2. A message with fewer than two suggestions has no pair: it is skipped and counted.
+   two empty suggestions are equal, an empty and a non-empty one are not.
+2. A message with fewer than two suggestions has no pairs: it is skipped and counted.
 3. `self_rouge` is on the scale of weighted ROUGE, where equal texts of one token reach 1/6, of two tokens 1/2.
    `normalised` divides the score of each pair by what equal texts with its orders would reach, the orders for which
-   either text has an n-gram. So it is 1 where both have the same n-grams, however short, and 0 where they share no
-   word. An order that only one of the two has keeps its 0.
+   either text has an n-gram. So it is 1 if both have the same n-grams, however short, and 0 if they share no word.
+   An order that only one of the two has counts with its 0.
 
 Differs from Self-BLEU (Zhu et al. 2018, "Texygen: A Benchmarking Platform for Text Generation Models"), which takes the
 BLEU of every generated text against all others of the whole test set; and from Dist-n, which counts the distinct
@@ -160,4 +160,4 @@ def _pair(a: Prepared, b: Prepared) -> tuple[float, float]:
     """The weighted ROUGE of a pair, and its share of what equal texts with its orders would reach."""
     score = sum(weight * f1 for weight, f1 in zip(WEIGHTS, f1_by_order(a, b), strict=True))
     ceiling = sum(weight for weight, *grams in zip(WEIGHTS, a.ngrams, b.ngrams, strict=True) if any(grams))
-    return score, min(1.0, score / (ceiling * _F1_OF_EQUALS))  # not above 1 by rounding
+    return score, min(1.0, score / (ceiling * _F1_OF_EQUALS))  # rounding may pass 1

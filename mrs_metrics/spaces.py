@@ -1,11 +1,11 @@
-"""The files of a metric's Space: the `evaluate` module, the topic files that it needs, a page to try it on.
+"""The files of a metric's Space: the `evaluate` module, the topic files that it needs, and a page to try it on.
 
 `evaluate` loads `ORG/NAME` by fetching `NAME.py` and the files that it imports by `from .FILE import` at column 0; it
-follows no import of theirs and no folder. So a Space is flat, needs nothing of this package, and `NAME.py` names every
+does not follow their imports, nor folders. So a Space is flat, does not need this package, and `NAME.py` names every
 topic file, which `module_files` checks.
 
-The topics are copied under another name (`tokenize` -> `topic_tokenize`): the page runs in the Space's folder, first on
-the search path there, where a `tokenize.py` would stand in for the standard library's.
+The topics are copied under another name (`tokenize` -> `topic_tokenize`): the page runs in the Space's folder, which
+comes first on the search path, so that a `tokenize.py` would shadow the standard library's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mrs_metrics.signature import package_version
 
 FOLDER = Path(__file__).resolve().parent
 PREFIX = "topic_"
-# The release that the page was tested with, as in constraints.txt; the hub installs it.
+# The release that the page was tested with, as in constraints.txt; the hub installs this one.
 GRADIO_VERSION = "6.31.0"
 PYTHON_VERSION = "3.11"
 # What the hub installs into a Space: the requirement of every library that a file of it imports, also lazily. The
@@ -40,7 +40,7 @@ _IMPORT = re.compile(r"^([ \t]*from )mrs_metrics\.(\w+)(?= import\b)", re.MULTIL
 _VERSION = re.compile(r'^FALLBACK_VERSION = ".*"$', re.MULTILINE)
 _SDK = re.compile(r"^sdk: gradio$", re.MULTILINE)
 _TITLE = re.compile(r"^title: (.+)$", re.MULTILINE)
-# Who has the Space need not have our package, nor its extras.
+# A Space runs without our package and its extras.
 _EXTRAS = {
     "'mrs-suggest[ja]'": "fugashi unidic-lite",
     "'mrs-suggest[zh]'": "rjieba",
@@ -79,11 +79,11 @@ def module_files(name: str) -> dict[str, bytes]:
 
 
 def space_files(name: str, organization: str = "") -> dict[str, bytes]:
-    """Return the files of a metric's Space by file name; the same bytes every time.
+    """Return the files of a metric's Space by file name; the bytes are reproducible.
 
     Args:
         name: one of `metric_names()`.
-        organization: where it will be; the README then says `evaluate.load("ORG/NAME")`.
+        organization: owner of the Space; the README then says `evaluate.load("ORG/NAME")`.
 
     Raises:
         ValueError: there is no such metric, or it needs a file of this package that would not be copied.
@@ -93,7 +93,7 @@ def space_files(name: str, organization: str = "") -> dict[str, bytes]:
     page = _read(f"{name}/app.py")
     for topic in _topics(page):
         texts.setdefault(f"{PREFIX}{topic}.py", _rewritten(_read(f"{topic}.py"), dot="."))
-    texts["app.py"] = _rewritten(page, dot="")  # it runs as a script: no package, so no relative import
+    texts["app.py"] = _rewritten(page, dot="")  # it runs as a script, without relative imports
     _require_complete(name, texts)
     texts["README.md"] = _readme(name, organization)
     texts["requirements.txt"] = "".join(f"{line}\n" for line in _requirements(name, texts))
@@ -115,7 +115,7 @@ def _module_texts(name: str) -> dict[str, str]:
 
 
 def _topics(source: str) -> list[str]:
-    """The topics that a source names at column 0, where alone `evaluate` looks."""
+    """The topics that a source imports at column 0, the only place where `evaluate` looks."""
     return [topic for start, topic in _IMPORT.findall(source) if start == "from "]
 
 
@@ -147,7 +147,7 @@ def _require_complete(name: str, texts: dict[str, str]) -> None:
 
 
 def _requirements(name: str, texts: dict[str, str]) -> list[str]:
-    """What a Space's files import and Python does not have itself, in the order of REQUIREMENTS."""
+    """The third-party packages that a Space's files import, in the order of REQUIREMENTS."""
     imported: set[str] = set()
     for file, text in texts.items():
         if not file.endswith(".py"):

@@ -1,4 +1,4 @@
-"""The check that metrics of suggestion lists share: each example has a list of texts, and one reference or several."""
+"""The input check of all metrics of suggestions: each example has a list of texts, and one reference or several."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeGuard
 
-# An example's reference: one text, or several texts of which each is right.
+# An example's reference: one text, or several texts that are all right.
 Reference = str | Sequence[str]
 
 
 def check_suggestions(
     predictions: Sequence[Sequence[str]], references: Sequence[Reference] | None = None, required: bool = False
 ) -> None:
-    """Refuse what is not a list of suggestions for each example and, where references are given, one or several texts.
+    """Check that each example has a list of suggestions and, if references are given, one or several texts.
 
     Args:
         predictions: for each example its suggestions.
@@ -21,8 +21,8 @@ def check_suggestions(
         required: references must be given.
 
     Raises:
-        ValueError: the two differ in length, an entry has the wrong type, or what can be read only once (a generator,
-            an iterator) or has no order (a set, a dictionary) stands where a list should be.
+        ValueError: the two differ in length, an entry has the wrong type, or a list is replaced by something that
+            can be read only once (a generator, an iterator) or has no order (a set, a dictionary).
 
     >>> check_suggestions([["Yes!", "No."], []], [["Yes", "Sure"], "Bye"])
     """
@@ -40,10 +40,10 @@ def check_suggestions(
 
 
 def check_lists(predictions: object, references: object = None, required: bool = False) -> None:
-    """Refuse predictions and references that are not lists, whatever stands in them.
+    """Refuse predictions and references that are not lists, whatever they contain.
 
     Raises:
-        ValueError: they are no lists, or required references are None.
+        ValueError: they are not lists, or required references are None.
     """
     if isinstance(predictions, str) or isinstance(references, str):
         raise ValueError("Predictions and references must be lists with one entry for each example, not one text.")
@@ -55,7 +55,7 @@ def check_lists(predictions: object, references: object = None, required: bool =
 
 
 def check_reference(index: int, reference: object) -> None:
-    """Refuse what is neither a text nor a list of texts.
+    """Refuse a reference that is neither a text nor a list of texts.
 
     Raises:
         ValueError: it is neither, or the list is empty.
@@ -87,7 +87,7 @@ def reference_counts(references: Iterable[Reference]) -> frozenset[int]:
 
 
 def shown_counts(counts: Iterable[int]) -> int | str:
-    """Return what a signature says of the numbers of references, as sacreBLEU does: the number, or `var`.
+    """Return the number of references for a signature, as sacreBLEU does: the number, or `var`.
 
     >>> shown_counts({2}), shown_counts({1, 2}), shown_counts(())
     (2, 'var', 1)
@@ -112,20 +112,20 @@ def _kind(entries: object) -> str:
 
 
 def _turned(references: Sequence[Reference]) -> str:
-    """A hint where there is a list for each set of references, as sacreBLEU's own functions take them."""
+    """A hint if there is a list for each set of references, as sacreBLEU's own functions expect them."""
     if len(references) and not any(isinstance(reference, str) for reference in references):
-        return " Several references stand together in a list for each example."
+        return " Several references belong in one list for each example."
     return ""
 
 
 # --- Inputs of `evaluate` modules -----------------------------------------------------------------------------------
 #
-# `evaluate` reads its inputs by index and length before a module sees them; what has neither ends in a traceback there.
-# Each of these goes before `evaluate.Metric` among the bases of a module.
+# `evaluate` reads its inputs by index and length before a module sees them, with a traceback if they have neither.
+# Each of these classes comes before `evaluate.Metric` among the bases of a module.
 
 
 class Lists:
-    """Of a module that compares predictions with references, whatever these are."""
+    """Base of a module that compares predictions with references of any kind."""
 
     compares = True
 
@@ -136,7 +136,7 @@ class Lists:
 
 
 class Suggestions(Lists):
-    """Of a module that looks at each example's suggestions alone."""
+    """Base of a module that uses only each example's suggestions."""
 
     compares = False
 
@@ -152,7 +152,7 @@ class Suggestions(Lists):
 
 
 class SuggestionsAndReferences(Lists):
-    """Of a module that compares suggestions with one reference or several, which are stored as lists."""
+    """Base of a module that compares suggestions with one reference or several, which are stored as lists."""
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
         """Add examples."""

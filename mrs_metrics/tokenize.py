@@ -1,18 +1,18 @@
-"""The metrics' tokenizers: those of MRS's official evaluation script, and of languages that MRS does not have.
+"""The metrics' tokenizers: those of MRS's official evaluation script, and others for languages that MRS lacks.
 
-Every language of MRS but Japanese goes through the rules of the Penn Treebank as NLTK 3.8.1 reads them; Japanese goes
-through MeCab with the dictionary unidic-lite, as `MeCab.Tagger("-Owakati")` does. The Treebank rules are implemented
+Every language of MRS but Japanese is tokenized by the Penn Treebank rules of NLTK 3.8.1; Japanese by MeCab with the
+dictionary unidic-lite, as `MeCab.Tagger("-Owakati")` does. The Treebank rules are implemented
 here, because later NLTK releases treat opening quotes differently (4 % of sentences) and scores would drift with the
 installed release.
 
 NLTK's `word_tokenize(text)`, which the script calls, splits the text into sentences first, with its English Punkt model
 for every language: `sentences="punkt"`. That needs the model's parameters (`mrs_metrics.punkt`), so the default is
-`word_tokenize(text, preserve_line=True)`: the text is one sentence, and a dot inside stays on its word. The two differ
-on texts of several sentences. Japanese is never split into sentences, as in the script.
+`word_tokenize(text, preserve_line=True)`: the text is one sentence, and a dot inside it stays on its word. The two
+differ on texts of several sentences. Japanese is never split into sentences, as in the script.
 
-Other languages go through the Treebank rules, too, where spaces separate their words. Where they do not, a whole
-sentence would count as a word: Chinese is split by jieba (its dictionary and model in rjieba), Thai by PyThaiNLP's
-newmm, and the others are refused. A script in the code goes first (`zh-Latn` has spaces).
+Other languages with spaces between words are tokenized by the Treebank rules, too. Without spaces, a whole sentence
+would count as a word: Chinese is split by jieba (its dictionary and model in rjieba), Thai by PyThaiNLP's newmm, and
+the others are refused. A script in the code takes precedence (`zh-Latn` has spaces).
 
 Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3, and its official
 evaluation script.
@@ -37,7 +37,7 @@ SENTENCES = ("no", "punkt")
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
 _SCRIPT = re.compile(r"-([a-z]{4})(?=-|$)", re.IGNORECASE)
-# Languages and scripts (ISO 639, ISO 15924) whose words no space separates, and for which there is no tokenizer here.
+# Languages and scripts (ISO 639, ISO 15924) without spaces between words, for which there is no tokenizer here.
 _UNSPACED_LANGUAGES = frozenset(
     ("bo", "cdo", "dz", "gan", "hak", "hsn", "ii", "khb", "km", "lo", "lzh", "my", "nan", "nod", "shn", "wuu", "yue")
 )
@@ -48,15 +48,15 @@ _UNSPACED_SCRIPTS = frozenset(
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A named tokenizer: call it with a text to get the list of its tokens.
+    """A named tokenizer; call it with a text to get the list of its tokens.
 
     Attributes:
-        name: what the score's signature calls it, for example `treebank`.
+        name: its name in signatures, for example `treebank`.
         version: release of the rules or of the dictionary, for the signature.
         spaced: text -> tokens separated by white space, exactly as the official script sees the tokenized text. It
-            is kept apart from the list of tokens because MeCab ends its output with " \\n", and MRS's rules look at
-            that white space.
-        split: text -> its tokens, given where `spaced` puts no more than one space between them; it is faster.
+            is kept apart from the list of tokens because MeCab ends its output with " \\n", which matters for
+            MRS's rules.
+        split: text -> its tokens, given if `spaced` puts only single spaces between them; it is faster.
         sentences: how texts are split into sentences first, for the signature: `no`, or `punkt-en`.
 
     >>> get_tokenizer("en")("Isn't it?")
@@ -80,9 +80,9 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
 
     Args:
         language: a BCP-47 code such as `en`, `pt` or `ja`.
-        sentences: `no`, or `punkt`: split texts into sentences first, as MRS's official script does; only where the
-            Treebank rules follow, so not in Japanese, Chinese and Thai.
-        punkt: folder of Punkt's parameters; default: NLTK's English ones, where they are installed.
+        sentences: `no`, or `punkt`: split texts into sentences first, as MRS's official script does; only before
+            the Treebank rules, so not in Japanese, Chinese and Thai.
+        punkt: folder of Punkt's parameters; default: NLTK's English ones, if installed.
 
     Raises:
         ValueError: the code has not the form of a language code, there is no tokenizer for the language, or the
@@ -95,9 +95,9 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
     if not isinstance(language, str) or not _LANGUAGE.fullmatch(language):
         raise ValueError(f"The language must be a BCP-47 code such as 'en' or 'ja', not {language!r}.")
     if sentences not in SENTENCES:
-        raise ValueError(f"The splitting into sentences must be one of {list(SENTENCES)}, not {sentences!r}.")
+        raise ValueError(f"The sentence splitting must be one of {list(SENTENCES)}, not {sentences!r}.")
     if punkt is not None and sentences != "punkt":
-        raise ValueError("Punkt's parameters are for sentences='punkt' (--sentences punkt); ask for it too.")
+        raise ValueError("Punkt's parameters need sentences='punkt' (--sentences punkt); pass it too.")
     base = language.lower().split("-")[0]
     script = _SCRIPT.search(language)
     spaced = script is not None and script[1].lower() not in _UNSPACED_SCRIPTS
@@ -109,8 +109,8 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
         return _newmm()
     if not spaced and (script is not None or base in _UNSPACED_LANGUAGES):
         raise ValueError(
-            f"No space separates the words of {language!r}, and there is no tokenizer for it here: score its "
-            "characters with reply_bleu (tokenize='char'), or give score_examples a tokenizer of your own."
+            f"{language!r} has no spaces between words, and there is no tokenizer for it here: score its "
+            "characters with reply_bleu (tokenize='char'), or pass your own tokenizer to score_examples."
         )
     if sentences == "no":
         return Tokenizer("treebank", TREEBANK_VERSION, _treebank_spaced, treebank_tokens)
@@ -140,12 +140,12 @@ def _mecab() -> Tokenizer:
             "Tokenizing Japanese needs MeCab and its dictionary unidic-lite, which are not installed: "
             "run pip install 'mrs-suggest[ja]'."
         ) from error
-    # The dictionary is named outright: left to itself, fugashi would prefer the full unidic where that is installed.
+    # The dictionary is given explicitly: by default fugashi would prefer the full unidic if that is installed.
     folder = unidic_lite.DICDIR
     tagger = fugashi.GenericTagger(f'-r "{folder}/mecabrc" -d "{folder}"')
 
     def spaced(text: str) -> str:
-        # MeCab reads UTF-8, which has no lone surrogates; they become "?".
+        # MeCab reads UTF-8, which cannot encode lone surrogates; they become "?".
         text = text.encode("utf-8", "replace").decode("utf-8")
         # fugashi's own `parse` strips its output; this keeps the edges as MeCab's "-Owakati" writes them.
         return "".join(f"{node.surface} " for node in tagger(text)) + "\n"
@@ -161,7 +161,7 @@ def _jieba() -> Tokenizer:
             "Tokenizing Chinese needs jieba (the package rjieba), which is not installed: "
             "run pip install 'mrs-suggest[zh]'."
         ) from error
-    words = rjieba.Jieba()  # an own one: words that a program adds to the shared dictionary would move the scores
+    words = rjieba.Jieba()  # a separate one: words that a program adds to the shared dictionary would change the scores
 
     def split(text: str) -> list[str]:
         return " ".join(words.cut(text.encode("utf-8", "replace").decode("utf-8"))).split()
@@ -185,17 +185,17 @@ def _newmm() -> Tokenizer:
 
 # --- Treebank rules -------------------------------------------------------------------------------------------------
 #
-# The rules are passes over the text that put spaces around what becomes a token; the last step splits at white space.
+# The rules are passes over the text that put spaces around tokens; the last step splits at white space.
 # A pass may see the spaces of the passes before it, so their order matters. The number of consecutive spaces never
-# does. A pass is skipped where a look for its characters shows that it would change nothing. Patterns that are one
-# group as a whole are applied by `_apart`.
+# does. A pass is skipped if its characters do not occur in the text. Patterns that are one group as a whole are
+# applied by `_apart`.
 
 _OPENING_QUOTE = re.compile("([«“‘„]|`+)")
 _CLOSING_QUOTE = re.compile("([»”’])")
 _DOUBLE_QUOTE_AFTER_OPENER = re.compile(r"(?<=[ (\[{<])(?:\"|'')")
-# 'x where x is a word of one letter that is no English clitic ('s, 't, 'm, 'd, 'n).
+# 'x where x is a word of one letter that is not an English clitic ('s, 't, 'm, 'd, 'n).
 _QUOTED_LETTER = re.compile(r"'(?=\w\b)(?![stmdn])", re.IGNORECASE)
-# What may follow the dot that ends the text and still leave it the final dot.
+# What may follow the final dot of the text.
 _AFTER_FINAL_DOT = "])}>\"'»”’ "
 # The character after the comma is consumed, so that of two commas in a row only the first is set apart.
 _COMMA_BEFORE_NON_DIGIT = re.compile(r"([:,])(\D)")
@@ -300,18 +300,18 @@ def _may_be_fused(text: str) -> bool:
     return "nno" in lowered or "mme" in lowered or "nna" in lowered or "tta" in lowered
 
 
-# --- Words remembered -----------------------------------------------------------------------------------------------
+# --- Cached words ---------------------------------------------------------------------------------------------------
 #
-# No rule looks further than the space beside a word, but for two: a quote that begins the text opens, and the last dot
-# of the text is set apart. So what stands between two spaces always gives the same tokens at the same place of a text
-# (first, inner, last, alone), and words repeat: of 1,900 different English texts, one word in seven took the rules.
+# All rules but two look no further than the space next to a word: a quote at the start of the text opens, and the last
+# dot of the text is set apart. So a string between two spaces always gives the same tokens at the same place of a text
+# (first, inner, last, alone), and words repeat: in 1,900 different English texts, one word in seven was not cached.
 
 _MAX_WORDS = 1 << 15
 _MAX_WORD_LENGTH = 40  # longer ones, such as a text in a script without spaces, hardly repeat
 
 
 class _Words(dict[str, tuple[str, ...]]):
-    """The tokens of words at one place of a text, found by the rules when first asked for; some 10 MB when full."""
+    """A cache of the tokens of words at one place of a text, computed by the rules on first use; at most some 10 MB."""
 
     def __init__(self, before: str, after: str) -> None:
         super().__init__()
@@ -334,6 +334,6 @@ _FIRST, _INNER, _LAST, _ALONE = _Words("", " x"), _Words("x ", " x"), _Words("x 
 
 
 def forget_words() -> None:
-    """Empty the memory of words, to measure without it or to free it."""
+    """Empty the word cache, to measure without it or to free its memory."""
     for words in (_FIRST, _INNER, _LAST, _ALONE):
         words.clear()

@@ -1,4 +1,4 @@
-"""Weighted F1 of sets of translations: precision counts translations, recall the learners who give them.
+"""Weighted F1 of sets of translations: precision counts translations, recall learners' use of them.
 
 Source: Mayhew et al. 2020, "Simultaneous Translation and Paraphrase for Language Education", section 2.3. Per prompt,
 precision is unweighted, recall is the share of the accepted translations' weight, and the score is their harmonic mean;
@@ -10,17 +10,17 @@ predictions scores 0, and its translations count as missed in the micro averages
 
 `rules="official"` gives what the task's official scorer prints:
 
-1. It trims and lower-cases a line, then drops punctuation: white space inside stays as it is, also where only a mark
-   stood beside it at the end of the text; an accepted translation keeps what stands before its weight. There is no NFC.
-2. Where accepted translations become equal, the weight of the last counts alone.
+1. It trims and lower-cases a line, then drops punctuation: inner white space stays, also when only a mark followed it
+   at the end of the text; so does white space before an accepted translation's weight. No NFC.
+2. If accepted translations become equal, only the weight of the last counts.
 3. A prompt missing from the predictions, or with none, scores in the macro averages what the prompt before it scored
-   (the scorer keeps that prompt's counts), and does not count in the micro averages. Where it is the first prompt, the
+   (the scorer keeps that prompt's counts), and does not count in the micro averages. If it is the first prompt, the
    official scorer fails, and so do we.
 
-What differs from its relatives: exact-match accuracy looks at one translation; BLEU and ROUGE give credit for parts of
-one; plain F1 (`macro_f1`) counts a translation that nobody gives as much as the one that half of the learners give.
+Differs from related metrics: exact-match accuracy looks at one translation; BLEU and ROUGE give credit for parts of
+one; plain F1 (`macro_f1`) counts a translation that no learner gives as much as one that half of them give.
 
-Predictions for prompts that the data do not have are never scored; they are listed in `extra`.
+Predictions for prompts that are not in the data are never scored; they are listed in `extra`.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ OFFICIAL_FIGURES = (
     "weighted_micro_f1",
     "weighted_macro_f1",
 )
-_MARKS = re.compile(r"[^\w\s]|_")  # holds all punctuation, and more
-_CHUNK_TEXTS = 4096  # chosen: large enough that passes over them are cheap, small enough for the processor's cache
-_UNKNOWN, _NOT_ALONE, _DROPPED = -3, -2, -1  # what `read_texts` notes of a character, if not another one
+_MARKS = re.compile(r"[^\w\s]|_")  # all punctuation, and more
+_CHUNK_TEXTS = 4096  # chosen: large enough for cheap passes, small enough for the processor's cache
+_UNKNOWN, _NOT_ALONE, _DROPPED = -3, -2, -1  # what `read_texts` notes for a character instead of another one
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +76,12 @@ class WeightedF1Scores:
 
     Attributes:
         ids: of the prompts, in the order of the data.
-        counts: (n, 3) translations that are in both, only predicted, only accepted.
+        counts: (n, 3) translations in both, only predicted, only accepted.
         weights: (n, 2) weight of the accepted translations that were predicted, and of those that were missed.
         precision, recall, weighted_recall, f1, weighted_f1: (n,) each 0 to 1.
-        in_micro: (n,) whether the prompt counts in the micro averages; false only for the official rules' missing ones.
+        in_micro: (n,) whether the prompt is in the micro averages; false only for missing ones by the official rules.
         missing: ids of prompts without predictions.
-        extra: ids of predictions that are no prompt of the data, sorted.
+        extra: ids of predictions for prompts that are not in the data, sorted.
         signature: how the scores were computed.
     """
 
@@ -110,8 +110,8 @@ def score_translations(
         rules: `paper` or `official`, see the module's docstring.
 
     Raises:
-        ValueError: the rules are unknown, an id comes twice, a prompt has no accepted translation or a wrong weight, a
-            prediction is no list of texts, there is no prompt, or (official) the first one has no prediction.
+        ValueError: the rules are unknown, an id comes twice, a prompt has no accepted translation or an invalid weight,
+            a prediction is not a list of texts, there is no prompt, or (official) the first one has no prediction.
 
     >>> accepted = [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]
     >>> rows = [{"id": "a", "translations": accepted}]
@@ -132,7 +132,7 @@ def aggregate(scores: WeightedF1Scores) -> dict[str, float]:
 
     Returns:
         those seven, each 0 to 1, and three counts: `n`, the prompts, `missing`, those of them without predictions, and
-        `extra`, the prompts that were predicted but are none of the data.
+        `extra`, the predicted prompts that are not in the data.
 
     >>> rows = [{"id": "a", "translations": [{"text": "sim", "weight": 1.0}]}]
     >>> aggregate(score_translations(rows, {"a": ["Sim."]}))["weighted_macro_f1"]
@@ -157,7 +157,7 @@ def aggregate(scores: WeightedF1Scores) -> dict[str, float]:
 
 
 def official_report(scores: WeightedF1Scores) -> dict[str, float]:
-    """The seven figures that the official scorer prints, as fractions; by whichever rules the scores were computed.
+    """The seven figures that the official scorer prints, as fractions, for scores by either rules.
 
     >>> rows = [{"id": "a", "translations": [{"text": "sim", "weight": 1.0}]}]
     >>> sorted(official_report(score_translations(rows, {"a": ["Sim."]}, "official"))) == sorted(OFFICIAL_FIGURES)
@@ -215,7 +215,7 @@ def read_official(text: str, accepted: bool = False) -> str:
     """A text as the official scorer compares it.
 
     Args:
-        accepted: it is an accepted translation, which stands before a weight: its line has no end to trim there.
+        accepted: it is an accepted translation, before a weight, so that its end is not trimmed.
 
     >>> read_official(" Está  clara? "), read_official("Clara ?"), read_official(" clara ", accepted=True)
     ('está  clara', 'clara ', 'clara ')
@@ -224,7 +224,7 @@ def read_official(text: str, accepted: bool = False) -> str:
 
 
 def read_texts(texts: Sequence[str], rules: str = "paper", accepted: bool = False) -> list[str]:
-    """The texts as `read_paper` or `read_official` give them, but thousands at once, which is many times as fast.
+    """The texts as `read_paper` or `read_official` return them, thousands at once, which is many times faster.
 
     >>> read_texts([" Está  clara? ", "Oi!"])
     ['está clara', 'oi']
@@ -249,10 +249,10 @@ def read_texts(texts: Sequence[str], rules: str = "paper", accepted: bool = Fals
 
 
 def _read_whole(text: str, n_lines: int, table: NDArray[np.int32], paper: bool) -> str | None:
-    """The lines with each character read by itself; None where one must not be, or a line holds another line end.
+    """The lines, read character by character; None if that is not possible, or a line contains another line end.
 
     Args:
-        table: what becomes of each character; filled in here as they come.
+        table: character -> its replacement; filled in here as characters occur.
     """
     if text.count("\n") != n_lines - 1:
         return None
@@ -271,9 +271,9 @@ def _read_whole(text: str, n_lines: int, table: NDArray[np.int32], paper: bool) 
 
 
 def _read_character(character: str, paper: bool) -> int:
-    """The code of what the rules make of a character, whatever stands beside it; or one of the signs below 0."""
+    """The code of a character's replacement, if that does not depend on its neighbours; else a value below 0."""
     lower = character.lower()
-    if character == "Σ" or len(lower) > 1:  # the lower case of a sigma depends on what follows
+    if character == "Σ" or len(lower) > 1:  # a sigma's lower case depends on what follows
         return _NOT_ALONE
     category = unicodedata.category(lower)
     if paper and (
@@ -281,7 +281,7 @@ def _read_character(character: str, paper: bool) -> int:
         or "\u1100" <= lower <= "\u11ff"
         or lower > "\uffff"
         or not unicodedata.is_normalized("NFC", lower)
-    ):  # in NFC it may join what stands before it, or become something else
+    ):  # in NFC it may combine with the character before it, or change
         return _NOT_ALONE
     if category.startswith("P"):
         return _DROPPED
@@ -291,8 +291,7 @@ def _read_character(character: str, paper: bool) -> int:
 def weighted_f1_signature(rules: str = "paper") -> str:
     """Return the signature of a weighted F1.
 
-    `equal` says what becomes of the weights of translations that are read as equal, `missing` what a prompt without
-    predictions scores.
+    `equal` says how the weights of equal translations are combined, `missing` how a prompt without predictions scores.
 
     >>> weighted_f1_signature().rsplit("|", 1)[0]
     'weighted_f1|rules:paper|case:lower|punct:no|norm:nfc|space:one|equal:sum|missing:0'
@@ -304,9 +303,9 @@ def weighted_f1_signature(rules: str = "paper") -> str:
 
 
 class Tally:
-    """Counts, prompt by prompt: no text is kept, so that rows can come as a stream. `Raises:` as `score_translations`.
+    """Counts, prompt by prompt: no text is kept, so that rows can be streamed. Raises as `score_translations`.
 
-    Its sums are exact (`math.fsum`), so that no order of the translations changes a bit of a score.
+    Sums are exact (`math.fsum`), so that the order of the translations does not change a score.
     """
 
     def __init__(self, rules: str) -> None:
@@ -320,7 +319,7 @@ class Tally:
     def add(self, prompt_id: str, accepted: dict[str, float], predicted: set[str]) -> None:
         """Count one prompt; the texts are as the rules read them."""
         if prompt_id in self.ids:
-            raise ValueError(f"The id of a prompt must come once, but {prompt_id!r} comes again.")
+            raise ValueError(f"Each prompt id must occur only once, but {prompt_id!r} occurs again.")
         self.ids[prompt_id] = None
         if not predicted:
             self.missing.append(prompt_id)
@@ -337,7 +336,7 @@ class Tally:
         self.weights.append((_sum(accepted[text] for text in found), _sum(accepted[text] for text in missed)))
 
     def scores(self, predicted_ids: Iterable[str]) -> WeightedF1Scores:
-        """The scores of the prompts so far; `predicted_ids`, all that have predictions, tell which are extra."""
+        """The scores of the prompts so far; `predicted_ids` are all ids with predictions, to find extra ones."""
         if not self.ids:
             raise ValueError("There is no prompt to score.")
         precision = np.array([_share(both, only) for both, only, _ in self.counts])
@@ -360,7 +359,7 @@ class Tally:
 
 
 def merge_equal(texts: Sequence[str], weights: Sequence[float], rules: str) -> dict[str, float]:
-    """Accepted translations, as the rules read them, with their weights; the rules say what equal ones count."""
+    """Accepted translations, read by the rules, with their weights; the rules combine the weights of equal ones."""
     accepted = dict(zip(texts, weights, strict=True))  # the last one's weight
     if rules == "paper" and len(accepted) < len(texts):
         parts: dict[str, list[float]] = {}
@@ -404,7 +403,7 @@ _RULES: dict[str, Callable[[str], str]] = {"paper": read_paper, "official": read
 
 
 def _require_rules(rules: str, accepted: bool = False) -> Callable[[str], str]:
-    """How the rules read a text; ValueError where they are unknown."""
+    """The rules' function that reads a text; ValueError if the rules are unknown."""
     if rules not in _RULES:
         raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
     return partial(read_official, accepted=True) if accepted and rules == "official" else _RULES[rules]
@@ -419,7 +418,7 @@ def _unless_punctuation(mark: re.Match[str]) -> str:
 
 
 def _sum(numbers: Iterable[float]) -> float:
-    """The exact sum; of numbers that have none (inf - inf, too large), what adding them gives."""
+    """The exact sum, or the plain one if there is none (inf - inf, overflow)."""
     kept = list(numbers)
     try:
         return math.fsum(kept)

@@ -4,19 +4,19 @@ Sources: Liang et al. 2020, "XGLUE: A New Benchmark Dataset for Cross-lingual Pr
 Generation", section 2 and Table 4; `evaluation/xglue_evaluate.py` (microsoft/XGLUE), whose rules are these:
 
 - NER: F1 of entities; POS: precision of chunks, which the paper calls accuracy. See `mrs_metrics.xglue_tags`. Missing
-  tags at the end of a sentence are taken as O.
-- NC, XNLI, PAWS-X, QADSM, QAM: accuracy, the predicted label being the very text of the right one.
+  tags at the end of a sentence count as O.
+- NC, XNLI, PAWS-X, QADSM, QAM: accuracy; the predicted label must be exactly the text of the right one.
 - MLQA: F1, and exact match beside it; see `mrs_metrics.xglue_qa`. A question without an answer scores 0.
 - WPR: nDCG, the mean over queries; see `mrs_metrics.xglue_wpr`. A query with a single page is left out.
 - QG, NTG: corpus BLEU by sacreBLEU: 13a, lower case, orders 1 to 4, smoothing `exp`.
-- A task's score is the mean over its languages, which all weigh alike; see `average_scores`.
+- A task's score is the mean over its languages, with equal weights; see `average_scores`.
 
-`rules="paper"` (the default) differs for POS alone: its score is the accuracy of tags that the paper names. Published
-numbers compare with `rules="official"`; both figures are always given.
+`rules="paper"` (the default) differs for POS alone: its score is the accuracy of tags that the paper names. Compare
+published numbers with `rules="official"`; both figures are always given.
 
 All scores are 0 to 1, as the script prints them since it divides BLEU and MLQA's F1 by 100; the paper prints 100 times
 that. A predicted label or tag that the task does not have is wrong, and counted in `notes`; as a right label it is an
-error, since the test files of the first release hold no labels.
+error, since the test files of the first release have no labels.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from mrs_metrics.xglue_tasks import TASKS, Task, get_task
 
 @dataclass(frozen=True, eq=False)
 class XglueScores:
-    """Statistics of the n examples of one task in one language; their aggregation stands apart.
+    """Statistics of the n examples of one task in one language, separate from their aggregation.
 
     Attributes:
         task: its name.
         language: its code.
         columns: (k,) names of the statistics.
-        statistics: (n, k) what the figures sum up: tags `right`, `tags`, chunks `correct`, `predicted`, `labelled` of a
-            sentence; `right` of a label; `f1` and `exact` of an answer; `ndcg` of a query; of a text its tokens, those
-            of the reference, matches of the orders 1 to 4, n-grams of the orders 1 to 4.
+        statistics: (n, k) the counts behind the figures: tags `right`, `tags`, chunks `correct`, `predicted`,
+            `labelled` of a sentence; `right` of a label; `f1` and `exact` of an answer; `ndcg` of a query; of a text
+            its tokens, those of the reference, matches of the orders 1 to 4, n-grams of the orders 1 to 4.
         kept: (n,) index of the example in the input, of a query its first page.
-        notes: what was out of the ordinary, counted: tags `padded`, labels or tags `unknown` to the task, questions
+        notes: counts of anything unusual: tags `padded`, labels or tags `unknown` to the task, questions
             `unanswered`, queries with a `single_page` (left out) or with `no_relevant_page` (score 0), `empty` texts.
         rules: `paper` or `official`.
         signature: how the scores were computed.
@@ -71,7 +71,7 @@ def score_task(
     queries: Sequence[str] | None = None,
     rules: str = "paper",
 ) -> XglueScores:
-    """Compare predictions of one task in one language with what is right.
+    """Compare predictions of one task in one language with the right answers.
 
     Args:
         task: its name, such as `NER` or `PAWS-X`.
@@ -83,7 +83,7 @@ def score_task(
         rules: `paper` or `official`, see the module's docstring.
 
     Raises:
-        ValueError: the task, language or rules are unknown, numbers of entries differ, an entry is of the wrong kind,
+        ValueError: the task, language or rules are unknown, numbers of entries differ, an entry has the wrong type,
             or there is nothing to score.
         ImportError: QG and NTG need sacreBLEU.
 
@@ -100,7 +100,7 @@ def score_task(
         rows, notes = count_examples(known, predictions, references, language)
         kept = list(range(len(rows)))
     if not rows:
-        raise ValueError(f"There is nothing to score for {known.name} in {language!r}; noted were {notes}.")
+        raise ValueError(f"There is nothing to score for {known.name} in {language!r}; the notes are {notes}.")
     return XglueScores(
         task=known.name,
         language=language,
@@ -117,7 +117,7 @@ def aggregate(scores: XglueScores) -> dict[str, float]:
     """Combine the statistics.
 
     Returns:
-        `n` (an int), sentences, labels, questions, queries or texts scored; `score`, the task's own figure under its
+        `n` (an int), sentences, labels, questions, queries or texts scored; `score`, the task's main figure by its
         rules; and the figures by name: `f1`, `precision`, `recall` (NER); `accuracy`, `chunk_precision`,
         `chunk_recall`, `chunk_f1` (POS); `accuracy`; `f1`, `exact_match` (MLQA); `ndcg`; `bleu`, `brevity_penalty`.
         All 0 to 1.
@@ -157,8 +157,8 @@ def average_scores(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     Returns:
         `tasks`: task -> mean over its languages (column AVG); `understanding` (AVG_U) and `generation` (AVG_G): means
         over the tasks of each group; `all`: mean over all tasks, the official script's last line; the three are None
-        where no task of theirs is given. `missing`: task -> languages that are not given, all of them where the task
-        is not. An average over a task that is named there does not compare with published ones.
+        if none of their tasks is given. `missing`: task -> languages that are not given, all of them if the task is
+        not. An average over a task in `missing` is not comparable with published ones.
 
     Raises:
         ValueError: a task or language is unknown, a score is not finite, or a task has no score.
@@ -169,7 +169,7 @@ def average_scores(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """
     given = {get_task(name): dict(by_language) for name, by_language in scores.items()}
     if len(given) != len(scores):
-        raise ValueError(f"Each task may be given once, but the names are {list(scores)}.")
+        raise ValueError(f"Each task may be given only once, but the names are {list(scores)}.")
     for task, by_language in given.items():
         known = set(by_language) <= set(task.languages)
         if not known or not by_language or not all(math.isfinite(score) for score in by_language.values()):
@@ -188,7 +188,7 @@ def average_scores(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
 
 
 def xglue_signature(task: str, language: str = "en", rules: str = "paper") -> str:
-    """Return the signature of a score; for QG and NTG, sacreBLEU's own stands inside, joined by commas.
+    """Return the signature of a score; for QG and NTG it includes sacreBLEU's own, joined by commas.
 
     Raises:
         ValueError: the task or the rules are unknown.

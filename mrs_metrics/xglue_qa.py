@@ -5,12 +5,12 @@ Source: Lewis et al. 2020, "MLQA: Evaluating Cross-lingual Extractive Question A
 
 1. lower case;
 2. without punctuation: Unicode's categories P, and the ASCII symbols ``$+<=>^`|~``;
-3. articles of the language become a space. The official list for Vietnamese has words that are no articles. Arabic's is
-   taken out wherever its two letters stand, also inside a word: an anchor in the official pattern is misplaced;
-4. tokens are what white space separates; for Chinese, each character from U+4E00 to U+9FA5 is one too.
+3. articles of the language become a space. The official list for Vietnamese has words that are not articles. Arabic's
+   is removed wherever its two letters occur, also inside a word: an anchor in the official pattern is misplaced;
+4. tokens are separated by white space; for Chinese, each character from U+4E00 to U+9FA5 is one too.
 
-F1 counts tokens, each as often as it comes in both; it is 0 where nothing is common, also between two texts that are
-read as nothing, which match exactly. Of several right answers the best counts, for each figure on its own.
+F1 counts tokens, each as often as both have it; it is 0 if they have none in common, also for two texts that are both
+read as empty, which match exactly. Of several right answers the best counts, for each figure separately.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_answer(text: str, language: str) -> list[str]:
     """Return the tokens of an answer as they are compared.
 
     Raises:
-        ValueError: the language is none of MLQA's.
+        ValueError: the language is not one of MLQA's.
 
     >>> read_answer("The U.S. Army", "en"), read_answer("约 1900年", "zh")
     (['us', 'army'], ['约', '1900', '年'])
@@ -54,7 +54,7 @@ def score_answer(prediction: str, answers: Sequence[str], language: str) -> tupl
     """Return the F1 and the exact match (1 or 0) of a predicted answer, each against the right answer that is best.
 
     Raises:
-        ValueError: there is no right answer, or the language is none of MLQA's.
+        ValueError: there is no right answer, or the language is not one of MLQA's.
 
     >>> score_answer("in the year 1900", ["1900", "year 1900"], "en")
     (0.8, 0.0)

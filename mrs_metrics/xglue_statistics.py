@@ -1,4 +1,4 @@
-"""What the XGLUE scores sum up: one row of numbers for each example, and the figures of a sum of rows.
+"""Statistics behind the XGLUE scores: one row of numbers per example, and the figures from a sum of rows.
 
 The rules are in `mrs_metrics.xglue`, which is the module to call; the arithmetic of tags, answers and pages in
 `xglue_tags`, `xglue_qa` and `xglue_wpr`.
@@ -33,10 +33,10 @@ Counted = tuple[Rows, dict[str, int]]
 
 
 def count_examples(task: Task, predictions: Sequence[object], references: Sequence[object], language: str) -> Counted:
-    """Return the row of each example and what was out of the ordinary; for every kind of task but pages.
+    """Return the row of each example and counts of anything unusual; for every kind of task but pages.
 
     Raises:
-        ValueError: an entry is of the wrong kind, or the language has no rules.
+        ValueError: an entry has the wrong type, or the language has no rules.
         ImportError: texts need sacreBLEU.
     """
     if task.kind == "tags":
@@ -51,10 +51,10 @@ def count_examples(task: Task, predictions: Sequence[object], references: Sequen
 def count_queries(
     task: Task, predictions: Sequence[object], references: Sequence[object], queries: Sequence[str]
 ) -> tuple[Rows, list[int], dict[str, int]]:
-    """Return the row of each query with two pages or more, the index of its first page, and what was odd.
+    """Return the row of each query with two pages or more, the index of its first page, and counts of anything unusual.
 
     Raises:
-        ValueError: a prediction is no finite number, or a label none of the task's.
+        ValueError: a prediction is not a finite number, or a label is not one of the task's.
     """
     predicted = [_number(f"The relevance predicted for page {index}", value) for index, value in enumerate(predictions)]
     gains = [_number(f"Reference {index} of {task.name}", value) for index, value in enumerate(references)]
@@ -77,7 +77,7 @@ def count_queries(
 def figures(task: Task, sums: Sequence[float], n: int) -> dict[str, float]:
     """Return the figures of a task by name, 0 to 1, from the sums of its columns over n examples.
 
-    A share of nothing is 0: the precision of a tagger that predicts no entity.
+    0 / 0 is 0, such as the precision of a tagger that predicts no entity.
     """
     if task.kind == "tags":
         right, tags, correct, predicted, labelled = sums
@@ -149,7 +149,7 @@ def _count_answers(predictions: Sequence[object], references: Sequence[object], 
             raise ValueError(f"The answer to question {index} must be a text, or None, not {ours!r:.80}.")
         if not _is_texts(theirs) or not theirs:
             raise ValueError(f"Question {index} must have a list of one or more right answers, not {theirs!r:.80}.")
-        scored = score_answer(ours or "", theirs, language)  # for None too: it checks the language
+        scored = score_answer(ours or "", theirs, language)  # also for None: it checks the language
         rows.append(scored if ours is not None else (0.0, 0.0))
     return rows, {"unanswered": sum(ours is None for ours in predictions)}
 

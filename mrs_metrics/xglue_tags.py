@@ -1,18 +1,18 @@
-"""Chunks of a tagged sentence, by the rules of CoNLL's `conlleval` as the package seqeval has them.
+"""Chunks of a tagged sentence, by the rules of CoNLL's `conlleval` as implemented by the package seqeval.
 
 Sources: Tjong Kim Sang and De Meulder 2003, "Introduction to the CoNLL-2003 Shared Task" (precision, recall and F1 of
-entities, right only where both ends and the kind are); seqeval in its default mode, of which all versions from 0.0.12
-to 1.2.2 agree on the tags of NER.
+entities, right only where both ends and the kind are); seqeval in its default mode; all versions from 0.0.12 to 1.2.2
+agree on the tags of NER.
 
 A tag is read as a mark, its first letter, and a kind, what follows its last hyphen. A chunk is a run of words of one
-kind. B and S always begin one, E and S end one, words marked O stand outside; an I that follows no chunk of its kind
-begins one, so that IOB1 and IOB2 give the same entities where no two of one kind touch.
+kind. B and S always begin one, E and S end one, words marked O are outside; an I that does not follow a chunk of its
+kind begins one, so that IOB1 and IOB2 give the same entities if no two of one kind are adjacent.
 
-UPOS tags have no marks, but the rules apply to them all the same: `NOUN` has the mark N and the kind NOUN, so that two
-nouns in a row are *one* chunk, right only if both are, while `SCONJ` and `SYM` begin with an S and stand alone. The
-precision of these chunks is what XGLUE publishes as POS accuracy. The rules are those of seqeval 0.0.12 (June 2019, the
-newest when XGLUE appeared) and 0.0.13; 0.0.15 to 0.0.17 refuse such tags; from 0.0.18 on they lose their first letter,
-which makes CCONJ and SCONJ the same kind.
+UPOS tags have no marks, but the rules are applied to them too: `NOUN` has the mark N and the kind NOUN, so that two
+nouns in a row are *one* chunk, right only if both are, while `SCONJ` and `SYM` begin with an S and are chunks of their
+own. The precision of these chunks is what XGLUE publishes as POS accuracy. The rules are those of seqeval 0.0.12 (June
+2019, the newest when XGLUE appeared) and 0.0.13; 0.0.15 to 0.0.17 refuse such tags; from 0.0.18 on they lose their
+first letter, which makes CCONJ and SCONJ the same kind.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def count_tags(predicted: Sequence[str], labelled: Sequence[str]) -> tuple[int, int, int, int, int]:
-    """Count what the scores of a sentence need; missing tags at its end are taken as O, as the official script does.
+    """Count what the scores of a sentence need; missing tags at its end count as O, as in the official script.
 
     Returns:
         tags that are right, tags, chunks that are right, chunks predicted, chunks labelled.
@@ -69,7 +69,7 @@ def count_tags(predicted: Sequence[str], labelled: Sequence[str]) -> tuple[int, 
 
 
 def _ends(before: str, mark: str, changed: bool) -> bool:
-    """Whether a chunk ends before this word; the full stop is a mark of old parse files, outside like O."""
+    """Whether a chunk ends before this word; the mark `.` of old parse files is outside, like O."""
     return before in "ES" or (before in "BI" and mark in "BSO") or (before not in "O." and changed)
 
 

@@ -4,8 +4,8 @@ Source: Liang et al. 2020, "XGLUE: A New Benchmark Dataset for Cross-lingual Pre
 Generation", section 2 and Tables 2 and 3; the labels are those of the official evaluation's README, the order of the
 languages is that of its script (microsoft/XGLUE, `evaluation/`).
 
-`rules="paper"` takes the figure that the paper names; `rules="official"` the one that the official script prints, and
-that the published numbers are. They differ for POS alone: token accuracy and chunk precision (see
+`rules="paper"` takes the figure that the paper names; `rules="official"` the one that the official script prints and
+that was published. They differ for POS alone: token accuracy and chunk precision (see
 `mrs_metrics.xglue_tags`).
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 RULES = ("paper", "official")
-# UD marks a token of several words, which has no part of speech of its own, by an underscore.
+# UD marks a token of several words, which has no part of speech itself, by an underscore.
 NO_TAG = "_"
 
 
@@ -23,12 +23,12 @@ class Task:
     """One task.
 
     Attributes:
-        name: as its folder is called, so PAWS-X is `PAWSX`.
+        name: its folder's name, so PAWS-X is `PAWSX`.
         kind: what is predicted: `tags` of each word, a `label`, an `answer`, the relevance of a `page`, a `text`.
-        languages: codes of the languages that it is tested in.
-        labels: the labels or tags, as they are written in the files; empty for answers and texts.
+        languages: codes of its test languages.
+        labels: the labels or tags, as in the files; empty for answers and texts.
         score: name of the figure that the paper reports.
-        official_score: name of the figure that the official script prints, where it is another.
+        official_score: name of the figure that the official script prints, if it differs.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Task:
 
     @property
     def generation(self) -> bool:
-        """Whether it is one of the two generation tasks, not of the nine of understanding."""
+        """Whether it is one of the two generation tasks, not one of the nine understanding tasks."""
         return self.kind == "text"
 
     def score_by(self, rules: str) -> str:
@@ -96,16 +96,16 @@ def get_task(name: str) -> Task:
 
 
 def require_label(task: Task, label: object, where: str) -> None:
-    """Refuse a right label or tag that the task does not have.
+    """Refuse a reference label or tag that the task does not have.
 
     Args:
         where: "Reference 3", or a file and line: how the sentence begins.
 
     Raises:
-        ValueError: the task has labels, and this is none.
+        ValueError: the task has labels, and this is not one of them.
     """
     if task.labels and label not in task.labels and not (task.name == "POS" and label == NO_TAG):
         raise ValueError(
             f"{where} must be labelled with one of {', '.join(task.labels)} for {task.name}, not {label!r:.80}; "
-            "the test files of XGLUE's first release hold no labels."
+            "the test files of XGLUE's first release have no labels."
         )

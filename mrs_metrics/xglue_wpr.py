@@ -5,8 +5,8 @@ Sources: Järvelin and Kekäläinen 2002, "Cumulated Gain-Based Evaluation of IR
 scikit-learn with its defaults. The XGLUE paper says no more than "nDCG".
 
 The gain of a page is its label, 0 to 4, itself (not 2^label - 1); the discount at rank r is 1 / log2(r + 1); all pages
-count. Pages with equal predictions share the mean of their gains, which is the mean over all orders of the tie: with
-predictions that are labels, most pages are tied. A query whose pages are all irrelevant scores 0.
+count. Pages with equal predictions share the mean of their gains, which equals the mean over all orders of the tie:
+if predictions are labels, most pages are tied. A query whose pages are all irrelevant scores 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def ndcg(predicted: ArrayLike, gains: ArrayLike) -> float:
     """Return the nDCG of the pages of one query, 0 to 1.
 
     Args:
-        predicted: (n,) finite numbers, higher for what is more relevant.
+        predicted: (n,) finite numbers, higher means more relevant.
         gains: (n,) labels, 0 or more.
 
     >>> ndcg([0.9, 0.1, 0.5], [3, 2, 0])
@@ -40,10 +40,10 @@ def ndcg(predicted: ArrayLike, gains: ArrayLike) -> float:
 
 
 def query_starts(queries: Sequence[str]) -> list[int]:
-    """Return the index of the first page of each query: pages of one query follow each other.
+    """Return the index of the first page of each query; pages of one query are consecutive.
 
-    A query that comes again after another is a new one. An empty query takes the pages after it in, whatever their
-    query: so the official script counts.
+    A query that occurs again after another one is a new query. An empty query includes the pages after it, whatever
+    their query, as in the official script.
 
     >>> query_starts(["a", "a", "b", "a"])
     [0, 2, 3]

@@ -1,4 +1,4 @@
-"""One reader a source layout. A reader yields `(config, split, table)` chunks; the writer puts them into Parquet."""
+"""One reader per source layout. A reader yields `(config, split, table)` chunks; the writer puts them into Parquet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Archives as sources: tar (plain, gzip, xz, bzip2) and zip, unpacked into a folder that goes away again.
+"""Archives as sources: tar (plain, gzip, xz, bzip2) and zip, unpacked into a temporary folder.
 
-Everything that can be told from an archive's headers is checked before the first byte is written; the checksum of a
-compressed tar too. Sources of the formats: POSIX.1-2017, `pax`; PKWARE APPNOTE 6.3.10.
+Everything that an archive's headers say is checked before the first byte is written, and so is the checksum of a
+compressed tar. Sources of the formats: POSIX.1-2017, `pax`; PKWARE APPNOTE 6.3.10.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from typing import BinaryIO, cast
 from mrs_core.errors import InputError
 
 MAX_UNPACKED_BYTES = 64 << 30  # MRS is the largest source: 35 M pairs (Zhang et al. 2021, Table 1), well below this
-MAX_MEMBERS = 100_000  # chosen: the sources hold hundreds of files, and each costs an inode whatever its size
-MAX_DEPTH = 64  # chosen: the sources have five levels, and removing a folder costs a stack frame a level
+MAX_MEMBERS = 100_000  # chosen: the sources hold hundreds of files, and and each costs an inode
+MAX_DEPTH = 64  # chosen: the sources have five levels, and removing a folder costs a stack frame per level
 HEADER_BYTES = 1 << 16  # chosen: the most of one member's header, and four times the most on average; 0.5 to 4 KiB do
 ARCHIVE_ENDS = (".zip", ".tgz", ".tar", ".tar.gz", ".tar.xz", ".tar.bz2")
 
 _BLOCK = 1 << 20
 _TAR_BLOCK = 512
-_ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")  # a member, an empty archive, one that was in parts
-_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile reads the others without a limit on memory
+_ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")  # a member, an empty archive, a formerly split one
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile reads others without a memory limit
 _ZIP_ENCRYPTED = 0x1 | 0x40  # general purpose flags, bits 0 and 6 (APPNOTE 4.4.4)
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -50,7 +50,7 @@ _TAR_KINDS = {
     tarfile.BLKTYPE: "a device",
     tarfile.FIFOTYPE: "a named pipe",
 }
-# what tarfile, zipfile and the decompressors raise for bytes that make no sense
+# what tarfile, zipfile and the decompressors raise for malformed bytes
 _DAMAGE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -69,12 +69,12 @@ def unpacked(archive: Path, beside: Path, max_bytes: int = MAX_UNPACKED_BYTES) -
     """Unpack a tar or zip archive into a new folder in `beside`, yield that folder, and remove it afterwards.
 
     Args:
-        archive: what it is, its first bytes say, not its name.
-        beside: an existing folder on the disk that the output is written to.
+        archive: its format is found by its first bytes, not its name.
+        beside: an existing folder on the output's disk.
         max_bytes: the sum of all members' sizes; more is refused before anything is written.
 
     Raises:
-        InputError: no archive, damaged, encrypted, over a limit, too little disk, or a member that is unsafe: it
+        InputError: not an archive, damaged, encrypted, over a limit, too little disk space, or an unsafe member: it
             points outside, is neither file nor folder, or would overwrite another. Nothing is left behind.
     """
     if not hasattr(tarfile, "data_filter"):
@@ -92,7 +92,7 @@ def unpacked(archive: Path, beside: Path, max_bytes: int = MAX_UNPACKED_BYTES) -
 
 
 def describe_nested(folder: Path) -> str | None:
-    """The name of the first archive in `folder`, or one folder below it, for a sentence; None if there is none."""
+    """The name of the first archive in `folder` or one folder below it, for an error message; None if there is none."""
     for pattern in ("*", "*/*"):
         for path in sorted(folder.glob(pattern)):
             if path.name.lower().endswith(ARCHIVE_ENDS) and path.is_file():
@@ -115,7 +115,7 @@ def _unpack(archive: Path, target: Path, max_bytes: int) -> None:
     except _DAMAGE as error:
         raise _damaged(archive, error) from None
     except OSError as error:
-        if error.errno is None:  # gzip's and bz2's own, not the system's
+        if error.errno is None:  # raised by gzip or bz2, not by the system
             raise _damaged(archive, error) from None
         raise InputError(f"{archive}: cannot unpack the archive ({error.strerror}).") from None
 
@@ -123,13 +123,13 @@ def _unpack(archive: Path, target: Path, max_bytes: int) -> None:
 def _damaged(archive: Path, error: Exception, member: str = "") -> InputError:
     reason = next(iter(str(error).splitlines()), "it ends too early").rstrip(":.")
     return InputError(
-        f"{archive}: no tar or zip archive, or damaged or cut off ({member}{reason}); expected the official archive or "
-        "a folder."
+        f"{archive}: not a tar or zip archive, or damaged or truncated ({member}{reason}); expected the official "
+        "archive or a folder."
     )
 
 
 class _Contents:
-    """What the headers of an archive announce, checked member by member.
+    """The contents by the archive's headers, checked member by member.
 
     Attributes:
         size: of all files so far, in bytes.
@@ -141,7 +141,7 @@ class _Contents:
         self.size = 0
         self._members = 0
         self._files: set[tuple[str, ...]] = set()
-        self._folders: set[tuple[str, ...]] = set()  # also those that no member names
+        self._folders: set[tuple[str, ...]] = set()  # also those without a member of their own
 
     def add(self, name: str, size: int, is_folder: bool, kind: str | None) -> tuple[str, ...]:
         """Check a member; return the parts of its path, none of them `..`.
@@ -163,7 +163,7 @@ class _Contents:
         self._members += 1
         if max(self._members, len(self._files) + len(self._folders)) > MAX_MEMBERS:
             raise InputError(
-                f"{self.archive}: the archive holds more than {MAX_MEMBERS:,} files and folders, the limit; unpack it "
+                f"{self.archive}: the archive has more than {MAX_MEMBERS:,} files and folders, the limit; unpack it "
                 "yourself and pass the folder."
             )
         self.size += 0 if is_folder else size
@@ -171,7 +171,7 @@ class _Contents:
         return parts
 
     def _clashes(self, parts: tuple[str, ...], is_folder: bool) -> bool:
-        """Note a member's path; tell whether it would overwrite a file, or stand where a folder or file is needed."""
+        """Record a member's path; return whether it would overwrite a file, or clash with a needed folder or file."""
         folders = {parts[:depth] for depth in range(1, len(parts) + is_folder)}
         clash = not folders.isdisjoint(self._files)
         if not is_folder:
@@ -189,27 +189,27 @@ class _Contents:
             )
 
     def require_disk(self, target: Path) -> None:
-        """Refuse what does not fit."""
+        """Refuse an archive that does not fit on the disk."""
         free = shutil.disk_usage(target).free
         if self.size > free:
             raise InputError(
-                f"{self.archive}: unpacking needs {self.size:,} bytes of disk beside --out, {free:,} are free; make "
-                "room or choose another --out."
+                f"{self.archive}: unpacking needs {self.size:,} bytes of disk beside --out, {free:,} are free; free "
+                "some space or choose another --out."
             )
 
 
 def _why_unsafe(name: str, parts: tuple[str, ...], is_folder: bool) -> str | None:
-    """Why nothing is written under such a name; None if it is harmless on every system."""
+    """Why a name is unsafe; None if it is harmless on every system."""
     if name.startswith(("/", "\\")):
         return "its path is absolute"
     if ".." in parts:
-        return "its path leads upward"
+        return "its path leads to a parent folder"
     if any(re.match("[A-Za-z]:", part) for part in parts):
         return "its path names a drive"
     if "\0" in name or not (parts or is_folder):
-        return "its name is empty or holds a null character"
+        return "its name is empty or contains a null character"
     if len(parts) > MAX_DEPTH:
-        return f"it lies more than {MAX_DEPTH} folders deep"
+        return f"it is more than {MAX_DEPTH} folders deep"
     return None
 
 
@@ -217,16 +217,16 @@ def _unpack_tar(file: BinaryIO, target: Path, contents: _Contents) -> None:
     guard = _HeaderGuard(file)
     with tarfile.open(fileobj=cast(BinaryIO, guard), mode="r:") as tar:
         members = []
-        while (member := tar.next()) is not None:  # getmembers() would unpack all of a bomb to find its last header
-            kind = None if member.isfile() or member.isdir() else _TAR_KINDS.get(member.type, "no file or folder")
+        while (member := tar.next()) is not None:  # getmembers() would decompress all of a bomb to find its last header
+            kind = None if member.isfile() or member.isdir() else _TAR_KINDS.get(member.type, "not a file or folder")
             kind = "a sparse file" if member.issparse() else kind  # may write more than its size
             contents.add(member.name, member.size, member.isdir(), kind)
             members.append(member)
             guard.allowed = min(guard.allowed + HEADER_BYTES // 4, HEADER_BYTES)  # tarfile keeps what it read
-        if guard.last != bytes(_TAR_BLOCK):  # tarfile takes a broken header for the end, and drops all that follows
-            raise tarfile.ReadError("there is no end mark after the last member")
+        if guard.last != bytes(_TAR_BLOCK):  # tarfile treats a broken header as the end, and drops all that follows
+            raise tarfile.ReadError("the end mark after the last member is missing")
         rest = 0
-        while block := file.read(_BLOCK):  # the end mark comes before the end of a compressed stream: its checksum
+        while block := file.read(_BLOCK):  # read on behind the end mark, to the compressed stream's checksum
             contents.require_below(rest)  # the first block is padding
             rest += len(block)
         contents.require_disk(target)
@@ -235,9 +235,9 @@ def _unpack_tar(file: BinaryIO, target: Path, contents: _Contents) -> None:
 
 
 class _HeaderGuard:
-    """The bytes of a tar archive, for tarfile: with a limit on what it reads, while headers are read.
+    """The bytes of a tar archive, for tarfile, with a limit while headers are read.
 
-    tarfile seeks over the data of members, but reads a header that announces any length whole, or a chain of them.
+    tarfile seeks over the data of members, but reads headers of any length, or a chain of them, completely.
 
     Attributes:
         allowed: how many bytes may still be read.
@@ -264,7 +264,7 @@ class _HeaderGuard:
 
 
 def _decompressed(file: BinaryIO, start: bytes) -> BinaryIO:
-    """The file itself or what it decompresses to, by its first bytes."""
+    """The file or its decompressed contents, depending on its first bytes."""
     if start.startswith(b"\x1f\x8b"):
         return cast(BinaryIO, gzip.open(file))
     if start.startswith(b"\xfd7zXZ\0"):
@@ -304,10 +304,10 @@ def _unpack_zip(file: BinaryIO, target: Path, contents: _Contents) -> None:
 
 
 def _require_all_entries(file: BinaryIO, found: int) -> None:
-    """Compare with the count in the end record (APPNOTE 4.3.16): a wrong length of one entry hides others from zipfile.
+    """Compare with the count in the end record (APPNOTE 4.3.16): a wrong length in one entry hides others from zipfile.
 
     Raises:
-        BadZipFile: there are more or fewer. The record has 16 bits, all of them set where the count is elsewhere.
+        BadZipFile: there are more or fewer. The record has 16 bits, all of them set if the count is elsewhere.
     """
     file.seek(max(0, file.seek(0, 2) - (1 << 16) - 22))
     tail = file.read()
@@ -318,9 +318,9 @@ def _require_all_entries(file: BinaryIO, found: int) -> None:
 
 
 def _write_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> None:
-    """Write a file of a zip archive; its checksum is looked at by zipfile, when the last byte is read."""
+    """Write a file of a zip archive; zipfile compares its checksum when the last byte is read."""
     asked = copy.copy(info)
-    asked.file_size += 1  # zipfile stops at the declared size: with one byte more, a member that holds more is seen
+    asked.file_size += 1  # zipfile stops at the declared size: one byte more reveals a larger member
     written = 0
     with archive.open(asked) as source, path.open("xb") as out:
         while block := source.read(_BLOCK):

@@ -1,4 +1,4 @@
-"""English COPA brought into XCOPA's order by its texts, since `idx` joins the languages and some copies renumber it."""
+"""English COPA put into XCOPA's order by its texts, since `idx` joins the languages and some copies renumber it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ TEXTS = ("premise", "choice1", "choice2")
 # Chosen on XCOPA's translations to English. With all ten, or any one, COPA's 100 validation rows are found, in order or
 # shuffled, with at most 5 in doubt; rows of another split leave 79 of 100 or more in doubt. A random half, with one
 # translation that lost a text, has up to 2 of 50 wrong, and those are in doubt.
-OWN_IDX = 0.1  # what its own idx is ahead by: without it a weak translation moves rows of a copy that is in order
-CLEAR = 1.5  # a match is in doubt unless it is so many times as similar as the next best idx ...
-LOWEST = 0.1  # ... and at least so similar, on the scale of the cosine
-MAX_IN_DOUBT = 0.25  # more of the rows in doubt: not a copy of this split
+OWN_IDX = 0.1  # bonus of a row's own idx: else a weak translation would move rows of a copy in order
+CLEAR = 1.5  # a match is in doubt unless it is this many times as similar as the next best idx ...
+LOWEST = 0.1  # ... and at least this similar, on the scale of the cosine
+MAX_IN_DOUBT = 0.25  # if more rows are in doubt, it is not a copy of this split
 
 
 class Joined(NamedTuple):
     """English rows with XCOPA's idx.
 
     Attributes:
-        rows: the rows as they came if none moved; otherwise copies with the idx that was found, sorted by it.
-        moved: how many rows have another idx than they came with.
+        rows: the rows unchanged if none moved; otherwise copies with the idx that was found, sorted by it.
+        moved: how many rows have a new idx.
         in_doubt: the (new) idx of rows whose match is not clear, ascending; often a loose translation, or a row of
             another data set.
     """
@@ -43,18 +43,17 @@ class Joined(NamedTuple):
 def joined_by_text(english: list[Row], translations: list[list[Row]], where: str = "English COPA") -> Joined:
     """Find the idx of every English row by comparing texts with machine translations to English of the same split.
 
-    Each row takes a different idx, so that the similarities of all matches sum up highest. Similarity is the cosine of
+    Each row gets a different idx, so that the sum of all matches' similarities is highest. Similarity is the cosine of
     the TF-IDF weighted sets of words, averaged over the languages; a word counts once for the row and once for the
-    premise or choice that it stands in.
+    premise or choice that contains it.
 
     Args:
         english: rows of one split of English COPA with `premise`, `choice1`, `choice2`, `idx`; some may be missing.
-        translations: the rows of the same split in XCOPA's `data-gmt`, one list a language, with the same columns.
-        where: what an error names, a file at best.
+        translations: the rows of the same split in XCOPA's `data-gmt`, one list per language, with the same columns.
+        where: source named in errors, preferably a file.
 
     Raises:
-        InputError: no translations, fewer of them than English rows, or more than a quarter of the rows resemble no
-            translation clearly.
+        InputError: no translations, fewer than English rows, or more than a quarter of the rows without a clear match.
     """
     numbers = sorted({row["idx"] for rows in translations for row in rows})
     if not english:
@@ -71,8 +70,8 @@ def joined_by_text(english: list[Row], translations: list[list[Row]], where: str
     if in_doubt.mean() > MAX_IN_DOUBT:
         some = ", ".join(str(number) for number in own[in_doubt][:3])
         raise InputError(
-            f"{where}: {in_doubt.sum()} of {len(english)} rows (idx {some}) resemble no translation of this split "
-            "clearly; expected the same split of COPA."
+            f"{where}: {in_doubt.sum()} of {len(english)} rows (idx {some}) have no clear match among this "
+            "split's translations; expected the same split of COPA."
         )
     moved = int((idx[found] != own).sum())
     if moved:
@@ -82,19 +81,19 @@ def joined_by_text(english: list[Row], translations: list[list[Row]], where: str
 
 
 def labels_differ(english: list[Row], original: list[Row]) -> int:
-    """How many idx that both have carry different labels; with the same order XCOPA's equal COPA's (section 2)."""
+    """How many shared idx have different labels; in the same order, XCOPA's labels equal COPA's (section 2)."""
     labels = {row["idx"]: row["label"] for row in original}
     return sum(labels.get(row["idx"], row["label"]) != row["label"] for row in english)
 
 
 def _similarities(english: list[Row], translations: list[list[Row]], numbers: list[int]) -> NDArray[np.float64]:
-    """Similarities in [0, 1], one row an English row, one column an idx of `numbers`."""
+    """Similarities in [0, 1], one row per English row, one column per idx of `numbers`."""
     from scipy.sparse import csr_matrix
 
     translated = [row for rows in translations for row in rows]
     vectors = _tf_idf([_words(row) for row in [*english, *translated]])
     column = np.searchsorted(numbers, [row["idx"] for row in translated])
-    weights = 1 / np.bincount(column)[column]  # an idx that a language lacks is averaged over the others
+    weights = 1 / np.bincount(column)[column]  # if a language lacks an idx, average over the others
     mean = csr_matrix((weights, (column, np.arange(len(translated)))), (len(numbers), len(translated)))
     product: NDArray[np.float64] = (vectors[: len(english)] @ (mean @ vectors[len(english) :]).T).toarray()
     return product
@@ -106,7 +105,7 @@ def _words(row: Row) -> set[tuple[str, str]]:
 
 
 def _tf_idf(documents: list[set[tuple[str, str]]]) -> csr_matrix:
-    """One row of length 1 a document (of zeros if it is empty), one column a word."""
+    """One row of length 1 per document (zeros if it is empty), one column per word."""
     from scipy.sparse import csr_matrix
 
     columns: dict[tuple[str, str], int] = {}
@@ -119,7 +118,7 @@ def _tf_idf(documents: list[set[tuple[str, str]]]) -> csr_matrix:
 
 
 def _assignment(similarity: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The column of each row, all different, with the highest sum."""
+    """A different column for each row, with the highest sum."""
     from scipy.optimize import linear_sum_assignment
 
     columns: NDArray[np.intp] = linear_sum_assignment(similarity, maximize=True)[1]
@@ -127,7 +126,7 @@ def _assignment(similarity: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _in_doubt(similarity: NDArray[np.float64], found: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which matches are not clear; examples with the same texts are as good as each other and raise no doubt."""
+    """Which matches are not clear; examples with equal texts are equally good matches and raise no doubt."""
     match = similarity[np.arange(len(found)), found]
     others = np.where(np.isclose(similarity, match[:, None], rtol=1e-9, atol=0), 0, similarity)
     doubted: NDArray[np.bool_] = (match < LOWEST) | (match < CLEAR * others.max(axis=1))

@@ -1,4 +1,4 @@
-"""Files of JSON lines as publishers hand them out: one object a line, with the file and line in every error."""
+"""Published files of JSON lines: one object per line, with the file and line in every error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (file and line, for errors; the object) of a published file of JSON lines.
 
     Raises:
-        InputError: a line is empty or no JSON object, or as for `read_lines`.
+        InputError: a line is empty or not a JSON object, or as for `read_lines`.
     """
     for number, line in read_lines(path, as_published=True):
         where = f"{path}, line {number}"
@@ -24,33 +24,33 @@ def read_json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse_object(where: str, line: str) -> dict[str, Any]:
-    """The JSON object that a line holds.
+    """The JSON object in a line.
 
     Raises:
-        InputError: the line is empty or no JSON object, a key comes twice in one object, or a text has half a
+        InputError: the line is empty or not a JSON object, a key is repeated in one object, or a text has half a
             character; the sentence starts with `where`.
     """
     if not line.strip():
-        raise InputError(f"{where}: an empty line; expected one JSON object a line.")
+        raise InputError(f"{where}: an empty line; expected one JSON object per line.")
     try:
         row = json.loads(line, object_pairs_hook=_distinct_keys)
         if "\\u" in line:  # an escape can name half a surrogate pair, which UTF-8 cannot hold
             json.dumps(row, ensure_ascii=False).encode()
     except _RepeatedKeyError as error:
-        raise InputError(f"{where}: the key {error.args[0]!r} comes twice in one object; keep one of them.") from None
+        raise InputError(f"{where}: the key {error.args[0]!r} is repeated in one object; keep one of them.") from None
     except UnicodeEncodeError:
         raise InputError(
             f"{where}: half a character (an escape \\ud800 to \\udfff alone); fetch the file again."
         ) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not a JSON object ({error}); the line may be cut off.") from None
+        raise InputError(f"{where}: not a JSON object ({error}); the line may be truncated.") from None
     if not isinstance(row, dict):
         raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}.")
     return row
 
 
 class _RepeatedKeyError(Exception):
-    """A key stands twice in one JSON object; Python would keep the last value without a word."""
+    """A key is repeated in one JSON object; Python would silently keep the last value."""
 
 
 def _distinct_keys(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -62,10 +62,10 @@ def _distinct_keys(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def require_text(where: str, row: dict[str, Any], name: str) -> str:
-    """The text that a row has under `name`.
+    """The text in a row's field `name`.
 
     Raises:
-        InputError: there is none, it shows nothing (see `is_blank`), or it has a NUL in it.
+        InputError: there is none, it is blank (see `is_blank`), or it contains a NUL.
     """
     value = row.get(name)
     if not isinstance(value, str) or is_blank(value):

@@ -4,7 +4,7 @@
     rsp_set/LANG/response_lm_cluster.txt*      log-probability, tab, text, tab, cluster
     mt/LANG/*.tsv*                             machine-translated training pairs, where a copy has them
 
-A leading folder is tolerated; files may be plain, gzip or xz.
+One enclosing folder is accepted; files may be plain, gzip or xz.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MT_FOLDER = "mt"
 
 
 def find_official_root(folder: Path) -> Path | None:
-    """The folder that holds train/, valid/ or test/: `folder` itself or one folder below it; None if there is none."""
+    """The folder that contains train/, valid/ or test/: `folder` or one folder below it; None if there is none."""
     for root in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
         if any((root / name).is_dir() for name in SPLIT_FOLDERS):
             return root
@@ -72,11 +72,11 @@ def read_official(root: Path, report: Report) -> Chunks:
 def read_responses(path: Path, language: str) -> Chunk:
     """Read `response_lm_cluster.txt` of a language.
 
-    The file does not tell counts, so `count` is null. `source` is organic for English, whose set is not augmented
-    (section 2.1), and null for the others, whose sets mix both kinds without saying which is which.
+    The file has no counts, so `count` is null. `source` is organic for English, whose set is not augmented
+    (section 2.1), and null for the others, whose sets mix both kinds unmarked.
 
     Raises:
-        InputError: a line without three columns, or a log-probability that is no finite number.
+        InputError: a line without three columns, or a log-probability that is not a finite number.
     """
     log_probs, replies, clusters = [], [], []
     for number, line in read_lines(path):

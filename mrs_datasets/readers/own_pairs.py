@@ -1,4 +1,4 @@
-"""Message-reply pairs of one's own: files that are named by their language, one of them or a folder."""
+"""The user's own message-reply pairs: one file, named by its language, or a folder of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_pair_files(
     `mt-LANG.*` is for machine-translated training pairs. LANG is any code (see `mrs_core.languages.find_language`).
 
     Raises:
-        InputError: no such file, a name that is no language, two files for one, or a broken line.
+        InputError: no such file, a name that is not a language, two files for one language, or a broken line.
     """
     options = options or PairOptions()
     paths = [source] if source.is_file() else [path for path in sorted(source.iterdir()) if is_pair_file(path)]
@@ -53,12 +53,12 @@ def read_pair_files(
 
 
 def is_pair_file(path: Path) -> bool:
-    """Whether a file is one of pairs by its name."""
+    """Whether a file name is that of a file of pairs."""
     return path.is_file() and format_of(path) is not None and not path.name.startswith(".")
 
 
 def _config(path: Path, language: str | None) -> str:
-    """The config of a file: `es` or `mt-es`, by its name or by the language that was given."""
+    """The config of a file: `es` or `mt-es`, from its name or the given language."""
     if language:
         return require_any_language(language, "--language").code
     stem = stem_of(path)

@@ -1,4 +1,4 @@
-"""What is unusual in pairs of one's own: found, counted and, where it does no good, taken away."""
+"""Checks of the user's own pairs: unusual rows are found, counted and, if unusable, dropped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mrs_datasets.readers.pair_files import STOP, Columns, Row
 from mrs_datasets.report import Report
 
 # The official training script (train.sh) cuts messages off at 70 tokens and replies at 30. A subword tokenizer makes at
-# least one token of a word, and seldom one of more than ten characters: what is longer than this is not read whole.
+# least one token per word, and tokens of more than ten characters are rare: longer texts are not read completely.
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30
 CHARACTERS_A_TOKEN = 10
 BATCH = 1024
@@ -23,12 +23,12 @@ SPACES = "spaces at the ends, removed"
 
 @dataclass(frozen=True)
 class PairOptions:
-    """How pairs of one's own are read.
+    """How the user's own pairs are read.
 
     Attributes:
         on_error: `stop` at the first row that breaks the layout, or `skip` such rows and count them.
-        language: of a file or data set whose name does not tell it.
-        identify, known_languages: tells the language of texts, and which languages it can tell (see
+        language: of a file or data set whose name does not give it.
+        identify, known_languages: identifies the language of texts, and the languages it knows (see
             `mrs_datasets.check.check`); None leaves the languages unchecked.
     """
 
@@ -40,7 +40,7 @@ class PairOptions:
 
 
 def long_rule(side: str, tokens: int) -> str:
-    """The name of the finding that a message (reply) is longer than models read."""
+    """The name of the finding for messages (replies) that are longer than models read."""
     return (
         f"{side} of more than {tokens} words or {tokens * CHARACTERS_A_TOKEN} characters (the official script cuts off "
         f"at {tokens} tokens), kept"
@@ -50,11 +50,11 @@ def long_rule(side: str, tokens: int) -> str:
 def checked_pairs(
     rows: Iterable[Row], language: str, part: str, report: Report, options: PairOptions
 ) -> Iterator[tuple[str, str]]:
-    """Yield (message, reply) of the rows without the spaces at their ends, and note what is unusual under `part`.
+    """Yield the rows' (message, reply), stripped of spaces at the ends, and record findings under `part`.
 
-    Dropped: rows whose message or reply shows nothing (see `mrs_core.text.is_blank`). Kept and counted: sides that are
-    longer than models read, rows without a letter of the language's script, rows that `options.identify` takes for
-    another language.
+    Dropped: rows whose message or reply is blank (see `mrs_core.text.is_blank`). Kept and counted: sides that are
+    longer than models read, rows without a letter of the language's script, rows that `options.identify` identifies
+    as another language.
     """
     described = find_language(language)
     script = described.script if described and knows_script(described.script) else None

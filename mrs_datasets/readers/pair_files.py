@@ -2,7 +2,7 @@
 
 LANG.tsv      message, tab, reply; a header line is recognised
 LANG.csv      with a header line; quoted cells may hold line ends; the separator is a comma, semicolon or tab
-LANG.jsonl    one object a line
+LANG.jsonl    one object per line
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMATS = (".tsv", ".csv", ".jsonl")
 STOP, SKIP = "stop", "skip"
 MESSAGE, REPLY = "message", "reply"
 SEPARATORS = ",;\t"
-# First lines of a TSV that are taken for a header: one name of each, in any case.
+# A TSV's first line is a header if it has one name of each, in any case.
 LEFT_NAMES = frozenset(
     ["message", "prompt", "question", "query", "context", "input", "source", "post", "comment", "utterance", "text"]
 )
@@ -31,7 +31,7 @@ HEADER, FURTHER = "header line, left out", "further columns, left out"
 
 
 class Row(NamedTuple):
-    """One pair as it stands: `where` is its place for a report (`es.tsv:17`)."""
+    """One pair, unchanged; `where` is its place for a report (`es.tsv:17`)."""
 
     where: str
     message: str
@@ -40,20 +40,20 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the two columns, where the format has names."""
+    """The names of the two columns, if the format has names."""
 
     message: str = MESSAGE
     reply: str = REPLY
 
     @property
     def given(self) -> bool:
-        """Whether they are others than the usual ones."""
+        """Whether they differ from the defaults."""
         return (self.message, self.reply) != (MESSAGE, REPLY)
 
 
 @dataclass(frozen=True)
 class Broken:
-    """What becomes of a row that breaks the layout: the end, or a count in the report.
+    """Handles a row that breaks the layout: stops, or counts it in the report.
 
     Attributes:
         part: of the report, a config.
@@ -94,9 +94,9 @@ def stem_of(path: Path) -> str:
 
 
 def read_rows(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
-    """Yield the rows of a file of pairs as they stand.
+    """Yield the rows of a file of pairs unchanged.
 
-    Rows that are not UTF-8, have a NUL in them, or too few or too many cells go to `broken`; a header line and further
+    Rows that are not UTF-8, contain a NUL, or have too few or too many cells go to `broken`; a header line and further
     columns are noted in its report.
 
     Raises:
@@ -108,7 +108,7 @@ def read_rows(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
         empty = False
         yield row
     if empty and not broken.report.dropped.get(broken.part):
-        raise InputError(f"{path}: the file is empty; expected one message and reply a line.")
+        raise InputError(f"{path}: the file is empty; expected one message and reply per line.")
 
 
 def _tsv(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
@@ -135,7 +135,7 @@ def _tsv(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
 
 
 def _tsv_header(path: Path, cells: Sequence[str], columns: Columns) -> tuple[int, int] | None:
-    """Where message and reply stand by a header line; None where the first line is none."""
+    """The positions of message and reply by a header line; None if the first line is not one."""
     names = _names(cells)
     if {columns.message.casefold(), columns.reply.casefold()} <= set(names):
         return _positions(path, cells, columns)
@@ -159,7 +159,7 @@ def _csv(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            broken(number, "broken CSV", f"no CSV row ({error}); a quote may not be closed")
+            broken(number, "broken CSV", f"not a CSV row ({error}); a quote may not be closed")
             continue
         if not cells:  # an empty line
             continue
@@ -173,7 +173,7 @@ def _csv(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
 
 
 def _csv_header(path: Path, line: str, columns: Columns) -> tuple[list[str], str]:
-    """The names of a header line, and the separator with which it has both columns."""
+    """The names in a header line, and the separator by which it has both columns."""
     for separator in SEPARATORS:
         cells = next(csv.reader([line], delimiter=separator), [])
         if {columns.message.casefold(), columns.reply.casefold()} <= set(_names(cells)):
@@ -182,7 +182,7 @@ def _csv_header(path: Path, line: str, columns: Columns) -> tuple[list[str], str
 
 
 def _positions(path: Path, header: Sequence[str], columns: Columns) -> tuple[int, int]:
-    """Where the two columns stand; an exact name goes before one in another case."""
+    """The positions of the two columns; an exact name takes precedence over one in another case."""
     found = []
     for wanted in (columns.message, columns.reply):
         places = [place for place, cell in enumerate(header) if cell.strip() == wanted]
@@ -224,7 +224,7 @@ def _json(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
 def texts_of_row(
     row: dict[str, Any], columns: Columns, broken: Broken, number: int, unit: str = "line"
 ) -> tuple[str, str] | None:
-    """Message and reply of a row with names, null as an empty text; None where `broken` took it."""
+    """Message and reply of a row with names, null as an empty text; None if it went to `broken`."""
     texts = []
     for name in (columns.message, columns.reply):
         if name not in row:
@@ -244,7 +244,7 @@ def texts_of_row(
 
 
 def _unreadable(number: int, text: str, broken: Broken) -> bool:
-    """Whether a line (read with `tolerant`) is no text; `broken` took it then."""
+    """Whether a line (read with `tolerant`) is not a text; then it went to `broken`."""
     if "\0" in text:
         broken(number, "NUL character", f"{NUL}, which no text has; the file may be UTF-16")
         return True

@@ -1,4 +1,4 @@
-"""Pairs of one's own in the form of the library `datasets`: a folder that it saved or can load, or a hub id."""
+"""The user's own pairs in the format of the library `datasets`: a folder that it saved or can load, or a hub id."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mrs_datasets.report import Report
 if TYPE_CHECKING:
     from datasets import Dataset
 
-SAVED = ("dataset_dict.json", "state.json")  # what save_to_disk leaves
+SAVED = ("dataset_dict.json", "state.json")  # written by save_to_disk
 LOADABLE = (".parquet", ".arrow", ".jsonl", ".json", ".csv", ".tsv")
-# A split of a data set -> ours, by the names that are usual on the hub.
+# Names of splits that are usual on the hub -> ours.
 SPLIT_NAMES = {
     "train": "train",
     "validation": "validation",
@@ -38,8 +38,8 @@ Result = TypeVar("Result")
 
 
 def is_saved_set(folder: Path) -> bool:
-    """Whether `datasets` saved a folder, or it has a folder a split with files that it loads (the official archive has
-    folders of languages there)."""
+    """Whether `datasets` saved the folder, or it has a folder per split with files that `datasets` loads (the official
+    archive has folders of languages there)."""
     if any((folder / name).is_file() for name in SAVED):
         return True
     splits = [folder / name for name in SPLIT_NAMES if (folder / name).is_dir()]
@@ -58,12 +58,12 @@ def is_set_folder(folder: Path) -> bool:
 
 
 def read_set(source: str, report: Report, options: PairOptions, min_reply_count: int, max_responses: int) -> Chunks:
-    """Read the pairs of a data set: of each config that is named by a language, or of `options.language`.
+    """Read the pairs of a data set: of each config named by a language, or of `options.language`.
 
-    Splits that the data set has stay; rows of its train split go to those that it lacks, by the hash of the message.
+    The data set's own splits stay; missing ones are filled with rows of its train split, by the message's hash.
 
     Raises:
-        InputError: it cannot be loaded, does not tell its language, lacks a column, or has no split to use.
+        InputError: it cannot be loaded, its language is not given, it lacks a column, or has no usable split.
     """
     found = _load(source, options, report)
     for language, splits in found.items():
@@ -131,7 +131,7 @@ def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[s
     if options.language or not chosen:
         language = _required(source, options, configs)
         if language not in configs and len(configs) > 1:
-            raise InputError(f"{source}: no config is called {language}; it has {', '.join(configs)}.")
+            raise InputError(f"{source}: there is no config {language}; it has {', '.join(configs)}.")
         chosen = {language: language if language in configs else configs[0]}
     left_out = [config for config in configs if config not in chosen.values()]
     if left_out:
@@ -145,7 +145,7 @@ def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[s
 def _required(source: str, options: PairOptions, configs: Iterable[str]) -> str:
     if options.language is None:
         listed = f" (its configs are {', '.join(configs)})" if configs else ""
-        raise InputError(f"{source}: the data set does not tell its language{listed}; name it with --language CODE.")
+        raise InputError(f"{source}: the data set does not give its language{listed}; name it with --language CODE.")
     return require_any_language(options.language, "--language").code
 
 

@@ -1,4 +1,4 @@
-"""Message-reply pairs: the official archive's files, and their 80/10/10 split where a source has none."""
+"""Message-reply pairs: the official archive's files, and their 80/10/10 split if a source has none."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Pair = tuple[str, str]
 def read_pairs(path: Path, report: Report, part: str) -> Iterator[Pair]:
     """Yield the (message, reply) pairs of a tab-separated file of the official archive; further columns are ignored.
 
-    Rows whose message or reply shows nothing are dropped and counted in `report` under `part`.
+    Rows whose message or reply is blank are dropped and counted in `report` under `part`.
 
     Raises:
-        InputError: a line has fewer than two columns, or the file holds no pair.
+        InputError: a line has fewer than two columns, or the file has no pairs.
     """
     rows = 0
     for number, line in read_lines(path):
@@ -44,13 +44,13 @@ def read_pairs(path: Path, report: Report, part: str) -> Iterator[Pair]:
             continue
         yield message, reply
     if not rows:
-        raise InputError(f"{path}: the file is empty; expected one message, tab, reply a line.")
+        raise InputError(f"{path}: the file is empty; expected one message, tab, reply per line.")
 
 
 def split_of(message: str) -> str:
     """The split of a message: 80/10/10 by a stable hash of its normalised form.
 
-    All pairs of one message, and of messages that differ in case or punctuation alone, fall on one side, on every
+    All pairs of one message, and of messages that differ only in case or punctuation, are in the same split, on every
     machine and in every version (BLAKE2b, 8 bytes, modulo 10).
     """
     bucket = _digest(message) % 10
@@ -83,7 +83,7 @@ def placed_pairs(
     """`split_pairs` for pairs that come with their split: (train, validation or test; pair)."""
     buffers: dict[str, list[Pair]] = {split: [] for split in SPLITS}
     replies: Counter[str] = Counter()
-    whole = True  # nothing was yielded yet
+    whole = True  # nothing has been yielded yet
     for split, pair in pairs:
         buffers[split].append(pair)
         if len(buffers[split]) == CHUNK_ROWS:
@@ -96,7 +96,7 @@ def placed_pairs(
         yield _counted_chunk(language, split, rows, replies)
     responses = count_responses(replies, min_reply_count, max_responses)
     if not responses.num_rows:
-        raise InputError(f"{language}: no reply comes {min_reply_count} times in training; lower --min-reply-count.")
+        raise InputError(f"{language}: no reply occurs {min_reply_count} times in training; lower --min-reply-count.")
     yield responses_config(language), "train", responses
 
 
@@ -133,7 +133,7 @@ def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
 
 
 def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:
-    """Pairs of one config and split in chunks of bounded size (one empty chunk where there are none)."""
+    """Pairs of one config and split in chunks of bounded size (one empty chunk if there are none)."""
     rows: list[Pair] = []
     for pair in pairs:
         rows.append(pair)
@@ -144,5 +144,5 @@ def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:
 
 
 def is_tsv(path: Path) -> bool:
-    """Whether the reader takes the file: `.tsv`, `.tsv.gz` or `.tsv.xz`."""
+    """Whether the reader accepts the file: `.tsv`, `.tsv.gz` or `.tsv.xz`."""
     return path.is_file() and path.name.endswith((".tsv", ".tsv.gz", ".tsv.xz"))

@@ -1,4 +1,4 @@
-"""The embedded sample: phrase books, one a language, written for this project (`mrs_datasets/phrase_books/`)."""
+"""The embedded sample: phrase books, one per language, written for this project (`mrs_datasets/phrase_books/`)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mrs_datasets.responses import MAX_RESPONSES
 
 PACKAGE = Path(__file__).resolve().parent.parent
 BOOKS = PACKAGE / "phrase_books"
-SAMPLE_SOURCE = "sample"  # what users call it
+SAMPLE_SOURCE = "sample"  # its name for users
 SAMPLE = PACKAGE / "sample"  # the prepared folder that ships with the package
 
 
 def read_phrase_books(
     books: Path, report: Report, min_reply_count: int = 1, max_responses: int = MAX_RESPONSES
 ) -> Chunks:
-    """Read every phrase book of the folder and split its pairs as a folder of `LANG.tsv` files is split.
+    """Read every phrase book of the folder and split its pairs like those of a folder of `LANG.tsv` files.
 
     `LANG.txt` or parts of it, `LANG_a.txt`, `LANG_b.txt`, in the order of their names.
     """
@@ -33,6 +33,6 @@ def read_phrase_books(
         repeated = [message for message, count in messages.items() if count > 1]
         if repeated or not exchanges:
             found = f"{repeated[0]!r} in two parts" if repeated else "no book"
-            raise InputError(f"{books}: a message of {language} must stand in one exchange only; found {found}.")
+            raise InputError(f"{books}: a message of {language} must be in one exchange only; found {found}.")
         pairs = (pair for exchange in exchanges for pair in exchange.pairs())
         yield from split_pairs(language, pairs, report, min_reply_count, max_responses)

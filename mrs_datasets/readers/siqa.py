@@ -2,7 +2,7 @@
 
     {train,dev}.jsonl          {train,dev}-labels.lst
 
-A leading folder is tolerated. The archive has no labels of the test split: a `test.jsonl` is left out and noted.
+One enclosing folder is accepted. The archive has no labels for the test split: a `test.jsonl` is left out and noted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read_siqa(sources: list[Path], report: Report) -> Chunks:
     """Read every source; each may hold one split or both.
 
     Raises:
-        InputError: a source without a split, a split that stands in two places, or a broken file.
+        InputError: a source without a split, a split that is in two places, or a broken file.
     """
     found: dict[str, Path] = {}
     for source in sources:
@@ -49,7 +49,7 @@ def read_siqa(sources: list[Path], report: Report) -> Chunks:
 
 
 def _files(source: Path, report: Report) -> Iterator[tuple[str, Path]]:
-    """(split, JSON lines) of a folder and of the folders right below it."""
+    """(split, JSON lines) of a folder and of its direct subfolders."""
     roots = [source, *sorted(path for path in source.iterdir() if path.is_dir())] if source.is_dir() else []
     for root in roots:
         for name, split in SPLITS.items():
@@ -62,18 +62,16 @@ def _files(source: Path, report: Report) -> Iterator[tuple[str, Path]]:
 def _table(path: Path, split: str, report: Report) -> pa.Table:
     rows = [_texts(where, row) for where, row in read_json_rows(path)]
     if not rows:
-        raise InputError(f"{path}: the file holds no example.")
+        raise InputError(f"{path}: the file has no examples.")
     labels_path = path.with_name(f"{path.stem}-labels.lst")
     if not labels_path.is_file():
-        raise InputError(
-            f"{labels_path}: no such file; the labels of {path.name} stand there in the published archive."
-        )
+        raise InputError(f"{labels_path}: no such file; the published archive has the labels of {path.name} there.")
     labels = [_label(labels_path, number, line) for number, line in read_lines(labels_path, as_published=True)]
     if len(labels) != len(rows):
         raise InputError(f"{labels_path}: {len(labels):,} labels for the {len(rows):,} examples of {path.name}.")
     expected = SIQA.kind_of(CONFIG).rows[split]
     if len(rows) != expected:
-        report.notes.append(f"{CONFIG}: the {split} split has {len(rows):,} rows, a whole source has {expected:,}.")
+        report.notes.append(f"{CONFIG}: the {split} split has {len(rows):,} rows, a complete source has {expected:,}.")
         report.partial_splits.append(f"{CONFIG}/{split}")
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in TEXTS}
     return pa.table({**columns, "label": labels, "idx": list(range(len(rows)))}, SIQA.schema(CONFIG))

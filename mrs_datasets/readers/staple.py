@@ -1,12 +1,12 @@
-"""The data set of the STAPLE task (Mayhew et al. 2020), from the folder that the task handed out.
+"""The data set of the STAPLE task (Mayhew et al. 2020), from the folder distributed by the task.
 
     en_XX/{train,dev,test}.en_XX.*.gold.txt           prompts with their accepted translations and weights
     en_XX/{train,dev,test}.en_XX.*.aws_baseline.pred.txt   the automatic reference translation of each prompt
-    en_XX/{dev,test}.en_XX.*blind*.txt                prompts without gold, as the task handed them out first
+    en_XX/{dev,test}.en_XX.*blind*.txt                prompts without gold, as distributed first
 
 The format of the files is that of `mrs_datasets.readers.staple_files`; they may be `.gz` or `.xz`. A split without gold
-takes its prompts from the blind file, or from the reference translations. Leading folders are tolerated; other
-prediction files are left alone.
+takes its prompts from the blind file, or from the reference translations. Enclosing folders are accepted; other
+prediction files are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mrs_datasets.report import Report
 
 STAPLE = read_record("staple")
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
-# Table 2: (prompts, accepted translations) of a whole source.
+# Table 2: (prompts, accepted translations) of a complete source.
 TABLE_2 = {
     "hu": {"train": (4000, 251_442), "validation": (500, 27_647), "test": (500, 33_578)},
     "ja": {"train": (2500, 855_941), "validation": (500, 172_817), "test": (500, 165_095)},
@@ -46,15 +46,15 @@ def read_staple(sources: list[Path], report: Report) -> Chunks:
     """Read every source; each may hold any of the tracks and splits.
 
     Raises:
-        InputError: a source without a file of the task, a split that two files have, or a broken file.
+        InputError: a source without a file of the task, two files for one split, or a broken file.
     """
     found: dict[tuple[str, str], dict[str, Path]] = {}
     for source in sources:
         files = list(_files(source))
         if not files:
             raise InputError(
-                f"{source}: no file of the STAPLE task (such as en_pt/dev.en_pt.*.gold.txt) was found; unpack what the "
-                "task handed out and pass its folder."
+                f"{source}: no file of the STAPLE task (such as en_pt/dev.en_pt.*.gold.txt) was found; unpack the "
+                "task's archive and pass its folder."
             )
         for key, kind, path in files:
             other = found.setdefault(key, {}).setdefault(kind, path)
@@ -95,7 +95,7 @@ def _files(source: Path) -> Iterator[tuple[tuple[str, str], str, Path]]:
 
 
 def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> Iterator[pa.Table]:
-    """The rows of one split, in chunks; what is unusual goes into the report."""
+    """The rows of one split, in chunks; anything unusual is noted in the report."""
     references = _read_references(files["reference"]) if "reference" in files else {}
     kind = next(kind for kind in ("gold", "blind", "reference") if kind in files)
     path = files[kind]
@@ -110,8 +110,8 @@ def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> 
         if len(chunk.texts) >= CHUNK_TRANSLATIONS or len(chunk.ids) >= CHUNK_TRANSLATIONS:
             yield chunk.table(schema)
             chunk = _Chunk()
-    for prompt_id, (number, _) in references.items():  # those that no prompt took
-        raise InputError(f"{files['reference']}, line {number}: {prompt_id} is no prompt of {path}.")
+    for prompt_id, (number, _) in references.items():  # those without a prompt
+        raise InputError(f"{files['reference']}, line {number}: {prompt_id} is not a prompt of {path}.")
     if chunk.ids:
         yield chunk.table(schema)
     report.notes.extend(counts.notes(config, split, kind, "reference" in files))
@@ -120,13 +120,13 @@ def _tables(files: dict[str, Path], config: str, split: str, report: Report) -> 
 
 
 def _without_gold(path: Path, prompts_alone: bool) -> Iterator[tuple[Block, list[str], list[float]]]:
-    """The blocks of a file, as `read_gold` gives them, with no accepted translation."""
+    """The blocks of a file, as `read_gold` yields them, without accepted translations."""
     for block in read_blocks(path, prompts_alone):
         yield block, [], []
 
 
 def _read_references(path: Path) -> dict[str, tuple[int, str]]:
-    """(line, translation) of each prompt; the task gives one automatic translation a prompt."""
+    """(line, translation) of each prompt, which has one automatic translation."""
     references = {}
     for block in read_blocks(path):
         if len(block.lines) != 1:
@@ -141,7 +141,7 @@ def _read_references(path: Path) -> dict[str, tuple[int, str]]:
 
 @dataclass
 class _Counts:
-    """What the notes of a split are made of."""
+    """The counts behind the notes of a split."""
 
     prompts: int = 0
     translations: int = 0
@@ -167,7 +167,7 @@ class _Counts:
             yield f"{where} is blind: {self.prompts:,} prompts without accepted translations."
         elif (self.prompts, self.translations) != whole:
             yield (
-                f"{where} has {self.prompts:,} prompts and {self.translations:,} translations, a whole source has "
+                f"{where} has {self.prompts:,} prompts and {self.translations:,} translations, a complete source has "
                 f"{whole[0]:,} and {whole[1]:,}."
             )
         if has_references and self.without_reference:

@@ -3,8 +3,8 @@
 A file holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
 text alone in prediction files; plain, `.gz` or `.xz`, UTF-8.
 
-`read_blocks` and `read_gold` go line by line: they take files of any size and say what is wrong and where.
-`read_task_file` takes a file as a whole, which is many times as fast, and goes line by line where anything is unusual;
+`read_blocks` and `read_gold` read line by line: they accept files of any size and name the line of an error.
+`read_task_file` parses a file as a whole, which is many times faster, and falls back to lines if anything is unusual;
 a test compares the two ways.
 """
 
@@ -26,12 +26,12 @@ from mrs_core.text import is_blank
 
 ID_PREFIX = "prompt_"
 CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
-MAX_AT_ONCE = 1 << 30  # chosen: the largest published file has 60 MB; larger ones are read line by line
+MAX_AT_ONCE = 1 << 30  # chosen: the largest published file has 60 MB; larger files are read line by line
 _NO_ENDS = bytes(set(range(256)) - set(b"|\n"))
 
 
 class Block(NamedTuple):
-    """One prompt of a file: the number of its first line, its id, its text, the lines below it."""
+    """One prompt of a file: the number of its first line, its id, its text, and the lines below it."""
 
     number: int
     id: str
@@ -65,10 +65,10 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
 
     Args:
         prompts_alone: every line is a prompt, with or without an empty line between, as in blind files.
-        data: the bytes of the file, where they were read already.
+        data: the file's bytes, if they were read already.
 
     Raises:
-        InputError: the file cannot be read or holds no prompt, a block does not start with one, or an id comes twice.
+        InputError: the file cannot be read or has no prompts, a block does not start with one, or an id is repeated.
     """
     first: dict[str, int] = {}
     block: Block | None = None
@@ -90,18 +90,18 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
             block = Block(number, prompt_id, prompt, [])
             other = first.setdefault(prompt_id, number)
             if other != number:
-                raise InputError(f"{path}, line {number}: the prompt {prompt_id} stands in line {other} already.")
+                raise InputError(f"{path}, line {number}: the prompt {prompt_id} is in line {other} already.")
     if block:
         yield block
     if not first:
-        raise InputError(f"{path}: the file holds no prompt; expected blocks that start with {ID_PREFIX}<md5>|text.")
+        raise InputError(f"{path}: the file has no prompts; expected blocks that start with {ID_PREFIX}<md5>|text.")
 
 
 def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, list[str], list[float]]]:
     """Yield the blocks of a gold file, each with its translations and their weights.
 
     Raises:
-        InputError: see `read_blocks`; a line is no `text|weight`, a prompt has none, or the file was cut off.
+        InputError: see `read_blocks`; a line is not `text|weight`, a prompt has none, or the file is truncated.
     """
     block, weights = None, [1.0]
     for block in read_blocks(path, data=data):
@@ -110,7 +110,7 @@ def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, li
     if block and _lacks_weight(weights) and ends_inside_a_line(path, data):
         raise InputError(
             f"{path}, line {block.number + len(block.lines)}: the file ends without a line end, and the weights of its "
-            f"last prompt sum to {math.fsum(weights):.6g}, not 1; it was cut off, so fetch it again."
+            f"last prompt sum to {math.fsum(weights):.6g}, not 1; it is truncated, so fetch it again."
         )
 
 
@@ -124,7 +124,7 @@ def read_staple_predictions(path: Path) -> dict[str, list[str]]:
 
 
 def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write rows of a split as a gold file of the task; what was prepared from a gold file gives its content again.
+    """Write rows of a split as a gold file of the task; rows prepared from a gold file reproduce its content.
 
     Args:
         rows: with the columns id, prompt and translations.
@@ -137,13 +137,13 @@ def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
         lines = [f"{row['id']}|{row['prompt']}"]
         lines += [f"{entry['text']}|{entry['weight']!r}" for entry in row["translations"]]
         if any("\n" in line for line in lines) or "|" in row["id"]:
-            raise InputError(f"{path}: {row['id']}: an id with a | or a text with a line end does not fit the format.")
+            raise InputError(f"{path}: {row['id']}: the format allows no | in an id and no line end in a text.")
         blocks.append("\n".join([*lines, ""]))
     atomic_write(path, "\n".join(blocks))
 
 
 def read_whole(path: Path) -> bytes | None:
-    """The bytes of a file; None where it cannot be read or is too large, which reading it line by line tells."""
+    """The bytes of a file; None if it cannot be read or is too large, as reading it line by line will report."""
     parts = []
     size = unended = 0
     try:
@@ -161,7 +161,7 @@ def read_whole(path: Path) -> bytes | None:
 
 
 def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
-    """The content of a file, at once; None where anything in it is unusual, and `parse_lines` must tell what."""
+    """The content of a file, parsed as a whole; None if anything is unusual, which `parse_lines` will report."""
     if data.startswith(codecs.BOM_UTF8) or b"\0" in data:
         return None
     if b"\r" in data:
@@ -187,7 +187,7 @@ def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
     parts = whole.replace("|", "\n").split("\n")
     texts, numbers = parts[::2], parts[1::2]
     try:
-        values = {number: _weight(number) for number in set(numbers)}  # most weights come often
+        values = {number: _weight(number) for number in set(numbers)}  # most weights are repeated
     except ValueError:
         return None
     if not _are_weighted(texts, values.values()):
@@ -199,7 +199,7 @@ def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
 
 
 def parse_lines(path: Path, data: bytes | None, weighted: bool) -> TaskFile:
-    """The content of a file, or of its bytes where they were read; InputError at the first line that is wrong."""
+    """The content of a file, or of its bytes if they were read; InputError at the first wrong line."""
     found = TaskFile([], [0], [], [])
     if weighted:
         for block, texts, weights in read_gold(path, data):
@@ -218,19 +218,19 @@ def _append(found: TaskFile, block: Block, texts: list[str], weights: Sequence[f
 
 
 def _head(line: str) -> tuple[str, str]:
-    """The id and the text of a prompt's line; an empty id where it is no such line."""
+    """The id and the text in a prompt's line; an empty id if it is not one."""
     prompt_id, bar, prompt = line.partition("|")
     return (prompt_id if bar and prompt_id.startswith(ID_PREFIX) and not is_blank(prompt) else ""), prompt
 
 
 def _one_bar_a_line(text: str) -> bool:
-    """Whether bars and line ends alternate, from a bar to a bar."""
+    """Whether bars and line ends alternate, starting and ending with a bar."""
     ends = text.encode().translate(None, _NO_ENDS)
     return ends == b"|\n" * (len(ends) // 2) + b"|"
 
 
 def _weight(text: str) -> float:
-    """The number in a text; ValueError also where Python alone would take it for one (1_0, Arabic digits)."""
+    """The number in a text; ValueError also for forms that only Python accepts (1_0, Arabic digits)."""
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)
@@ -241,18 +241,18 @@ def _are_weighted(texts: Sequence[str], weights: Collection[float]) -> bool:
 
 
 def _any_blank(texts: Sequence[str]) -> bool:
-    """Whether a text is blank; most are told by their first character, of which there are few different ones."""
+    """Whether a text is blank; usually decided by the first character, of which there are few different ones."""
     blank = {first for first in {text[:1] for text in texts} if is_blank(first)}
     return bool(blank) and any(text[:1] in blank and is_blank(text) for text in texts)
 
 
 def _lacks_weight(weights: Sequence[float]) -> bool:
-    """Whether the weights of a prompt may lack some: they do not sum to 1."""
+    """Whether some weights of a prompt may be missing: they do not sum to 1."""
     return abs(math.fsum(weights) - 1) > CUT_TOLERANCE
 
 
 def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
-    """The translations of a block and their weights; InputError at the first line that is no `text|weight`."""
+    """The translations of a block and their weights; InputError at the first line that is not `text|weight`."""
     parts = [line.rpartition("|") for line in block.lines]
     texts = [part[0] for part in parts]
     try:
@@ -271,7 +271,7 @@ def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
 
 
 def _problem(line: str) -> str:
-    """What a line of a gold file that is no `text|weight` should be."""
+    """What was expected instead of a gold file's line that is not `text|weight`."""
     text, bar, weight = line.rpartition("|")
     if bar and line.startswith(ID_PREFIX):
         return "expected an empty line before the next prompt"

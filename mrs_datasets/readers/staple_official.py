@@ -1,18 +1,18 @@
-"""How the official STAPLE scorer reads a file: it takes much that the task's format does not have.
+"""How the official STAPLE scorer reads a file: it accepts much that is not in the task's format.
 
 Source: the task's own scripts (Mayhew et al. 2020, section 2.3: `staple_2020_scorer.py` and its reader), by their
-behaviour. What they score is scored here too, and told in a warning, since such a file was not published like that:
+behaviour. What they score is scored here too, with a warning, since no file was published like that:
 
-1. Any line end counts, also several kinds in one file and a carriage return inside a line.
-2. Lines are trimmed and lower-cased, so that case and space around an id do not matter; an id is whatever stands before
+1. Any line end counts, also several kinds in one file, and a carriage return inside a line.
+2. Lines are trimmed and lower-cased, so that case and space around an id do not matter; an id is whatever is before
    the bar, with or without `prompt_`, and the prompt may be empty.
-3. A byte-order mark belongs to the first id, which therefore matches no other.
+3. A byte-order mark is part of the first id, which therefore matches no other.
 4. Of blocks with the same id the last counts, at the place of the first; one without translations does not count; the
    translations of one with an empty id join the next block.
-5. A weight is what Python's `float` takes: nan, inf, below 0, 1_0, digits of other scripts. A text may be empty.
+5. A weight is what Python's `float` accepts: nan, inf, below 0, 1_0, digits of other scripts. A text may be empty.
 
-Where the scorer ends with an error, `read_official_file` refuses. One thing it takes though the scorer does not, since
-the paper's rules take it: several bars in a line, of which the last one of a translation counts, the first of a prompt.
+If the scorer ends with an error, `read_official_file` refuses the file, with one exception that the paper's rules
+accept: several bars in a line, of which the last one of a translation counts, the first of a prompt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Prompts = dict[str, list[tuple[str, float]]]  # id -> texts with their weights
 
 
 class _Warnings:
-    """One sentence for each kind of oddity: where it comes first, and how often."""
+    """One sentence for each kind of oddity: its first place, and how often it occurs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -45,19 +45,19 @@ class _Warnings:
         for kind, (number, what, count) in self._found.items():
             more = f" and {count - 1:,} more" if count > 1 else ""
             shown = f" {what!r:.60}" if what else ""
-            warn(f"{self._path}, line {number}{more}: {kind}{shown}; the task's format has no such thing.")
+            warn(f"{self._path}, line {number}{more}: {kind}{shown}; the task's format does not allow this.")
 
 
 def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], None]) -> TaskFile:
-    """A file as the official scorer reads it; an ordinary one at once.
+    """A file as the official scorer reads it; an ordinary one is parsed as a whole.
 
     Args:
         weighted: a gold file.
         warn: gets a sentence for each kind of oddity, with file and line.
 
     Raises:
-        InputError: the file cannot be read or holds no translation, or the scorer would end with an error; file, line
-            and what was expected.
+        InputError: the file cannot be read or has no translations, or the scorer would end with an error; names file,
+            line and what was expected.
     """
     path = Path(path)
     data = read_whole(path)
@@ -103,9 +103,7 @@ def _read_prompts(path: Path, data: bytes, weighted: bool, warn: Callable[[str],
     elif key and not first:
         oddities.add(at, "a prompt without translations does not count:", key)
     if not prompts:
-        raise InputError(
-            f"{path}: the file holds no prompt with a translation; expected blocks of id|prompt and texts."
-        )
+        raise InputError(f"{path}: the file has no prompt with a translation; expected blocks of id|prompt and texts.")
     oddities.tell(warn)
     return prompts
 
@@ -127,13 +125,13 @@ def _key(path: Path, number: int, line: str, raw: str, oddities: _Warnings) -> s
     if number == 1 and key.startswith("\ufeff"):
         oddities.add(number, "the byte-order mark is part of the id, which matches no other:", name)
     elif not key.startswith("prompt_"):
-        oddities.add(number, "an id without prompt_ is taken:", name)
+        oddities.add(number, "an id without prompt_ is accepted:", name)
     if key != name:
         oddities.add(number, "an id is read in lower case:", name)
     if raw[:1].isspace():
         oddities.add(number, "the space before an id is trimmed:", name)
     if not prompt:
-        oddities.add(number, "an id without a prompt behind it is taken:", name)
+        oddities.add(number, "an id without a prompt after it is accepted:", name)
     return key
 
 
@@ -146,9 +144,9 @@ def _translation(path: Path, number: int, line: str, oddities: _Warnings) -> tup
     except ValueError:
         raise InputError(f"{path}, line {number}: expected a number after the last |, found {line[-60:]!r}.") from None
     if not 0 <= weight < math.inf:
-        oddities.add(number, "a weight that is not finite or below 0 is taken:", number_text)
+        oddities.add(number, "a weight that is not finite or below 0 is accepted:", number_text)
     elif "_" in number_text or not number_text.isascii():
-        oddities.add(number, "a weight in an unusual form is taken:", number_text)
+        oddities.add(number, "a weight in an unusual form is accepted:", number_text)
     if not text.strip():
-        oddities.add(number, "a translation without text is taken:", line)
+        oddities.add(number, "a translation without text is accepted:", line)
     return text, weight

@@ -3,7 +3,7 @@
     data/LANG/{val,test}.LANG.jsonl        data-gmt/LANG/{val,test}.LANG.jsonl    (translate-test)
     {train,val,test}.jsonl                 copa-dev.xml, copa-test.xml
 
-A leading folder is tolerated. What a source does not have is left out and noted.
+One enclosing folder is accepted. Missing parts are left out and noted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COPA_CONFIG = "en"
 COPA_TRAIN_ITEMS = 400  # items 1 to 400 of copa-dev.xml are SuperGLUE's train, 401 to 500 its validation
 TYPES = {"premise": str, "choice1": str, "choice2": str, "question": str, "label": int, "idx": int}
 QUESTIONS = ("cause", "effect")
-MAX_IDX = 1 << 31  # copies of COPA number as they like
+MAX_IDX = 1 << 31  # copies of COPA have any numbering
 Row = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
     """Read every source; each may hold XCOPA, COPA or both.
 
     Raises:
-        InputError: a source with none of the layouts, a config that two sources have, or a broken row.
+        InputError: a source with none of the layouts, a config in two sources, or a broken row.
     """
     found: dict[tuple[str, str], Path] = {}
     for source in sources:
@@ -69,7 +69,7 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
 
 
 def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, report: Report) -> list[Row]:
-    """English rows with the idx of XCOPA, by which languages join; some copies of COPA have another order."""
+    """English rows with XCOPA's idx, which joins the languages; some copies of COPA have another order."""
     english = read[COPA_CONFIG, split]
     pattern = FOLDERS["data-gmt"]
     translations = [read[key] for code in XCOPA.languages if (key := (pattern.format(code), split)) in read]
@@ -78,7 +78,7 @@ def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, re
         if joined.moved:
             report.notes.append(
                 f"{COPA_CONFIG}: the {split} split is not in XCOPA's order; {joined.moved} of {len(english)} rows were "
-                "joined by text, through the translations to English, and took another idx."
+                "joined by text, through the translations to English, and got another idx."
             )
             if joined.in_doubt:
                 report.notes.append(
@@ -103,7 +103,7 @@ def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, re
 
 
 def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
-    """((config, split), file) of everything that a source has, in the order of the catalogue."""
+    """((config, split), file) of all parts of a source, in the order of the catalogue."""
     below = sorted(path for pattern in ("*", "*/*") for path in source.glob(pattern) if path.is_dir())
     roots = [source, *(path for path in below if "__MACOSX" not in path.parts)] if source.is_dir() else []
     for root in roots:
@@ -124,7 +124,7 @@ def _files(source: Path) -> Iterator[tuple[tuple[str, str], Path]]:
 def _xml_rows(path: Path, split: str) -> Iterator[tuple[str, Row]]:
     try:
         items = ElementTree.parse(path).getroot().findall("item")
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the latter two: an encoding that is not known
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # LookupError, ValueError: unknown encoding
         raise InputError(f"{path}: not valid XML ({error}); fetch the file again.") from None
     for item in items:
         where = f"{path}, item {item.get('id')}"
@@ -143,26 +143,26 @@ def _xml_rows(path: Path, split: str) -> Iterator[tuple[str, Row]]:
 
 
 def _all_checked(path: Path, config: str, split: str, rows: Iterator[tuple[str, Row]], report: Report) -> list[Row]:
-    """The rows of a split; fewer or more than a whole source has are noted."""
+    """The rows of a split; if their number differs from a complete source's, that is noted."""
     checked: list[Row] = []
     lines: dict[int, str] = {}
     for where, row in rows:
         value = _checked(where, row, config)
         if value["idx"] in lines:
-            raise InputError(f"{where}: idx {value['idx']} stands in {lines[value['idx']]} already.")
+            raise InputError(f"{where}: idx {value['idx']} is in {lines[value['idx']]} already.")
         lines[value["idx"]] = where
         checked.append(value)
     if not checked:
-        raise InputError(f"{path}: the file holds no example.")
+        raise InputError(f"{path}: the file has no examples.")
     expected = XCOPA.kind_of(config).rows.get(split)
     if expected is not None and len(checked) != expected:
-        report.notes.append(f"{config}: the {split} split has {len(checked)} rows, a whole source has {expected}.")
+        report.notes.append(f"{config}: the {split} split has {len(checked)} rows, a complete source has {expected}.")
         report.partial_splits.append(f"{config}/{split}")
     return checked
 
 
 def _checked(where: str, row: Row, config: str) -> Row:
-    """A row with every column in its type; COPA does not have `changed`, and there it is false."""
+    """A row with every column in its type; `changed`, which COPA lacks, is false there."""
     for name, kind in TYPES.items():
         if kind is str:
             require_text(where, row, name)
@@ -183,7 +183,7 @@ def _checked(where: str, row: Row, config: str) -> Row:
 
 
 def _note_missing(found: set[tuple[str, str]], report: Report) -> None:
-    """One note per kind that names the configs, and of configs that are there the splits, that a whole source has."""
+    """One note per kind that names the missing configs, and the missing splits of other configs."""
     have = {config for config, _ in found}
     for name, kind in XCOPA.kinds.items():
         if kind.on_demand:
@@ -192,6 +192,6 @@ def _note_missing(found: set[tuple[str, str]], report: Report) -> None:
         missing = [config for config in configs if config not in have]
         for config in configs:
             absent = [f"{config}/{split}" for split in kind.splits if config in have and (config, split) not in found]
-            missing += [part for part in absent if part != f"{COPA_CONFIG}/test"]  # as SuperGLUE has it
+            missing += [part for part in absent if part != f"{COPA_CONFIG}/test"]  # SuperGLUE lacks its labels
         if missing:
             report.notes.append(f"not in the source ({name}): {' '.join(missing)}.")

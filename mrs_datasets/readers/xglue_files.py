@@ -1,20 +1,20 @@
-"""XGLUE's files: predictions in the layout of a submission, right answers in that of the released data.
+"""XGLUE's files: predictions in the layout of a submission, right answers in the layout of the released data.
 
 Source: `evaluation/README.md`, `evaluation/xglue_evaluate.py` and `Data_Format.txt` (microsoft/XGLUE). Predictions are
 `TASK/LANGUAGE.prediction`, with one line for each example of the data, in order:
 
-- NER, POS: a tag a line, sentences separated by blank lines; a sentence may lack tags at its end.
-- NC, XNLI, PAWSX, QADSM, QAM, WPR: a label a line (WPR: any number).
-- QG, NTG: a text a line, which may be empty.
+- NER, POS: a tag per line, sentences separated by blank lines; a sentence may lack tags at its end.
+- NC, XNLI, PAWSX, QADSM, QAM, WPR: a label per line (WPR: any number).
+- QG, NTG: a text per line, which may be empty.
 - MLQA: a JSON object of question id -> answer.
 
-The right answers are in the folder that the data's archive unpacks to (`xglue_full_dataset`), LANG and SPLIT (`dev` or
-`test`) standing for their names:
+The right answers are in the folder that the data's archive unpacks to (`xglue_full_dataset`); LANG and SPLIT (`dev` or
+`test`) stand for their names:
 
 - NER/LANG.SPLIT, POS/LANG.SPLIT: word, spaces, tag; lines `-DOCSTART-` are left out.
 - XNLI/LANG.SPLIT, NC/xglue.nc.LANG.SPLIT (so for QADSM, QAM, WPR) and PAWSX/LANG/SPLIT_2k.tsv, which has a header and
   may have blank lines: the label is the last of the columns, which tabs separate. WPR's first is the query.
-- QG/xglue.qg.LANG.tgt.SPLIT (so for NTG): a text a line, the last column if there are tabs.
+- QG/xglue.qg.LANG.tgt.SPLIT (so for NTG): a text per line, the last column if there are tabs.
 - MLQA/MLQA_V1/SPLIT/SPLIT-context-LANG-question-LANG.json: the format of SQuAD 1.1.
 
 Lines are stripped of white space; as in the official script, a carriage return ends one too.
@@ -39,11 +39,11 @@ _HEADER = "label"  # of the last column of PAWS-X
 
 @dataclass(frozen=True)
 class References:
-    """What is right, of one task in one language.
+    """The right answers of one task in one language.
 
     Attributes:
         path: of the file.
-        references: as `score_task` takes them.
+        references: as `score_task` expects them.
         queries: WPR's query of each page, else None.
         ids: MLQA's id of each question, else None.
     """
@@ -55,7 +55,7 @@ class References:
 
 
 def predictions_path(folder: str | Path, task: str, language: str) -> Path:
-    """Return where a submission has the predictions of a task in a language.
+    """Return the path of a submission's predictions for a task in a language.
 
     Raises:
         InputError: the task is unknown.
@@ -67,10 +67,10 @@ def predictions_path(folder: str | Path, task: str, language: str) -> Path:
 
 
 def references_path(folder: str | Path, task: str, language: str, split: str = "test") -> Path:
-    """Return where the released data have the right answers.
+    """Return the path of the released data's right answers.
 
     Raises:
-        InputError: the task is unknown, or the split is none of `dev` and `test`.
+        InputError: the task is unknown, or the split is neither `dev` nor `test`.
 
     >>> references_path("xglue_full_dataset", "QG", "fr", "dev").as_posix()
     'xglue_full_dataset/QG/xglue.qg.fr.tgt.dev'
@@ -93,7 +93,7 @@ def read_xglue_predictions(path: str | Path, task: str) -> list[Any] | dict[str,
         a list of tags for each sentence (NER, POS), of labels or texts, or id -> answer (MLQA).
 
     Raises:
-        InputError: the task is unknown, the file cannot be read, or a line is not of the task's format.
+        InputError: the task is unknown, the file cannot be read, or a line is not in the task's format.
     """
     known, path = _task(task), Path(path)
     if known.kind == "answer":
@@ -115,7 +115,7 @@ def read_xglue_references(path: str | Path, task: str) -> References:
     """Read a file of the released data.
 
     Raises:
-        InputError: the task is unknown, the file cannot be read, or a line is not of the task's format, such as one
+        InputError: the task is unknown, the file cannot be read, or a line is not in the task's format, such as one
             without a label.
     """
     known, path = _task(task), Path(path)
@@ -144,7 +144,7 @@ def predicted_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
     for first, lines in _blocks(path):
         for number, line in enumerate(lines, start=first):
             if len(line.split()) > 1:
-                raise InputError(f"{path}, line {number}: one tag is expected and no word with it, not {line!r:.80}.")
+                raise InputError(f"{path}, line {number}: one tag without its word is expected, not {line!r:.80}.")
         yield first, lines
 
 
@@ -158,7 +158,7 @@ def _right_sentences(path: Path, task: Task) -> Iterator[tuple[int, list[str]]]:
 
 
 def _blocks(path: Path, without: str | None = None) -> Iterator[tuple[int, list[str]]]:
-    """The runs of lines between blank ones, and such as begin with a word, with the number of their first line."""
+    """The runs of lines between blank ones and lines that begin with `without`, with the number of their first line."""
     block: list[str] = []
     number = 0
     for number, line in read_lines(path, any_line_end=True):
@@ -182,7 +182,7 @@ def _read_answers(path: Path) -> dict[str, str]:
     answers = _read_json(path)
     if not isinstance(answers, dict):
         raise InputError(
-            f"{path}: the file must hold a JSON object of question id -> answer, not a {type(answers).__name__}."
+            f"{path}: the file must contain a JSON object of question id -> answer, not a {type(answers).__name__}."
         )
     for name, answer in answers.items():
         if not isinstance(answer, str):

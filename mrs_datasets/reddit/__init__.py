@@ -1,1 +1,1 @@
-"""From monthly Reddit dumps to message-reply pairs, one stage a file (Zhang et al. 2021, section 2)."""
+"""From monthly Reddit dumps to message-reply pairs, one stage per file (Zhang et al. 2021, section 2)."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# People name themselves like that too (Abbot, IAmARobot): the price of a rule that needs no list. The profile `paper`
+# Some people have such names (Abbot, IAmARobot): the price of a rule that needs no list. The profile `paper`
 # keeps every bot.
 BOT_SUFFIX = "bot"
 
-# AutoModerator, the moderation account of nearly every subreddit, and accounts that are widely known to answer by
-# program although their names do not end in "bot". In lower case: Reddit's names do not differ in case.
+# AutoModerator, the moderation account of nearly every subreddit, and well-known bots whose names do not end in "bot".
+# In lower case, since Reddit's names are case-insensitive.
 BOT_NAMES = (
     "automoderator", "autotldr", "b0trank", "changetip", "convertstometric", "decronym", "gfy_mirror",
     "haiku-detector", "haikubot-1337", "helperbot_", "imagesofnetwork", "imgurtranscriber", "linkfixerbotsnr",
@@ -23,13 +23,13 @@ _NAMES = pa.array(BOT_NAMES, pa.string())
 
 
 def is_bot(authors: pa.Array) -> pa.Array:
-    """Tell for each author name whether it is a bot's.
+    """Whether each author name is a bot's.
 
     Args:
-        authors: strings; null where the dump has no name.
+        authors: strings; null if the dump has no name.
 
     Returns:
-        Booleans of the same length, without nulls; a missing name is no bot's.
+        Booleans of the same length, without nulls; a missing name is not a bot's.
 
     >>> is_bot(pa.array(["AutoModerator", "weather_bot", "Bottle", "[deleted]", None])).to_pylist()
     [True, True, False, False, False]

@@ -32,9 +32,9 @@ from mrs_datasets.reddit.work_folder import MARKER as WORK_MARKER
 from mrs_datasets.reddit.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work
 from mrs_datasets.reddit.write_stage import write_data_set
 
-# Settings of the stages; what is in neither is of the months. The last stage is done in one go.
-WORK = 2  # what lies in the work folder, and the rules that made it: one more where either changes
-FROM_PAIRS = (PAIRS, DUPLICATES)  # stages that are done again where what pairs come from differs
+# Settings of the stages; all others belong to the months. The last stage is done in one go.
+WORK = 2  # version of the work folder's layout and of the rules: increment it if either changes
+FROM_PAIRS = (PAIRS, DUPLICATES)  # stages that are done again if the inputs of the pairs differ
 OF_PAIRS = ("english_months", "min_language_score", "clean")
 OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "responses_from", "split_by", "buckets")
 
@@ -63,16 +63,16 @@ def build(
 ) -> dict[str, Any]:
     """Write the prepared folder `out` and return its report.
 
-    The work lies in `.NAME.build` beside `out` until the data set is whole; a build that was cut off at any moment goes
-    on with `resume`, and ends with the same Parquet files as one that was not.
+    The work is in `.NAME.build` beside `out` until the data set is complete; a build that was interrupted at any moment
+    continues with `resume`, and ends with the same Parquet files as an uninterrupted one.
 
     Args:
         out: a local folder, or a remote one with a scratch folder (`mrs_core.storage.location`).
-        engine: does the shards, in place of the plan's number of processes; it makes the same files.
+        engine: processes the shards, instead of the plan's number of processes; the files are the same.
 
     Raises:
         InputError: an unreadable dump, a wrong language model, a full disk, a killed worker, or nothing left to write;
-            what was finished stays for `resume`.
+            finished work stays for `resume`.
     """
     settings = replace(settings, buckets=plan.buckets)
     out = _checked_out(out, plan, engine)
@@ -90,7 +90,7 @@ def build(
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     if work.changed:
-        say(f"--resume: other {work.changed}; months that are done stay, pairs are made again")
+        say(f"--resume: other {work.changed}; finished months stay, pairs are made again")
     running = Build(plan, settings, language_model, out, overwrite, work, pipeline, say)
     seconds = run_stages(stages_of(settings), running, engine)
     work.remove()
@@ -100,10 +100,10 @@ def build(
 
 
 def _checked_out(out: Location, plan: BuildPlan, engine: Engine | None) -> Location:
-    """Where the data set goes, behind a link: work lies beside the folder itself, not beside a link to it.
+    """The real path of the data set's folder: work is beside the folder itself, not beside a link to it.
 
     Raises:
-        InputError: a remote folder cannot be written, has no scratch folder, or would not be seen by the workers.
+        InputError: a remote folder cannot be written, has no scratch folder, or is not visible to the workers.
     """
     if isinstance(out, Path):
         places: tuple[Location, ...] = plan.files
@@ -112,15 +112,15 @@ def _checked_out(out: Location, plan: BuildPlan, engine: Engine | None) -> Locat
         places = (out, *plan.files)
         require_writable(out)
         if out.scratch is None:
-            raise InputError(f"--out {out}: a remote folder needs a local one for files that are made; pass --scratch.")
+            raise InputError(f"--out {out}: a remote folder needs a local one for temporary files; pass --scratch.")
     hidden = [path for path in places if not isinstance(path, Path) and "memory" in path.protocols]
     if hidden and engine is None and plan.workers > 1:
-        raise InputError(f"{hidden[0]}: lies in the memory of this process alone; pass --workers 1.")
+        raise InputError(f"{hidden[0]}: is only in this process's memory; pass --workers 1.")
     return out
 
 
 def _identity(plan: BuildPlan, settings: Settings, pipeline: Pipeline) -> dict[str, object]:
-    """What the work of a build comes from: the months, each of which has a name of its own, and the pairs of them."""
+    """What a build's work depends on: the months, each with its own name, and their pairs."""
     values = settings.as_dict()
     of_months = {name: value for name, value in values.items() if name not in (*OF_PAIRS, *OF_WRITING)}
     of_pairs = {
@@ -132,12 +132,12 @@ def _identity(plan: BuildPlan, settings: Settings, pipeline: Pipeline) -> dict[s
 
 
 def _whole_already(out: Location, pipeline: Pipeline) -> dict[str, Any] | None:
-    """The report at `out`, where it is of this very build, which was then cut off after its last step."""
+    """The report at `out`, if it is of this very build, which was then interrupted after its last step."""
     if is_unfinished(out):
         return None
     try:
         report: dict[str, Any] = json.loads((out / MARKER).read_text(encoding="utf-8"))
-        buckets = report["settings"]["buckets"]  # they make files, and a resumed build keeps them
+        buckets = report["settings"]["buckets"]  # they determine files, and a resumed build keeps them
         now = {**pipeline.as_dict(), "settings": {**pipeline.settings.as_dict(), "buckets": buckets}}
         there = {**report["pipeline"], "settings": report["settings"]}
         same = all(there[key] == now[key] for key in ("dumps", "language_model", "settings"))

@@ -1,7 +1,7 @@
 """Stage 6, clean: Markdown to text, HTML and wrongly decoded characters repaired, masks for links, names and addresses.
 
-Off in the profile `paper`, on in `clean`: Zhang et al. 2021 say nothing of such a step. What a text becomes is decided
-by its own characters alone, and a text that was cleaned is clean: cleaning it again changes nothing.
+Off in the profile `paper`, on in `clean`: Zhang et al. 2021 do not mention such a step. The result depends only on the
+text itself, and cleaning it again changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mrs_datasets.reddit.language import BATCH_ROWS, KEPT, Outcomes
 from mrs_datasets.reddit.markup import MASK_PATTERN, mask, plain_text, without_quotes
 from mrs_datasets.reddit.repair import MOJIBAKE, TAGS, without_mojibake, without_tags
 
-MAX_PASSES = 12  # over a text, until nothing changes; what people write needs two or three
+MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
 
 EMPTY_MESSAGE, EMPTY_REPLY = "message empty after cleaning", "reply empty after cleaning"
 ONLY_MASKS = "nothing but masks"
@@ -29,12 +29,12 @@ class CleanRules:
     """What is cleaned.
 
     Attributes:
-        markdown: Markdown, as Reddit has it, becomes the text that it shows, in one line; entities are decoded.
+        markdown: Reddit's Markdown is replaced by its plain text, in one line; entities are decoded.
         quotes: lines that quote (`> ...`) are left out.
         masks: links, paths of threads and full ids, `u/name` and `r/u_name`, e-mail addresses, telephone numbers and IP
             addresses become `<url>`, `<user>`, `<email>`, `<phone>` and `<ip>`. A host without a path (example.com) is
-            a word that people say, and stays, as `r/name` does.
-        mojibake: characters that were decoded wrongly are repaired.
+            used like a word, and stays, as `r/name` does.
+        mojibake: wrongly decoded characters are repaired.
         tags: HTML tags are left out.
     """
 
@@ -49,13 +49,13 @@ ALL = CleanRules()
 
 
 def clean_text(text: str, rules: CleanRules = ALL, repairs: Counter[str] | None = None) -> str:
-    """The text without what the rules take out; perhaps nothing is left.
+    """The text after cleaning by the rules; it may be empty.
 
-    Markup inside markup comes off layer by layer. A text with more than `MAX_PASSES` layers, which nobody writes, is
-    taken to be empty: so the time is bounded, and nothing gets by below the last layer.
+    Nested markup is removed layer by layer. A text with more than `MAX_PASSES` layers, which does not occur in
+    practice, becomes empty: so the time is bounded, and nothing is missed below the last layer.
 
     Args:
-        repairs: one is added for `repair.MOJIBAKE`, and for `repair.TAGS`, where the text had any.
+        repairs: one is added for `repair.MOJIBAKE` and `repair.TAGS` each, if the text had any.
 
     >>> clean_text("&gt; Where?\\n\\n**See** [the map](https://example.com/a), /u/some_one!")
     'See the map, <user>!'
@@ -73,7 +73,7 @@ def clean_text(text: str, rules: CleanRules = ALL, repairs: Counter[str] | None 
             text = plain_text(text, rules.quotes)
         elif rules.quotes:
             text = without_quotes(text)
-        if rules.tags and ">" in text:  # after entities, as which the dumps have all tags
+        if rules.tags and ">" in text:  # after entities, which the dumps use for all tags
             plain = without_tags(text)
             if plain != text:
                 repaired.add(TAGS)
@@ -92,10 +92,10 @@ def clean_text(text: str, rules: CleanRules = ALL, repairs: Counter[str] | None 
 def clean_pairs(
     pairs: pa.Table, rules: CleanRules = ALL, repairs: Counter[str] | None = None
 ) -> tuple[pa.Table, Outcomes]:
-    """Clean both texts of every pair, and drop the pairs of which too little is left.
+    """Clean both texts of every pair, and drop pairs with too little left.
 
     Args:
-        pairs: columns message, reply and language; others pass through.
+        pairs: columns message, reply and language; others are kept.
         repairs: see `clean_text`; added to.
 
     Returns:

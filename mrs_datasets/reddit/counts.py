@@ -1,8 +1,8 @@
 """Stage 8, response sets: exact counts of replies in bounded memory (Zhang et al. 2021, section 2.1).
 
-Replies are counted in memory until the budget is used up, and then written as a run, sorted by the text. Runs are
-merged block by block: all counts of a reply meet in one block, so that counts and totals are exact, and a few blocks a
-run are in memory. One counter serves one language; `mrs_datasets.responses.response_table` makes its response set.
+Replies are counted in memory until the budget is used up, and then written as a run, sorted by text. Runs are merged
+block by block: all counts of a reply are in one block, so that counts and totals are exact, and only a few blocks per
+run are in memory. One counter is for one language; `mrs_datasets.responses.response_table` makes its response set.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from mrs_core.errors import InputError
 from mrs_datasets.reddit.work_folder import writing
 
 MIN_BUDGET = 1 << 16  # bytes
-FAN_IN = 16  # runs that are merged into one, so that there are never many
+FAN_IN = 16  # runs that are merged into one, to limit their number
 _COUNTED = pa.schema([("reply", pa.large_string()), ("count", pa.int64())])
-_TABLE_BYTES = 1024  # of a table in memory, beside its contents
+_TABLE_BYTES = 1024  # overhead of a table in memory
 _BY_REPLY = [("reply", "ascending")]
 _BY_COUNT = [("count", "descending"), ("reply", "ascending")]
 
 
 class ReplyCounts:
-    """How often every reply was given: what `collections.Counter` would say, in bounded memory.
+    """How often every reply was given, like `collections.Counter` but in bounded memory.
 
-    Use it as a context manager, or call `close` in the end: the runs are removed.
+    Use it as a context manager, or call `close` at the end: the runs are removed.
 
     Args:
-        budget_bytes: of memory, about; Arrow's own buffers and the batch that is added come on top. At least 64 KiB.
-        folder: for the runs; made if missing. Runs of a counter that was cut off there are removed, so that a counter
-            needs a folder of its own.
+        budget_bytes: approximate memory, without Arrow's buffers and the batch that is added. At least 64 KiB.
+        folder: for the runs; created if missing. Runs of an interrupted counter there are removed, so each counter
+            needs its own folder.
 
     Attributes:
         pairs: how many replies were added.
@@ -56,11 +56,11 @@ class ReplyCounts:
             )
         self.pairs = 0
         self._folder = folder
-        self._limit = budget_bytes // 4  # of what is held: grouping and sorting need as much again, twice
+        self._limit = budget_bytes // 4  # of the counts: grouping and sorting need as much again, twice
         self._block = max(1, budget_bytes // (8 * FAN_IN))
         self._held: list[pa.Table] = []
         self._held_bytes = 0
-        self._levels: list[list[Path]] = []  # runs; those of a level are `FAN_IN` times as large as those before
+        self._levels: list[list[Path]] = []  # runs; each level's are `FAN_IN` times as large as the last one's
         self._written = 0
         self._distinct: int | None = 0
         self._closed = False
@@ -69,7 +69,7 @@ class ReplyCounts:
             self._remove_runs()
 
     def add(self, replies: Sequence[str] | pa.Array | pa.ChunkedArray) -> None:
-        """Count replies, a batch at a time.
+        """Count a batch of replies.
 
         Raises:
             ValueError: there is a null among them.
@@ -89,10 +89,10 @@ class ReplyCounts:
         self._distinct = None
 
     def frequent(self, min_count: int = 1, most: int | None = None) -> list[tuple[str, int]]:
-        """The `most` frequent replies of those given at least `min_count` times, with their counts.
+        """The `most` most frequent replies that were given at least `min_count` times, with their counts.
 
         Returns:
-            Most frequent first, ties in the order of the text. (None: all of them, which may be more than memory has.)
+            Most frequent first, ties in the order of the text. (None: all, which may not fit into memory.)
         """
         best: pa.Table = _COUNTED.empty_table()
         waiting: list[pa.Table] = []
@@ -109,13 +109,13 @@ class ReplyCounts:
 
     @property
     def distinct(self) -> int:
-        """How many different replies were added; known after `frequent`, else it takes as long."""
+        """How many different replies were added; known after `frequent`, else it takes equally long."""
         if self._distinct is None:
             self._distinct = sum(block.num_rows for block in self._merged())
         return self._distinct
 
     def close(self) -> None:
-        """Remove the runs; nothing more can be counted or asked for."""
+        """Remove the runs; the counter cannot be used any more."""
         self._remove_runs()
         self._closed = True
 
@@ -138,12 +138,12 @@ class ReplyCounts:
             return
         summed = _summed(pa.concat_tables(self._held))
         self._held, self._held_bytes = [summed], summed.nbytes + _TABLE_BYTES
-        if 2 * self._held_bytes > self._limit:  # else the replies repeat, and there is room for as much again
+        if 2 * self._held_bytes > self._limit:  # else many replies repeat, and the memory suffices for as much again
             self._held, self._held_bytes = [], 0
             self._write_run(iter([summed.sort_by(_BY_REPLY)]), 0)
 
     def _write_run(self, blocks: Iterator[pa.Table], level: int) -> None:
-        """Write a run; where a level is full, merge its runs into one of the next."""
+        """Write a run; if a level is full, merge its runs into one of the next level."""
         path = self._folder / f"replies-{self._written:06d}.arrows"
         self._written += 1
         options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
@@ -176,7 +176,7 @@ class ReplyCounts:
 
 
 def _summed(counted: pa.Table) -> pa.Table:
-    """One row a reply, in no order."""
+    """One row per reply, in no particular order."""
     grouped = counted.group_by("reply", use_threads=False).aggregate([("count", "sum")])
     return pa.table([grouped["reply"], grouped["count_sum"]], _COUNTED)
 
@@ -191,10 +191,10 @@ def _read_run(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _merge(runs: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.Table]:
-    """Merge runs, each one sorted by reply without repetitions, into one such run.
+    """Merge runs, each sorted by reply without repetitions, into one such run.
 
-    From the first batch of every run is taken what does not come after the batch that ends first: nothing that is still
-    to be read can belong there.
+    Of each run's first batch, take the rows up to the smallest last reply of these batches: no unread row can precede
+    it.
     """
     heads: list[pa.RecordBatch] = []
     tails: list[Iterator[pa.RecordBatch]] = []
@@ -218,7 +218,7 @@ def _merge(runs: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.Table]:
 
 
 def _rows_up_to(texts: pa.Array, bound: str) -> int:
-    """How many of the sorted texts do not come after `bound`."""
+    """How many of the sorted texts are not after `bound`."""
     return bisect_right(range(len(texts)), bound, key=lambda row: texts[row].as_py())
 
 

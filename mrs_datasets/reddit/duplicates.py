@@ -1,11 +1,11 @@
-"""Stage 6, duplicates: pairs of a language that came before, exactly or nearly, in any bucket.
+"""Stage 6, duplicates: pairs that are equal or nearly equal to an earlier pair of their language, in any bucket.
 
-Which pair came before another is decided by the hashes of their ids, and what is alike by the texts alone: the result
-is the same however many buckets there are. Beside the pairs of a bucket lie their signatures, made where the texts are
-at hand; here, only numbers are read.
+The order of pairs is that of the hashes of their ids, and similarity depends on the texts alone: the result is the
+same for any number of buckets. The signatures of a bucket's pairs are beside them, made when the texts were in memory;
+here, only numbers are read.
 
-Memory: two bytes a pair of the language, and what `near_duplicates.PART_PAIRS` take; disk, for the time: the signatures
-of the language once more, and 40 bytes a pair.
+Memory: two bytes per pair of the language, and what `near_duplicates.PART_PAIRS` take. Temporary disk space: the
+signatures of the language once more, and 40 bytes per pair.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mrs_datasets.reddit.work_folder import unreachable, writing
 EXACT, NEAR = "exact duplicate", "near duplicate"
 KEPT_CODE, EXACT_CODE, NEAR_CODE = range(3)
 RULES = NearRules()
-KEY = "key"  # the column of pairs that holds `pair_keys`
+KEY = "key"  # the column with `pair_keys`
 _NUMBERS = ("order", "thread", KEY)
 Codes = npt.NDArray[np.uint8]
 
@@ -43,7 +43,7 @@ def pair_keys(messages: Sequence[str], replies: Sequence[str]) -> npt.NDArray[np
 
 
 def keyed_pairs(pairs: pa.Table, rules: NearRules = RULES) -> tuple[pa.Table, Signatures]:
-    """The pairs with the column `key`, equal for what is equal up to case and punctuation, and their signatures.
+    """The pairs with the column `key`, equal for pairs that are equal up to case and punctuation, and their signatures.
 
     Returns:
         The table, and (bands, n, 2, rows).
@@ -57,7 +57,7 @@ def keyed_pairs(pairs: pa.Table, rules: NearRules = RULES) -> tuple[pa.Table, Si
 
 
 def signature_file(pairs: Location) -> Location:
-    """Where the signatures of a bucket's pairs lie."""
+    """The file of the signatures of a bucket's pairs."""
     return pairs.with_suffix(".signatures.npy")
 
 
@@ -65,7 +65,7 @@ def write_array(path: Location, array: npt.NDArray[np.generic]) -> None:
     """Write an array; the file appears whole.
 
     Raises:
-        InputError: the disk refuses.
+        InputError: the disk reports an error.
     """
     with whole_file(path) as temporary, temporary.open("wb") as file:
         np.save(file, array, allow_pickle=False)
@@ -84,8 +84,8 @@ def find_duplicates(
     Args:
         keys: (n,) of the pairs.
         signed: (bands, n, 2, rows), the signatures. All arrays may be mapped from files.
-        advance: told how many pairs more are done, in part.
-        folder: for what does not fit the memory; None: the system's temporary folder.
+        advance: called with the number of pairs done since the last call, also fractions of the work.
+        folder: for data that do not fit into memory; None: the system's temporary folder.
     """
     codes = np.full(len(keys), KEPT_CODE, dtype=np.uint8)
     for rows, opens in repeated(keys, arrival, folder=folder):
@@ -102,7 +102,7 @@ def duplicates_shard(
     """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts.
 
     Raises:
-        InputError: a file is damaged, or the disk refuses.
+        InputError: a file is damaged, or the disk reports an error.
     """
     with local_file(target, "gathered") as gathered:
         numbers, signed = _gather(buckets, language, gathered, rules)
@@ -115,7 +115,7 @@ def duplicates_shard(
 
 
 def read_codes(path: Location, pairs: int) -> Codes:
-    """What `duplicates_shard` wrote, for so many pairs.
+    """The codes that `duplicates_shard` wrote for `pairs` pairs.
 
     Raises:
         InputError: the file is damaged.
@@ -128,13 +128,13 @@ def read_codes(path: Location, pairs: int) -> Codes:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of numbers of `pairs` pairs, one after the other in a file, which is written piece by piece."""
+    """Columns of numbers of `pairs` pairs, one after the other in a file that is written piece by piece."""
 
     file: BinaryIO
     pairs: int
 
     def write(self, before: int, start: int, piece: npt.NDArray[np.generic]) -> None:
-        """Write rows from `start` on of a column that has `before` bytes a pair in front of it."""
+        """Write rows from `start` on of a column that has `before` bytes per pair in front of it."""
         width = piece.nbytes // len(piece)
         self.file.seek(before * self.pairs + start * width)
         self.file.write(np.ascontiguousarray(piece).tobytes())
@@ -154,7 +154,7 @@ def _gather(
     if not pairs:
         return {name: np.empty(0, np.uint64) for name in _NUMBERS}, np.empty(shape, np.uint16)
     done = 0
-    with writing(path), path.open("wb") as file:  # written, not mapped: a full disk is an error then
+    with writing(path), path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
         columns = _Columns(file, pairs)
         for bucket, start, rows in sizes:
             table, _ = read_pairs(bucket, language, _NUMBERS)
@@ -179,7 +179,7 @@ def _read_signatures(path: Location, least: int, shape: tuple[int, ...]) -> Sign
 
 
 def _read_array(path: Location) -> npt.NDArray[np.generic]:
-    """An array of a file: mapped where it is local, else in memory."""
+    """The array in a file: memory-mapped if it is local, else in memory."""
     try:
         if isinstance(path, Path):
             return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))

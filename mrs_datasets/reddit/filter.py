@@ -23,17 +23,17 @@ TOO_LONG = "too long"
 
 @dataclass(frozen=True)
 class Rules:
-    """What a comment must be to stay. The rules apply in the order of the reasons above; the first that hits counts.
+    """Conditions for a comment to stay. They apply in the order of the reasons above; the first that applies counts.
 
     Attributes:
-        min_score: a comment with a lower score goes. One whose score the dump does not know (null) stays: the paper
-            skips "comments with a rating of less than one", which nobody can say of it.
-        drop_bots: whether bots go (see `mrs_datasets.reddit.bots`).
+        min_score: comments with a lower score are dropped. Those without a score (null) stay: the paper skips "comments
+            with a rating of less than one", which is not known of them.
+        drop_bots: whether to drop bots (see `mrs_datasets.reddit.bots`).
         min_characters, max_characters: bounds for the body without outer white space, both included; None for none.
 
     Always dropped: bodies that start with `[removed]` or `[deleted]` (the paper), or with `[ Removed by Reddit ]`
-    (ours: Reddit's own mark since 2020, in dumps later than the paper's), what the dump marks as deleted later (no dump
-    of the paper's time has that mark), and bodies of white space.
+    (ours: Reddit's own mark since 2020, in dumps later than the paper's), comments that the dump marks as deleted later
+    (dumps of the paper's time do not have that mark), and bodies of white space.
     """
 
     min_score: int = 1
@@ -42,14 +42,14 @@ class Rules:
     max_characters: int | None = None
 
 
-PAPER = Rules()  # section 2: removed and deleted comments, and a rating of less than one; nothing is said of bots
-CLEAN = Rules(drop_bots=True)  # ours: AutoModerator and its like would fill the response sets
+PAPER = Rules()  # section 2: removed and deleted comments, and a rating of less than one; bots are not mentioned
+CLEAN = Rules(drop_bots=True)  # ours: AutoModerator and similar bots would fill the response sets
 PROFILES = {"paper": PAPER, "clean": CLEAN}
 
 
 @dataclass
 class FilterCounts(Tally):
-    """Comments seen, kept, and dropped by reason; `seen` is always `kept` plus everything in `dropped`.
+    """Comments seen, kept, and dropped by reason; `seen` is always `kept` plus the sum of `dropped`.
 
     Attributes:
         samples: reason -> bodies of the first comments that were dropped for it.
@@ -77,7 +77,7 @@ def filter_batch(batch: pa.RecordBatch, rules: Rules, counts: FilterCounts, keep
     (['Sure!'], Counter({'low score': 1}))
     """
     counts.seen += batch.num_rows
-    kept: pa.Array | None = None  # of the batch, what no rule has hit yet
+    kept: pa.Array | None = None  # rows of the batch to which no rule has applied yet
     for reason, hits in _RULES:
         hit = hits(batch, rules)
         if hit is None:
@@ -119,7 +119,7 @@ def _characters(batch: pa.RecordBatch) -> pa.Array:
     return pc.utf8_length(pc.utf8_trim_whitespace(batch.column("body")))
 
 
-# Reason and rule, in the order in which they apply; a rule gives booleans without nulls, or None where it is off.
+# Reason and rule, in the order in which they apply; a rule returns booleans without nulls, or None if it is off.
 _RULES: tuple[tuple[str, Callable[[pa.RecordBatch, Rules], pa.Array | None]], ...] = (
     (REMOVED, lambda batch, rules: _is_removed(batch.column("body"))),
     (DELETED, lambda batch, rules: pc.starts_with(batch.column("body"), "[deleted]")),

@@ -1,4 +1,4 @@
-"""Third stage of a build from dumps: replies and the comments that they answer, one bucket of all months at a time."""
+"""Third stage of a build from dumps: join replies to the comments they answer, one bucket of all months at a time."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 @dataclass(frozen=True)
 class JoinCounts:
-    """What became of the comments of a bucket: `comments == pairs + sum(dropped.values())`.
+    """The outcomes of a bucket's comments: `comments == pairs + sum(dropped.values())`.
 
     Attributes:
-        dropped: per reason, all of which are always there: `DUPLICATE` (the id came before in the thread), `POST` (the
+        dropped: by reason, all of which are always there: `DUPLICATE` (a repeated id in the thread), `POST` (the
             comment answers a post), `MISSING` (it answers a comment that was filtered out, is in a month that was not
-            given, or is said to be under another post), `SELF` (its parent is its own id), `CYCLE` (what it answers
-            answers it, perhaps by way of others: one of them must be wrong, and nothing tells which).
+            given, or is listed under another post), `SELF` (its parent is its own id), `CYCLE` (the comment it answers
+            answers it, perhaps via others: one of them must be wrong, and it is unknown which).
     """
 
     comments: int
@@ -51,22 +51,21 @@ class JoinCounts:
 
 
 def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinCounts]:
-    """Pairs of a message and a reply to it, from one bucket of the months' partition files.
+    """Pairs of a message and a reply, from one bucket of the months' partition files.
 
-    A reply goes with the comment of the same thread (`link_id`) whose id its `parent_id` names, in whichever month and
-    whichever order the two come. A comment that comes again is left out; the first counts, in the order of the files
-    and of their rows. Over all buckets the pairs are the same, however many there are.
+    A reply is joined to the comment of the same thread (`link_id`) whose id is its `parent_id`, in any month and order.
+    Of repeated comments only the first counts, in the order of the files and of their rows. The number of buckets
+    does not change the pairs.
 
-    The whole bucket is in memory: about 1.1 KB a comment of 250 bytes (`PartitionStats` has the buckets' sizes).
+    The whole bucket is in memory: about 1.1 KB per comment of 250 bytes (`PartitionStats` has the buckets' sizes).
 
     Returns:
-        A table with the schema `PAIRS`, one row a reply, in chunks of bounded size, in the order of `order` and then
-        `thread`, which shuffles the pairs the same way in every build; and what became of the comments. No id is in
-        it, yet a hash of an id so short can be undone by trying all: `thread`, `order` and `parent` are to be used and
-        not to be published.
+        A table with the schema `PAIRS`, one row per reply, in chunks of bounded size, in the order of `order` and then
+        `thread`, which shuffles the pairs in the same way in every build; and the counts. It has no ids, but hashes
+        of such short ids can be reversed by trying all of them: do not publish `thread`, `order` and `parent`.
 
     Raises:
-        InputError: there is no file, one is not a whole partition file, or they differ in the number of buckets.
+        InputError: there is no file, one is not a complete partition file, or they differ in the number of buckets.
         ValueError: there is no such bucket.
     """
     if not files:
@@ -132,12 +131,12 @@ def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray
 
 
 def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
-    """Which replies (of rows (2, pairs)) come back to themselves, from parent to parent.
+    """Which replies (of rows (2, pairs)) reach themselves, from parent to parent.
 
-    Steps are doubled: after k rounds a reply stands 2^k parents above itself. What is still below some parent after as
-    many steps as there are replies stands in a circle, and every place of a circle is reached by another of its places.
+    Steps are doubled: after k rounds a reply points to its 2^k-th ancestor. A reply that still has an ancestor after as
+    many steps as there are replies leads to a circle, and every place of a circle is reached by another of its places.
     """
-    parent = np.full(comments + 1, comments)  # the last: above a comment that answers none
+    parent = np.full(comments + 1, comments)  # the last: parent of a comment without a parent
     parent[rows[1]] = rows[0]
     above = parent.copy()
     left = rows[1]
@@ -152,7 +151,7 @@ def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
 
 
 def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """The texts of rows (2, pairs), chunk by chunk; Arrow's strings end at 2 GiB, so that a chunk must be smaller."""
+    """The texts of rows (2, pairs), chunk by chunk, since Arrow's string arrays are limited to 2 GiB."""
     pl = _polars()
     texts = pl.from_arrow(bodies, rechunk=False)
     sizes = texts.str.len_bytes().to_numpy()[rows].max(axis=0, initial=0)
@@ -167,7 +166,7 @@ def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[p
 
 
 def _months(created: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Seconds since 1970 as year and month, 201801; what no calendar has becomes the first or last month of all."""
+    """Seconds since 1970 as year and month, 201801; dates outside the calendar become its first or last month."""
     months = np.clip(created, 0, _LAST_SECOND).astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
     return ((1970 + months // 12) * 100 + months % 12 + 1).astype(np.int32)
 

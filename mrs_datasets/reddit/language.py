@@ -1,8 +1,8 @@
-"""Stage 5, language: that of a message and its reply, read as one text (Zhang et al. 2021, section 2).
+"""Stage 5, language: identified from a message and its reply as one text (Zhang et al. 2021, section 2).
 
-Every stage from here on counts its pairs as (language, outcome) -> pairs. Each pair that came in has exactly one
-outcome, `kept` or the reason for which it was dropped, so that the counts of a stage add up to its input, and counts of
-several buckets are added with `+` or `update`.
+Every stage from here on counts its pairs as (language, outcome) -> pairs. Each input pair has exactly one outcome,
+`kept` or the reason why it was dropped, so that a stage's counts add up to its input, and counts of several buckets
+are added with `+` or `update`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mrs_core.errors import InputError
 from mrs_core.language_id import UNDETERMINED
 from mrs_datasets.reddit.markup import MASK_PATTERN
 
-MIN_SCORE = 0.7  # section 2: the best label counts only where its score is above
-MIN_EXAMPLES = 100_000  # section 2: ten languages have as many
+MIN_SCORE = 0.7  # section 2: the best label counts only if its score is above
+MIN_EXAMPLES = 100_000  # section 2: ten languages have at least this many
 BATCH_ROWS = 16_384  # Python texts in memory at once
 
 KEPT = "kept"
@@ -31,7 +31,7 @@ Outcomes = Counter[tuple[str, str]]
 
 
 class Identifier(Protocol):
-    """What names the language of texts; `mrs_core.language_id.LanguageIdentifier` does."""
+    """Identifies the language of texts, such as `mrs_core.language_id.LanguageIdentifier`."""
 
     def identify(self, texts: Sequence[str], /) -> list[tuple[str, float]]:
         """The language of each text with its probability."""
@@ -42,17 +42,17 @@ def identify_pairs(
 ) -> tuple[pa.Table, Counter[tuple[str, str]]]:
     """Keep the pairs whose language is clear, with a new last column `language`.
 
-    The text is message, space, reply, with a space in place of every line break and of every mask: a link is of no
-    language, and its mask is no word. Nothing else is changed, and no language is left out: `languages_with` says which
-    ones have enough pairs, once all buckets are counted.
+    The text is message, space, reply, with a space for every line break and every mask: a link has no language, and
+    its mask is not a word. Nothing else is changed, and no language is left out: `languages_with` returns those with
+    enough pairs, once all buckets are counted.
 
     Args:
-        pairs: columns message and reply, masked; others pass through. A column `language` is replaced.
-        min_score: a pair is kept where the score of its language is above (not at) it.
+        pairs: columns message and reply, masked; others are kept. A column `language` is replaced.
+        min_score: a pair is kept if the score of its language is above (not at) it.
 
     Returns:
-        The kept pairs in their order, and the outcomes per language; a pair of which the identifier knows nothing
-        counts under `und`.
+        The kept pairs in their order, and the outcomes per language; a pair that the identifier cannot identify
+        counts as `und`.
 
     Raises:
         InputError: `min_score` is not between 0 and 1.
@@ -84,7 +84,7 @@ def _texts(batch: pa.RecordBatch) -> list[str]:
 
 
 def languages_with(outcomes: Mapping[tuple[str, str], int], min_examples: int = MIN_EXAMPLES) -> list[str]:
-    """The languages of which at least `min_examples` pairs were kept, most pairs first, ties by code.
+    """The languages with at least `min_examples` kept pairs, most pairs first, ties by code.
 
     >>> languages_with({("en", "kept"): 7, ("sv", "kept"): 2, ("sv", "language uncertain"): 9}, min_examples=3)
     ['en']

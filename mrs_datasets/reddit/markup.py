@@ -1,8 +1,8 @@
-"""What Reddit's Markdown shows as text, and masks for what names or links a person, a thread or a page.
+"""Plain text from Reddit's Markdown, and masks for names of and links to persons, threads and pages.
 
-One pass each. The functions take off one layer of what is nested; `mrs_datasets.reddit.clean.clean_text` calls them
-until nothing changes. All patterns take time in proportion to the text: what may repeat is bounded, or starts only
-where it cannot have started a character before.
+One pass each. The functions remove one layer of nested markup; `mrs_datasets.reddit.clean.clean_text` calls them
+until nothing changes. All patterns take linear time: repetitions are bounded, or start only where they cannot have
+started one character earlier.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mrs_datasets.reddit.personal import EMAIL, mask_personal
 URL, USER = "<url>", "<user>"
 MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
 
-# A text without any of these, anywhere or where a line starts, is what it shows.
+# A text without any of these, anywhere or at the start of a line, is plain text.
 _MARKED_LINE = re.compile(r"^\s*[-+=]", re.MULTILINE)
 _MARKED = re.compile(r"[\\&<>*_~^`#|\[\]\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|&nbsp(?![\w;=])")
-_INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")  # not the joiners, which emoji need
+_INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")  # but not the joiners, which emoji need
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
-# Lines. Quotes, but for spoilers and faces: `>!`, `>.<`, `>_>`, `>:(`.
+# Lines. Quotes, except spoilers and faces: `>!`, `>.<`, `>_>`, `>:(`.
 _QUOTE = re.compile(r"\s*(?:>|&gt;)(?!!|<|&lt;|[._](?:[<>]|&[lg]t;)|[:;=]['-]?[()\[\]/\\|DPpOo3])")
 _RULER = re.compile(r"([-*_=])(?:\s*\1){2,}")
 _FENCE = re.compile(r"(?:`{3,}|~{3,})\s*[\w+-]*")
@@ -33,7 +33,7 @@ _BULLET = re.compile(r"^(?:(?:[-+*]|#{1,6})\s+)+(?=\S)")
 
 # Marks inside a line. As in CommonMark a mark opens before and closes after a word, but not inside one: "f**k",
 # "snake_case". It opens before a letter or digit (perhaps in quotes or brackets), which keeps faces: "*_*", "(*^o^*)".
-_LETTERS = "A-Za-z0-9À-ɏͰ-ӿ"  # of scripts that have spaces between words
+_LETTERS = "A-Za-z0-9À-ɏͰ-ӿ"  # of scripts with spaces between words
 _OPENS = r"""(?=["'“‘«¿¡(\[<_~*]*[^\W_])"""
 _LINK = re.compile(
     r"(!?)\[([^\[\]]{0,1000})\]\(\s{0,9}([^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})"
@@ -59,13 +59,13 @@ _MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("^", re.compile(r"(?<![\w^(])\^+(?=[^\W_])(?!\w{1,3}\^)"), ""),
 )
 
-# A slash, also one that is escaped or written as an entity; dumps write the ampersand of an entity as one, too.
+# A slash, also escaped or written as an entity; dumps write the ampersand of an entity as an entity, too.
 _SLASH_ENTITY = r"&(?:amp;){0,3}(?:#0{0,5}47|#x0{0,5}2f|sol);"
 _SLASH = rf"(?:\\{{0,9}}(?:/|{_SLASH_ENTITY}))"
 _HIDDEN_SLASH = re.compile(_SLASH_ENTITY, re.IGNORECASE)
-# An address goes on over letters of all scripts (RFC 3987), up to white space or punctuation of the sentence. Scripts
-# without spaces between words leave no space behind an address either: their letters belong to it where they follow a
-# delimiter or each other (/wiki/日本), and to the sentence where they follow a Latin letter or digit (/aを見て).
+# An address may have letters of all scripts (RFC 3987), up to white space or punctuation of the sentence. Scripts
+# without spaces between words have no space after an address either: their letters belong to it if they follow a
+# delimiter or each other (/wiki/日本), and to the sentence if they follow a Latin letter or digit (/aを見て).
 _SPACED = (
     "\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u0386\u0388-\u0559\u0560-\u0588\u0591-\u05bd"
     "\u05bf\u05c1\u05c2\u05d0-\u05f2\u0610-\u061a\u0620-\u0669\u066e-\u06d3\u06d5-\u06ff\u0710-\u0963\u0966-\u096f"
@@ -103,7 +103,7 @@ def _with_slashes(slash: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Patt
     return re.compile(address, re.IGNORECASE), re.compile(path, re.IGNORECASE), re.compile(user, re.IGNORECASE)
 
 
-# The form that writes to a user.
+# The link for sending a message to a user.
 _COMPOSE = re.compile(
     rf"(?:(?<![a-z0-9])|{_SLASH})message{_SLASH}compose{_SLASH}?\\?\?(?:[!-~]{{1,300}}?[&;])?to\\?={_URL_END}",
     re.IGNORECASE,
@@ -118,14 +118,14 @@ _EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{_LETTERS}-]+\.)+[
 
 
 def plain_text(text: str, quotes: bool = True) -> str:
-    """What the Markdown shows, in one line with single spaces.
+    """The Markdown's plain text, in one line with single spaces.
 
-    Links leave their words, pictures nothing (`<url>` where they are elsewhere), a link to a user `<user>`. Bullets,
-    rulers, fences and the lines of tables go; numbers of lists stay. Text that was escaped counts as markup afterwards
-    (`\\*hi\\*` becomes `hi`), since a text that shows it would be cleaned by a second call.
+    Links are replaced by their words, pictures by nothing (by `<url>` if they are elsewhere), links to users by
+    `<user>`. Bullets, rulers, fences and table lines are removed; list numbers stay. Escaped markup counts as markup
+    (`\\*hi\\*` becomes `hi`), since a second call would clean it anyway.
 
     Args:
-        quotes: whether lines that quote are left out; else they lose their mark alone.
+        quotes: whether quoted lines are left out; else they only lose their mark.
     """
     if not _MARKED.search(text) and not _MARKED_LINE.search(text):
         return " ".join(text.split())
@@ -168,15 +168,15 @@ def _link(found: Match[str]) -> str:
 
 
 def without_quotes(text: str) -> str:
-    """The text without the lines that quote, and otherwise as it is."""
+    """The text without quoted lines, otherwise unchanged."""
     if ">" not in text and "&gt;" not in text:
         return text
     return "".join(line for line in text.splitlines(keepends=True) if not _QUOTE.match(line))
 
 
 def mask(text: str) -> str:
-    """Masks in place of links, paths of threads and full ids, mentions of users, e-mail addresses, also those that are
-    spelled out, telephone numbers and IP addresses.
+    """Replace by masks: links, paths of threads and full ids, mentions of users, e-mail addresses (also spelled out),
+    telephone numbers and IP addresses.
 
     >>> mask("https://example.com/a_(b), thanks to u/some-one and a@example.com")
     '<url>, thanks to <user> and <email>'
@@ -200,7 +200,7 @@ def mask(text: str) -> str:
 
 
 def _masked_address(found: Match[str]) -> str:
-    """The mask, and the punctuation after it that belongs to the sentence."""
+    """The mask, followed by the punctuation that belongs to the sentence."""
     address = found.group()
     if address.startswith("<"):
         return URL

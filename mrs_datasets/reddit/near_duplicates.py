@@ -1,13 +1,13 @@
-"""Near duplicates by MinHash and locality-sensitive hashing, for pairs: both sides must be alike (Broder 1997; Leskovec
+"""Near duplicates of pairs by MinHash and locality-sensitive hashing; both sides must be similar (Broder 1997; Leskovec
 et al., "Mining of Massive Datasets", chapter 3).
 
-Two pairs with one long message and two different short replies have nearly the same characters, and are two references
-for one message: nothing may be dropped. So a pair has two signatures, one a side, every band takes rows of both, and
-both estimates must reach the threshold.
+Two pairs with the same long message and different short replies have nearly the same characters, but are two references
+for one message, which must stay. So a pair has two signatures, one per side, every band has rows of both, and both
+estimates must reach the threshold.
 
-The signatures take 4 bytes times bands times rows a pair (192 with the default) and may be mapped from a file: each
-band is read once, from its beginning to its end, and where there is more than a part its keys are written and read
-once, 16 bytes a pair. In memory is a byte a pair, and 50 for each of a part (`repeated`).
+The signatures take 4 bytes times bands times rows per pair (192 with the default) and may be memory-mapped:
+each band is read once, sequentially, and if there is more than one part its keys are written and read once, 16 bytes
+per pair. Memory: one byte per pair, and 50 bytes per pair of a part (`repeated`).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _ENTRY = np.dtype([("row", np.int64), ("key", np.uint64)])
 
 @dataclass(frozen=True)
 class NearRules:
-    """How alike is too much.
+    """The threshold of similarity, and how it is estimated.
 
-    With the defaults two pairs that are .8 alike on both sides are compared with a probability of .99, at .5 with .22.
-    The standard error of an estimate is .06 at .8, and .04 at .9: a text of 150 characters and its copy with one other
-    letter are .93 alike.
+    With the defaults two pairs with similarity .8 on both sides are compared with a probability of .99, at .5 with .22.
+    The standard error of an estimate is .06 at .8, and .04 at .9: a text of 150 characters and its copy with one letter
+    changed have similarity .93.
 
     Attributes:
-        threshold: two sides are alike where the Jaccard index of their shingles, as estimated, is at least this.
+        threshold: two sides are near duplicates if the estimated Jaccard index of their shingles is at least this.
         shingle: characters of a shingle; a shorter text has one, itself.
-        bands, rows: pairs are compared where a band of `rows` minima of the message and as many of the reply agree.
+        bands, rows: pairs are compared if a band of `rows` minima of the message and as many of the reply agree.
         seed: of the hash functions.
     """
 
@@ -56,8 +56,8 @@ class NearRules:
 def signatures(texts: Sequence[str], rules: NearRules) -> Signatures:
     """MinHash signatures: (n,) texts -> (n, bands, rows) minima, 16 bits of each.
 
-    The share of equal numbers estimates the Jaccard index of two texts' sets of shingles. Texts are taken as they are:
-    normalise them before. The result of a text does not depend on the others.
+    The share of equal numbers estimates the Jaccard index of two texts' sets of shingles. Normalise the texts
+    before. The result of a text does not depend on the others.
     """
     minima = np.empty((len(texts), rules.bands * rules.rows), dtype=np.uint16)
     start = characters = 0
@@ -82,14 +82,14 @@ def _minima(texts: Sequence[str], rules: NearRules, minima: Signatures) -> None:
     for place in range(width):
         shingles += codes[place : place + windows] * odd[place]
     shingles = mix(shingles)
-    # Between the last window of a text and the first of the next one lie those with characters of both: every second
-    # segment, which is not looked at.
+    # Between the last window of a text and the first of the next one are those with characters of both: every second
+    # segment, which is ignored.
     starts = np.cumsum(lengths) - lengths
     segments = np.stack([starts, starts + lengths - width + 1], axis=1).ravel()[:-1]
     hashed = np.empty_like(shingles)
     for function, factor in enumerate(odd[width:]):
         np.multiply(shingles, factor, out=hashed)
-        # The high bits of a minimum are zeros: the middle ones tell two minima apart.
+        # The high bits of a minimum are zeros: the middle ones distinguish two minima.
         minima[:, function] = (np.minimum.reduceat(hashed, segments)[::2] >> np.uint64(16)).astype(np.uint16)
 
 
@@ -101,7 +101,7 @@ def sign_pairs(messages: Sequence[str], replies: Sequence[str], rules: NearRules
 
 @dataclass(frozen=True)
 class Arrival:
-    """Which pair came before another: the one with the smaller `order`, and `thread` where these are equal.
+    """The order of pairs: by `order`, then by `thread`.
 
     Attributes:
         order, thread: (n,) each.
@@ -119,19 +119,19 @@ def near_duplicates(
     each_band: Callable[[], object] = lambda: None,
     folder: Path | None = None,
 ) -> npt.NDArray[np.bool_]:
-    """Which pairs have one before them that is nearly the same.
+    """Which pairs are near duplicates of an earlier one.
 
     In a band where many agree, a pair is compared with the first of them and the one just before it, so that time grows
-    with the number of pairs and not with its square; what is missed in one band is met in another.
+    linearly with the number of pairs; a duplicate missed in one band is found in another.
 
     Args:
         signed: (bands, n, 2, rows), what `sign_pairs` returns.
-        among: (n,) the pairs to look at; None: all.
+        among: (n,) which pairs to consider; None: all.
         each_band: called when a band is done.
         folder: see `repeated`.
 
     Returns:
-        (n,), true for a pair that is alike, on both sides, to an earlier one, whether that one stays or not.
+        (n,), true for a pair that is similar, on both sides, to an earlier one, whether that one stays or not.
     """
     found = np.zeros(signed.shape[1], dtype=bool)
     for band in range(rules.bands if len(found) else 0):
@@ -150,24 +150,24 @@ def repeated(
     among: npt.NDArray[np.bool_] | None = None,
     folder: Path | None = None,
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-    """The pairs whose value others have too, value by value and in the order of their arrival, in parts.
+    """The pairs that share their value with others, value by value and in the pairs' order, in parts.
 
-    A part holds the pairs of some of the values: at most about `PART_PAIRS` are in memory at a time, at 50 bytes each.
+    A part has all pairs of some of the values: at most about `PART_PAIRS` are in memory at a time, at 50 bytes each.
 
     Args:
         values: (n,) keys, or (n, 2, rows) of a band.
-        among: (n,) the pairs to look at; None: all.
-        folder: for the file in which keys wait where there is more than a part; None: the system's temporary folder.
+        among: (n,) which pairs to consider; None: all.
+        folder: for the temporary file of keys if there is more than one part; None: the system's temporary folder.
 
     Yields:
-        (m,) places of pairs, and (m,), true for the first pair of each value.
+        (m,) positions of pairs, and (m,), true for the first pair of each value.
     """
     for rows, keys in _parts(values, among, folder):
         if not len(rows):
             continue
         sorting = np.argsort(keys, kind="stable")
         again = keys[sorting][1:] == keys[sorting][:-1]
-        shared = np.sort(sorting[np.append(again, False) | np.insert(again, 0, False)])  # files are read forwards
+        shared = np.sort(sorting[np.append(again, False) | np.insert(again, 0, False)])  # sorted: sequential reads
         rows, keys = rows[shared], keys[shared]
         sorting = np.lexsort((arrival.thread[rows], arrival.order[rows], keys))
         rows, keys = rows[sorting], keys[sorting]
@@ -177,10 +177,10 @@ def repeated(
 def _parts(
     values: Keys, among: npt.NDArray[np.bool_] | None, folder: Path | None
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
-    """Places of pairs and their keys, all of a key in one part.
+    """Positions of pairs and their keys, with all pairs of a key in one part.
 
-    The values are read once: what belongs to later parts waits in a file without a name, 16 bytes a pair. Each part
-    has a piece there from every scan.
+    The values are read once: later parts' keys are kept in an unnamed file, 16 bytes per pair, which has a piece of
+    each part from every scan.
     """
     parts = -(-len(values) // PART_PAIRS)
     if parts <= 1:
@@ -214,7 +214,7 @@ def _parts(
 def _scans(
     values: Keys, among: npt.NDArray[np.bool_] | None
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
-    """Places and keys of the pairs to look at, `SCAN_PAIRS` at a time."""
+    """Positions and keys of the pairs to consider, `SCAN_PAIRS` at a time."""
     for start in range(0, len(values), SCAN_PAIRS):
         end = min(start + SCAN_PAIRS, len(values))
         keys = _band_keys(values[start:end])
@@ -232,7 +232,7 @@ def _mark_alike(
     rules: NearRules,
     found: npt.NDArray[np.bool_],
 ) -> None:
-    """Set `found` for the later pairs that are alike to the earlier ones beside them."""
+    """Set `found` for the later pairs that are similar to the earlier ones beside them."""
     new = ~found[later]
     later, earlier = later[new], earlier[new]
     for start in range(0, len(later), BATCH_PAIRS):
@@ -241,7 +241,7 @@ def _mark_alike(
 
 
 def _band_keys(band: Keys) -> npt.NDArray[np.uint64]:
-    """(n,) keys or (n, 2, rows) of a band -> (n,) one number for all of them, scrambled."""
+    """(n,) keys or (n, 2, rows) of a band -> (n,) one scrambled number each."""
     keys = np.zeros(len(band), dtype=np.uint64)
     for column in band.reshape(len(band), -1).T if len(band) else ():
         keys = mix(keys ^ column)
@@ -249,6 +249,6 @@ def _band_keys(band: Keys) -> npt.NDArray[np.uint64]:
 
 
 def _similarity(signed: Signatures, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """(m,), (m,) rows -> (m,) the estimated Jaccard index of the side that is less alike."""
+    """(m,), (m,) rows -> (m,) the estimated Jaccard index of the less similar side."""
     equal = signed[:, a] == signed[:, b]  # (bands, m, 2, rows)
     return np.asarray(equal.mean(axis=(0, 3)).min(axis=1))

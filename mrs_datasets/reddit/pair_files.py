@@ -1,4 +1,4 @@
-"""The pairs of a bucket on disk, between the stages: an Arrow file, ordered by language, with a checksum a column."""
+"""The pairs of a bucket on disk, between the stages: an Arrow file, ordered by language, with a checksum per column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH_ROWS = 1 << 16
 
 
 def by_language(pairs: pa.Table) -> pa.Table:
-    """The pairs ordered by language, and else as they were. (Sorting would put all texts into one array of 2 GiB.)"""
+    """The pairs grouped by language, else in the same order. (Sorting would put all texts into one array of 2 GiB.)"""
     languages = sorted(pc.unique(pairs["language"]).to_pylist())
     parts = [pairs.filter(pc.equal(pairs["language"], language)) for language in languages]
     return pa.concat_tables(parts) if parts else pairs
@@ -29,7 +29,7 @@ def write_pairs(path: Location, pairs: pa.Table) -> None:
     """Write pairs that are ordered by `language`; the file appears whole.
 
     Raises:
-        InputError: the disk refuses.
+        InputError: the disk reports an error.
     """
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with whole_file(path) as temporary:
@@ -48,7 +48,7 @@ def whole_file(path: Location) -> Iterator[Path]:
     """A temporary local path, which becomes `path` when the block ends without an error.
 
     Raises:
-        InputError: the disk refuses.
+        InputError: the disk reports an error.
     """
     with writing(path), local_file(path) as temporary:
         yield temporary
@@ -62,7 +62,7 @@ def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[p
         columns: only these are read.
 
     Raises:
-        InputError: the file is not what was written.
+        InputError: the file is damaged.
     """
     try:
         with open_arrow(path) as source:
@@ -80,8 +80,8 @@ def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[p
 
 
 def damaged(path: Location, reason: str) -> InputError:
-    """What to say of a file between the stages that is not what was written."""
-    return InputError(f"{path}: is damaged ({reason}); delete it and go on with --resume.")
+    """The error for a damaged file between the stages."""
+    return InputError(f"{path}: is damaged ({reason}); delete it and continue with --resume.")
 
 
 def _reader(source: pa.NativeFile, columns: Sequence[str]) -> pa.RecordBatchFileReader:
@@ -91,13 +91,13 @@ def _reader(source: pa.NativeFile, columns: Sequence[str]) -> pa.RecordBatchFile
 
 
 def _checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
-    """A batch, as it was written.
+    """A batch, after comparing its checksum.
 
     Raises:
-        pa.ArrowInvalid: it is not.
+        pa.ArrowInvalid: it is damaged.
     """
     batch, checksums = reader.get_batch_with_custom_metadata(number)
-    batch.validate(full=True)  # first of all: a broken offset would end the process further on
+    batch.validate(full=True)  # first: a broken offset would crash the process later
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if (checksums or {}).get(name.encode()) != column_checksum(column):
             raise pa.ArrowInvalid(f"the column {name} of batch {number} has another checksum than when it was written")
@@ -105,7 +105,7 @@ def _checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
 
 
 def _batches_of(source: pa.NativeFile, language: str) -> tuple[int, list[int]]:
-    """The batches that may have the language, as numbers, and how many rows come before them."""
+    """The number of rows before the batches that may have the language, and the numbers of these batches."""
     reader = _reader(source, ["language"])
     before, found = 0, []
     for number in range(reader.num_record_batches):

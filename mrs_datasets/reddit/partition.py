@@ -1,10 +1,10 @@
 """Second stage of a build from dumps: one month's comments, ordered by the hash of their thread, in one file.
 
-All comments of a thread fall into one bucket, in every month, so that a bucket of all months can be joined alone (see
-`join`). Up to `GROUPS` buckets, every run of the budget is written bucket by bucket. More buckets would cut a run into
-crumbs, each of which is a read later on: then runs are first cut into `GROUPS` groups of neighbouring buckets, in a
-file of their own, and each group, read back from all runs, is cut into its buckets. So a bucket of a month is read at
-one go, however many there are, for one more time of writing and reading the month.
+All comments of a thread are in the same bucket in every month, so that a bucket of all months can be joined alone (see
+`join`). Up to `GROUPS` buckets, every run is written bucket by bucket. More buckets would split a run into tiny pieces,
+each of which takes a read later: then runs are first split into `GROUPS` groups of neighbouring buckets, in a separate
+file, and each group, read back from all runs, is split into its buckets. So a bucket of a month is read in one go, for
+the price of writing and reading the month once more.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from mrs_datasets.reddit.partition_files import (
 )
 from mrs_datasets.reddit.work_folder import writing
 
-MAX_BUCKETS = 1 << 16  # numpy sorts 16-bit numbers by their digits, which is several times faster
+MAX_BUCKETS = 1 << 16  # numpy uses radix sort for 16-bit numbers, which is several times faster
 CHUNK_BYTES = 96 << 20  # a run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would
-GROUPS = 256  # pieces of a run are .4 MB then; and a group of a month of 24 GB is as large as a run
-_MAX_CHUNK_BYTES = 1 << 30  # Arrow's strings end at 2 GiB an array
+GROUPS = 256  # so that pieces of a run have .4 MB, and a group of a month of 24 GB is as large as a run
+_MAX_CHUNK_BYTES = 1 << 30  # Arrow's string arrays are limited to 2 GiB
 
 
 @dataclass(frozen=True)
 class PartitionStats:
-    """What a partition file holds.
+    """The sizes in a partition file.
 
     Attributes:
         comments: rows.
         bytes: of the file.
-        runs: how many times the budget was filled.
+        runs: how often the budget was filled.
         bucket_comments, bucket_bytes: rows, and bytes in memory before compression, of every bucket.
     """
 
@@ -59,7 +59,7 @@ class PartitionStats:
     bucket_bytes: tuple[int, ...]
 
     def as_dict(self) -> dict[str, object]:
-        """All values, as JSON has them."""
+        """All values, for JSON."""
         return {**asdict(self), "bucket_comments": list(self.bucket_comments), "bucket_bytes": list(self.bucket_bytes)}
 
 
@@ -69,18 +69,18 @@ def partition(
     """Write the comments of `batches` into `path`, ordered by bucket, `xxhash64(link_id) % buckets`.
 
     Comments are gathered up to `chunk_bytes`, sorted by bucket (those of one bucket keep their order) and written as
-    one run; nothing else is held, so memory is about three times the budget however many comments come. The file
-    appears whole, under a temporary name until it is on the disk. Same batches, same bytes.
+    one run; so memory is about three times the budget for any number of comments. The file appears whole, under a
+    temporary name until it is on the disk. Same batches, same bytes.
 
     Args:
-        batches: with the columns of `PARTITION` and perhaps others, which are left out; a batch should be small against
-            the budget.
+        batches: with the columns of `PARTITION` and perhaps others, which are left out; a batch should be small
+            compared with the budget.
         buckets: how many parts the join has; the same for all months.
         chunk_bytes: the budget of a run; at most 1 GiB.
 
     Raises:
         InputError: the file cannot be written (no such folder, no rights, disk full); nothing is left behind.
-        ValueError: a number out of range, or a batch that lacks a column or has nulls in one.
+        ValueError: a number is out of range, or a batch that lacks a column or has nulls in one.
     """
     if not 1 <= buckets <= MAX_BUCKETS:
         raise ValueError(f"buckets must be from 1 to {MAX_BUCKETS}, not {buckets}.")
@@ -96,10 +96,10 @@ def partition(
 
 
 def read_stats(path: Location) -> PartitionStats:
-    """What a finished partition file holds, from its index alone.
+    """The sizes in a finished partition file, from its index alone.
 
     Raises:
-        InputError: there is no such file, or it is not a whole one.
+        InputError: there is no such file, or it is not complete.
     """
     with opened(path) as file:
         rows, sizes = tuple(file.comments.tolist()), tuple(file.bytes.tolist())
@@ -116,8 +116,7 @@ def read_bucket(path: Location, bucket: int, buckets: int | None = None) -> pa.T
         A table with the schema `PARTITION`, in as many chunks as it was written in.
 
     Raises:
-        InputError: there is no such file, it is not a whole one, it has another number of buckets, or what was read is
-            not what was written.
+        InputError: there is no such file, it is not complete, it has another number of buckets, or it is damaged.
     """
     with opened(path) as file:
         found = len(file.comments)
@@ -145,8 +144,8 @@ _Run = tuple[list[pa.RecordBatch], bool]
 
 
 def _runs(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[_Run]:
-    """Batches with the columns of `PARTITION`, gathered up to the budget (a batch that is larger comes alone), and
-    whether more come.
+    """Batches with the columns of `PARTITION`, gathered up to the budget (a larger batch comes alone), and whether
+    more follow.
     """
     held: list[pa.RecordBatch] = []
     size = 0
@@ -170,7 +169,7 @@ def _runs(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[_Run]
 
 
 def _ordered(run: list[pa.RecordBatch], buckets: int) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-    """The comments of a run in the order of their buckets, and (buckets,) where each one's end; `run` is emptied."""
+    """The comments of a run in the order of their buckets, and (buckets,) the end of each bucket; `run` is emptied."""
     links = pa.concat_arrays([batch.column("link_id") for batch in run]).dictionary_encode()
     of_link = (stable_hashes(links.dictionary) % np.uint64(buckets)).astype(np.uint16)
     of_row = of_link[links.indices.to_numpy()]
@@ -193,7 +192,7 @@ def _write_runs(runs: Iterable[_Run], out: PartitionWriter) -> int:
 
 
 def _write_groups(runs: Iterator[_Run], out: PartitionWriter, path: Location, chunk_bytes: int) -> int:
-    """Write the buckets of all runs together, by way of groups; return how many runs there were."""
+    """Write the buckets of all runs together, via groups; return how many runs there were."""
     run, more = next(runs, ([], False))
     if not more:
         return _write_runs([(run, more)] if run else [], out)
@@ -218,7 +217,7 @@ def _write_groups(runs: Iterator[_Run], out: PartitionWriter, path: Location, ch
 
 @contextmanager
 def _scratch_file(path: Location) -> Iterator[tuple[Path, pa.RecordBatchFileWriter]]:
-    """A local file, to be written and then read: gone with the block, and after a kill with the next build."""
+    """A local file, to be written and then read; removed after the block, or, after a kill, by the next build."""
     with local_file(path, f"groups-{os.getpid()}") as scratch:
         sink = None
         try:
@@ -235,7 +234,7 @@ def _batches_of_group(scratch: Path, group: int) -> Iterator[pa.RecordBatch]:
     """The pieces of a group, run after run.
 
     Raises:
-        InputError: the disk does not give back what was written.
+        InputError: the disk does not return what was written.
     """
     try:
         with pa.OSFile(str(scratch), "rb") as source:
@@ -244,5 +243,5 @@ def _batches_of_group(scratch: Path, group: int) -> Iterator[pa.RecordBatch]:
                 yield read_checked(reader, number)
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"{scratch}: is not what was written ({first_line(error)}); check the disk, and go on with --resume."
+            f"{scratch}: is not what was written ({first_line(error)}); check the disk, and continue with --resume."
         ) from None

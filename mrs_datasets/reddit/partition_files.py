@@ -1,7 +1,7 @@
-"""The file of a partitioned month: an Arrow file whose batches are found by their bucket, with a checksum a batch.
+"""The file of a partitioned month: an Arrow file with batches by bucket and a checksum per batch.
 
-Batches come in segments: one batch a bucket, for buckets `low` to `high`, in their order. What lies where, and how
-many comments and bytes each bucket has, stands in an index: the metadata of one empty batch at the end.
+Batches come in segments: one batch per bucket, for buckets `low` to `high`, in their order. Their places,
+and how many comments and bytes each bucket has, are in an index: the metadata of one empty batch at the end.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from mrs_datasets.reddit.work_folder import unreachable, writing
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
 _FORMAT = {"format": "mrs-reddit-partition", "version": "2"}
 _INDEX, _CHECKSUM = b"index", b"xxh3_64"
-_COMPRESSION = "lz4"  # half as large again as zstd's level 1, for a third of its time to write and read
+_COMPRESSION = "lz4"  # 1.5 times the size of zstd's level 1, for a third of its time to write and read
 _EMPTY = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in PARTITION.types], schema=PARTITION)
 
 
 class _Index(TypedDict):
-    """What lies where; a segment: its first bucket, the bucket after its last, its first batch."""
+    """The places of all batches; a segment: its first bucket, the bucket after its last, its first batch."""
 
     buckets: int
     runs: int
@@ -44,14 +44,14 @@ class _Index(TypedDict):
 
 
 class _Digest(Protocol):
-    """Of the package xxhash, which has no types here."""
+    """A hash of the package xxhash, which is untyped."""
 
     def update(self, data: object, /) -> None: ...
     def hexdigest(self) -> str: ...
 
 
 class PartitionWriter:
-    """Writes segments into a file, and what the index needs of them.
+    """Writes segments into a file, and collects its index.
 
     Attributes:
         comments, bytes: (buckets,) rows, and bytes in memory before compression, so far.
@@ -74,7 +74,7 @@ class PartitionWriter:
         self._segments.append((low, high, self._batches))
         start = 0
         for bucket, end in enumerate(ends.tolist(), low):
-            # An empty slice would be written with the offsets of all rows.
+            # Arrow would write an empty slice with the offsets of all rows.
             batch = ordered.slice(start, end - start) if end > start else _EMPTY
             write_checked(self._writer, self._path, batch)
             self.comments[bucket] += batch.num_rows
@@ -101,7 +101,7 @@ class PartitionReader:
     """A partition file that is open.
 
     Attributes:
-        runs: how many times the budget was filled.
+        runs: how often the budget was filled.
         comments, bytes: (buckets,) of each bucket.
     """
 
@@ -113,10 +113,10 @@ class PartitionReader:
         self.comments, self.bytes = _from_text(index["comments"]), _from_text(index["bytes"])
 
     def batches(self, bucket: int) -> list[pa.RecordBatch]:
-        """The batches of a bucket, as they were written.
+        """The batches of a bucket, after comparing their checksums.
 
         Raises:
-            pa.ArrowInvalid: they are not.
+            pa.ArrowInvalid: one is damaged.
         """
         numbers = [first + bucket - low for low, high, first in self._segments if low <= bucket < high]
         return [read_checked(self._reader, number) for number in numbers]
@@ -126,27 +126,27 @@ def write_checked(writer: pa.RecordBatchFileWriter, path: Location, batch: pa.Re
     """Write a batch with its checksum.
 
     Raises:
-        InputError: the disk refuses.
+        InputError: the disk reports an error.
     """
     with writing(path):
         writer.write_batch(batch, custom_metadata={_CHECKSUM: _checksum(batch)})
 
 
 def read_checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
-    """A batch, as it was written.
+    """A batch, after comparing its checksum.
 
     Raises:
-        pa.ArrowInvalid: it is not.
+        pa.ArrowInvalid: it is damaged.
     """
     batch, metadata = reader.get_batch_with_custom_metadata(number)
-    batch.validate(full=True)  # first of all: a broken offset would end the process further on
+    batch.validate(full=True)  # first: a broken offset would crash the process later
     if (metadata or {}).get(_CHECKSUM) != _checksum(batch):
         raise pa.ArrowInvalid(f"batch {number} has another checksum than when it was written")
     return batch
 
 
 def _checksum(batch: pa.RecordBatch) -> bytes:
-    """XXH3 over lengths and contents of the columns, the same for a slice and for what is read back.
+    """XXH3 over lengths and contents of the columns, the same for a slice and after reading it back.
 
     Raises:
         pa.ArrowInvalid: there is a null.
@@ -175,7 +175,7 @@ def _update(digest: _Digest, column: pa.Array) -> None:
         _, offsets, content = column.buffers()
         bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
         digest.update(bounds - bounds[0])
-        if content is not None:  # all strings are empty
+        if content is not None:  # None: all strings are empty
             digest.update(memoryview(content)[bounds[0] : bounds[-1]])
     elif len(column):
         digest.update(column.to_numpy())
@@ -214,7 +214,7 @@ def new_ipc_file(sink: pa.NativeFile) -> pa.RecordBatchFileWriter:
 
 @contextmanager
 def whole_ipc_file(path: Location) -> Iterator[pa.RecordBatchFileWriter]:
-    """A writer of an Arrow file beside `path` that becomes `path` when the block ends without an error."""
+    """A writer of a temporary Arrow file that becomes `path` when the block ends without an error."""
     with local_file(path, str(os.getpid())) as partial:
         sink = None
         try:
@@ -235,9 +235,9 @@ def whole_ipc_file(path: Location) -> Iterator[pa.RecordBatchFileWriter]:
 
 @contextmanager
 def opened(path: Location) -> Iterator[PartitionReader]:
-    """A partition file; whatever is found wrong with the contents, also later on, names the file."""
+    """A partition file; errors in its contents, also later ones, name the file."""
     try:
-        source = open_arrow(path)  # no memory map: a page that cannot be read would end the process
+        source = open_arrow(path)  # no memory map: an unreadable page would crash the process
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({reason_of(error)}); expected a partition file of a month."
@@ -249,7 +249,7 @@ def opened(path: Location) -> Iterator[PartitionReader]:
             raise unreachable(path, error) from None
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"{path}: is not a whole partition file ({first_line(error)}); delete it and resume."
+                f"{path}: is not a complete partition file ({first_line(error)}); delete it and resume."
             ) from None
 
 

@@ -1,9 +1,9 @@
-"""Masks for what reaches a person and is no link: telephone numbers, IP addresses, e-mail addresses spelled out.
+"""Masks for contact data other than links: telephone numbers, IP addresses, e-mail addresses spelled out.
 
-The patterns are narrow on purpose: years, dates, times, prices, versions and large numbers stay. A number is taken for
-a telephone's where its form is one that people write them in (with a plus sign or 00 and a country, with an area code
-and the usual separators, or after a word such as `tel`), not wherever it has as many digits. Libraries that know all
-numbering plans (phonenumbers) need the country of the writer, which nobody knows here.
+The patterns are narrow on purpose: years, dates, times, prices, versions and large numbers stay. A number counts as a
+telephone number if it is written like one (with a plus sign or 00 and a country, with an area code and the usual
+separators, or after a word such as `tel`), not just by its number of digits. Libraries that know all numbering plans
+(phonenumbers) need the writer's country, which is unknown here.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _AFTER_WORD = (
 
 
 def _international(found: str) -> bool:
-    """`+49 170 1234567`: 9 to 15 digits (E.164), and no round sum."""
+    """`+49 170 1234567`: 9 to 15 digits (E.164), and not a round number."""
     digits = re.sub(r"[^0-9]", "", found).removeprefix("00")
     return 9 <= len(digits) <= 15 and not digits.endswith("0000") and not _DATE.search(found)
 
 
 def _national(found: str) -> bool:
-    """`0170 1234567`, `06 12 34 56 78`, `03-1234-5678`: 9 to 12 digits, no date, no list of small numbers."""
+    """`0170 1234567`, `06 12 34 56 78`, `03-1234-5678`: 9 to 12 digits; not a date or a list of small numbers."""
     parts = re.findall(r"[0-9]+", found)
     small = len(parts) > 2 and all(part.startswith("0") for part in parts)
     return 9 <= sum(map(len, parts)) <= 12 and not small and not _DATE.search(found)
@@ -109,14 +109,14 @@ _MAY_BE_SPELLED = re.compile(r"[\[({<]\s?(?:at|arroba|ät|собака|@)\s?[\])
 
 
 def mask_personal(text: str) -> str:
-    """Masks in place of telephone numbers, IP addresses and e-mail addresses that are spelled out.
+    """Replace telephone numbers, IP addresses and spelled-out e-mail addresses by masks.
 
     >>> mask_personal("Call +49 170 1234567 or write to jane (at) mail (dot) example, not 192.168.178.21.")
     'Call <phone> or write to <email>, not <ip>.'
     >>> mask_personal("From 2018-01-02 to 31.12.2019, 10:30:00, version 10.0.19041.388: 1,000,000 for $1.234.567")
     'From 2018-01-02 to 31.12.2019, 10:30:00, version 10.0.19041.388: 1,000,000 for $1.234.567'
     """
-    octets = text.encode("utf-8", "replace")  # looking at octets takes a third of what patterns take
+    octets = text.encode("utf-8", "replace")  # scanning bytes takes a third of the patterns' time
     spelled = b" at " in octets or b" AT " in octets or len(octets.translate(None, b"@[({<")) < len(octets)
     if spelled and _MAY_BE_SPELLED.search(text):
         text = _SPELLED.sub(EMAIL, text)
@@ -140,14 +140,14 @@ def _named(found: Match[str]) -> str:
 
 
 def _ipv4(found: Match[str]) -> str:
-    """Four numbers of one digit are most often a version or a section: no more than 1 in 400,000 addresses is such."""
+    """Not four numbers of one digit: mostly a version or a section; only 1 in 400,000 addresses is like that."""
     numbers = re.findall(r"[0-9]+", found[0])[:4]
     version = _VERSION.search(found.string, max(0, found.start() - 12), found.start())
     return found[0] if version or all(len(number) == 1 for number in numbers) else IP
 
 
 def _ipv6(found: Match[str]) -> str:
-    """Of three groups or more, one of which is long: not `::1`, `a::b`, a time, or the scores of a match."""
+    """Three groups or more, one of them long: not `::1`, `a::b`, a time, or the scores of a match."""
     groups = [group for group in found[0].split(":") if group]
     try:
         ipaddress.IPv6Address(found[0])

@@ -1,4 +1,4 @@
-"""The stages of a build: what they share, what one of them is, and how they are run one after the other."""
+"""The stages of a build: their shared state, the protocol of a stage, and running them in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Counts = list[ShardCounts]  # of the shards of a stage, in their order
 
 
 class FileFacts(TypedDict):
-    """What tells a file from another one of its name."""
+    """What distinguishes a file from another one of its name."""
 
     name: str
     bytes: int
@@ -32,7 +32,7 @@ StageCounts = TypedDict("StageCounts", {"stage": str, "in": int, "out": int, "dr
 
 @dataclass
 class Pipeline:
-    """What the stages did, for `report.json`: counts that add up, and seconds, which do not repeat."""
+    """What the stages did, for `report.json`: counts that add up, and seconds, which are not reproducible."""
 
     plan: BuildPlan
     settings: Settings
@@ -45,19 +45,19 @@ class Pipeline:
     rejects: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, stage: str, came: int, dropped: Mapping[str, int]) -> int:
-        """Note a stage; what stays is what came less what was dropped."""
+        """Record a stage; return its input less what was dropped."""
         dropped = {reason: count for reason, count in dropped.items() if count}
         self.stages.append({"stage": stage, "in": came, "out": came - sum(dropped.values()), "dropped": dropped})
         return came - sum(dropped.values())
 
     def count(self, outcomes: Mapping[tuple[str, str], int]) -> None:
-        """Add what became of pairs to the languages' funnels."""
+        """Add the outcomes of pairs to the languages' funnels."""
         for (language, outcome), pairs in sorted(outcomes.items()):
             row = self.languages.setdefault(language, {})
             row[outcome] = row.get(outcome, 0) + pairs
 
     def leave_out(self, language: str, reason: str) -> None:
-        """Move what was kept of a language, in its funnel and in the last stage."""
+        """Count a language's kept pairs as dropped, in its funnel and in the last stage."""
         row, stage = self.languages[language], self.stages[-1]
         pairs = row.pop(KEPT)
         row[reason] = row.get(reason, 0) + pairs
@@ -84,11 +84,11 @@ class Build:
     """What the stages of one build share.
 
     Attributes:
-        out: where the data set goes; `overwrite`: what is there may be replaced.
+        out: the data set's folder; `overwrite`: it may be replaced.
         language_model: of fastText.
-        work: where what is finished lies.
-        pipeline: what the stages did, which each adds to.
-        say: tells a person a line.
+        work: the folder of finished work.
+        pipeline: what the stages did; each stage adds to it.
+        say: prints a line.
         months: the files of the stage `months`, in the order of the dumps.
         outcomes: of all pairs, from the stage `pairs` on.
         report: of the data set, once it is written.
@@ -113,11 +113,11 @@ class Stage:
 
     Attributes:
         name: of its folder, its bar and its seconds.
-        finish: given the build, the shards and their counts: adds the stage to the funnel, once all shards are done.
-        shards: its work in pieces, each of which is done once; None: it has none, and `finish` does all of it in the
-            build's own process, again in every build that goes on.
-        unit: of the sizes of shards, for the bar.
-        scale: whether the bar shortens numbers (1.2G).
+        finish: called with the build, the shards and their counts once all are done; adds the stage to the funnel.
+        shards: its work in pieces, each of which is done once; None: it has none, and `finish` does all the work in the
+            build's own process, again in every resumed build.
+        unit: of the shards' sizes, for the bar.
+        scale: whether the bar abbreviates numbers (1.2G).
     """
 
     name: str
@@ -127,10 +127,10 @@ class Stage:
     scale: bool = False
 
     def run(self, build: Build, engine: Engine) -> None:
-        """Do what is not done yet.
+        """Do the remaining work.
 
         Raises:
-            InputError: as `Engine.do`; what was finished stays.
+            InputError: as `Engine.do`; finished work stays.
         """
         shards: list[Shard] = []
         counts: Counts = []
@@ -145,8 +145,8 @@ def run_stages(stages: Iterable[Stage], build: Build, engine: Engine | None = No
     """Run the stages in order; return the seconds of each.
 
     Args:
-        engine: does the shards, and stays open; None: the processes of the plan, which end before a stage without
-            shards, whose memory they would hold.
+        engine: processes the shards, and stays open; None: the plan's processes, which end before a stage without
+            shards, to free their memory.
 
     Raises:
         InputError: as the stages.
@@ -163,7 +163,7 @@ def run_stages(stages: Iterable[Stage], build: Build, engine: Engine | None = No
 
 
 def name_and_bytes(path: Location) -> FileFacts:
-    """What tells a file from another one of its name."""
+    """What distinguishes a file from another one of its name."""
     return {"name": path.name, "bytes": size(path)}
 
 

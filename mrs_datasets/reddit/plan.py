@@ -1,4 +1,4 @@
-"""What a build will take, before it begins: files, disk, memory; refused where the disk will not hold it."""
+"""What a build will need, before it begins: files, disk, memory; refused if the disk is too small."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from mrs_core.storage import (
 from mrs_core.storage import size as size_of
 from mrs_datasets.reddit.work_folder import MARKER
 
-# Of monthly dumps: bytes of JSON a comment and how far zstd takes them (2010-2019: 5.8 TB in 6.65 billion comments).
+# Of monthly dumps: bytes of JSON per comment, and zstd's ratio (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872
 RATIOS = {".zst": 8.0, ".xz": 9.0, ".bz2": 7.0, ".gz": 5.5}
 # Measured on the generator's months (benchmarks/bench_build.py); rounded up.
-SPILL_BYTES = 180  # on disk, a comment of a partition
-PAIR_BYTES = 260  # on disk, a pair before it is written as Parquet and after it, together
-SIGNED_BYTES = 440  # on disk, a pair more where duplicates are looked for: its signatures, twice for the time
+SPILL_BYTES = 180  # on disk, per comment of a partition
+PAIR_BYTES = 260  # on disk, per pair, before and after it is written as Parquet, together
+SIGNED_BYTES = 440  # on disk, in addition per pair if duplicates are searched: its signatures, temporarily twice
 PAIRS_PER_COMMENT = 0.6
 READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
-BUCKET_BYTES = 1100  # in memory, a comment of the bucket that is joined
+BUCKET_BYTES = 1100  # in memory, per comment of the bucket that is joined
 RESERVE = 1.1  # of the disk
 
 
@@ -45,7 +45,7 @@ class BuildPlan:
         files: the dumps, in the order of their names.
         bytes: of the dumps.
         comments: in them.
-        disk: bytes that the build needs beside the dumps, at its largest.
+        disk: peak bytes that the build needs in addition to the dumps.
         workers: processes at a time.
         memory: bytes that all of them need together.
         buckets: parts of the join.
@@ -60,7 +60,7 @@ class BuildPlan:
     buckets: int
 
     def lines(self) -> list[str]:
-        """What a person reads before the build begins."""
+        """The lines printed before the build begins."""
         names = [path.name for path in self.files]
         shown = ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:2])} ... {names[-1]}"
         return [
@@ -74,7 +74,7 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
     """The files of the patterns, each once, in the order of their names.
 
     Raises:
-        InputError: a pattern matches nothing, two files have one name, or a storage cannot be asked.
+        InputError: a pattern matches nothing, two files have one name, or a storage cannot be reached.
     """
     found: dict[str, Location] = {}
     for pattern in patterns:
@@ -83,7 +83,7 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
             raise InputError(f"--dumps {masked(pattern)}: no such file; pass monthly dumps such as 'RC_*.zst'.")
         for path in files:
             if not same_file(found.setdefault(path.name, path), path):
-                raise InputError(f"--dumps: {path} and {found[path.name]} have one name; pass one of them.")
+                raise InputError(f"--dumps: {path} and {found[path.name]} have the same name; pass one of them.")
     return tuple(found[name] for name in sorted(found))
 
 
@@ -93,14 +93,14 @@ def _local_files(pattern: str) -> list[Location]:
 
 
 def work_place(out: Location) -> Location:
-    """Where a build to `out` keeps its work."""
+    """The work folder of a build to `out`."""
     return out.parent / f".{out.name}.build"
 
 
 def begun_buckets(out: Location) -> int | None:
-    """The parts of the join of a build to `out` that was cut off; None where there is none.
+    """The number of buckets of an interrupted build to `out`; None if there is none.
 
-    A build that goes on must keep them, also with other workers or memory than it was planned for.
+    A resumed build must keep it, even with other workers or memory than planned.
     """
     try:
         return int(json.loads((work_place(out) / MARKER).read_text(encoding="utf-8"))["buckets"])
@@ -111,17 +111,17 @@ def begun_buckets(out: Location) -> int | None:
 def make_build_plan(
     files: Sequence[Location], out: Location, workers: int | None, memory: int, buckets: int, clean: bool = False
 ) -> BuildPlan:
-    """Estimate, and refuse what cannot be.
+    """Estimate a build, and refuse an impossible one.
 
     Args:
-        out: the data set's folder; work lies beside it. Of a remote one, the scratch folder's disk is looked at.
-        workers: at most so many; None: as many as cores and memory allow.
+        out: the data set's folder; work is beside it. For a remote one, the scratch folder's disk is checked.
+        workers: at most this many; None: as many as cores and memory allow.
         memory: bytes that the build may use.
-        buckets: at least so many; more where a bucket would not fit the memory.
-        clean: whether duplicates are looked for.
+        buckets: at least this many; more if a bucket would not fit into memory.
+        clean: whether duplicates are searched.
 
     Raises:
-        InputError: the disk has too little room, or the memory does not hold one reader.
+        InputError: the disk or the memory is too small.
     """
     if memory < READER_BYTES:
         raise InputError(
@@ -140,7 +140,7 @@ def make_build_plan(
     if isinstance(out, Path):
         held = sum(map(size_of, files_below(work_place(out))))  # used, or replaced
         _require_room(disk - held, disk, out, f"--out {out}")
-    else:  # a month of each worker, in groups and in buckets; then the pairs, before they are sent
+    else:  # a month per worker, in groups and in buckets; then the pairs, before they are sent
         scratch = int(RESERVE * max(2 * workers * max(months) * SPILL_BYTES, comments * PAIRS_PER_COMMENT * pair_bytes))
         _require_room(scratch, scratch, scratch_folder(out), f"--scratch {scratch_folder(out)}")
     readers = min(workers, len(files))
@@ -148,7 +148,7 @@ def make_build_plan(
 
 
 def _require_room(missing: int, needed: int, folder: Path, option: str) -> None:
-    """Refuse a folder whose disk has less than what is missing of what is needed."""
+    """Refuse a folder whose disk has less free space than is missing."""
     place = next(there for there in (folder, *folder.absolute().parents) if there.is_dir())
     free = shutil.disk_usage(place).free
     if missing > free:
@@ -162,7 +162,7 @@ def read_size(text: str) -> int:
     """Bytes from `8GB`, `512MB` or `2GiB`.
 
     Raises:
-        InputError: it is no size.
+        InputError: it is not a size.
 
     >>> read_size("8GB"), read_size("2GiB")
     (8000000000, 2147483648)

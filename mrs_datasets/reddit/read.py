@@ -1,8 +1,9 @@
-"""Stage 1: a monthly dump of Reddit comments as Arrow batches; whatever is no comment is counted by reason.
+"""Stage 1: a monthly dump of Reddit comments as Arrow batches; lines that are not comments are counted by reason.
 
-A dump is one JSON object a line. What differs from year to year: `created_utc` is an integer, a float or a string of
+A dump is one JSON object per line. What differs from year to year: `created_utc` is an integer, a float or a string of
 digits; `score` is null in some months, and may be a whole float; an answer to the post may have no `parent_id`; newer
-dumps carry `_meta.was_deleted_later`. Some lines are broken, or hold half of a surrogate pair, which is no text.
+dumps carry `_meta.was_deleted_later`. Some lines are broken, or contain half of a surrogate pair, which is not valid
+text.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ try:
 except ImportError:
     raise MissingExtraError("msgspec", "reddit", "reading dumps") from None
 
-BATCH_ROWS = 4096  # the objects of more rows fall out of the processor's cache, which costs a third
-BATCH_BYTES = 64 << 20  # JSON behind one batch, for months of very long comments
+BATCH_ROWS = 4096  # more rows do not fit into the processor's cache, which costs a third
+BATCH_BYTES = 64 << 20  # of JSON per batch, for months with very long comments
 MAX_LINE = 16 << 20  # a comment has at most 40,000 characters (10,000 for most of the years)
 
-# Why a line is no comment.
+# Why a line is not a comment.
 BROKEN = "broken JSON"
 SURROGATE = "lone surrogate"
 WRONG_TYPE = "wrong type"
@@ -53,14 +54,14 @@ _DIGITS = re.compile(r"(-?[0-9]{1,15})(?:\.[0-9]*)?")
 
 @dataclass
 class ReadCounts(Tally):
-    """What reading met; filled while the batches are drawn, and one object may serve several files.
+    """Counts of reading, updated while batches are read; one object may be used for several files.
 
     Attributes:
-        lines: whole lines; always `comments` plus everything in `rejected`.
+        lines: complete lines; always `comments` plus the sum of `rejected`.
         comments: rows yielded or about to be.
-        bytes: of the files as they lie on the disk, read so far.
-        rejected: lines by the reason why they are no comments.
-        truncated: file name -> why it could not be read to its end; everything whole before that was.
+        bytes: of the compressed files, read so far.
+        rejected: lines by the reason why they are not comments.
+        truncated: file name -> why it could not be read to its end; all complete lines before that were.
     """
 
     lines: int = 0
@@ -79,7 +80,7 @@ class _Meta(msgspec.Struct, gc=False):
 
 
 class Comment(msgspec.Struct, gc=False, kw_only=True):
-    """The fields of a line that are read; all others are only checked to be JSON."""
+    """The fields of a line that are used; others are only checked to be JSON."""
 
     id: str
     parent_id: str
@@ -92,7 +93,7 @@ class Comment(msgspec.Struct, gc=False, kw_only=True):
 
 
 class _Loose(Comment, kw_only=True):
-    """A comment of a year that writes a field in another way."""
+    """A comment of a year with another form of a field."""
 
     parent_id: str | None = None  # type: ignore[assignment]
     created_utc: Annotated[int, _TIME] | float | str  # type: ignore[assignment]
@@ -100,7 +101,7 @@ class _Loose(Comment, kw_only=True):
 
 
 CommentT = TypeVar("CommentT", bound=Comment)
-_TEXTS = ("id", "parent_id", "link_id", "body")  # what half a surrogate pair spoils
+_TEXTS = ("id", "parent_id", "link_id", "body")  # must not contain half a surrogate pair
 _READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
 _LINE_END, _OPENING, _CLOSING = b"\n{}"
 _decoder, _loose_decoder = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_Loose)
@@ -119,18 +120,18 @@ def read_comments(
     Args:
         path: `RC_*.zst` (windows up to 2 GiB, several frames), xz, bz2, gzip or plain; the first bytes tell which.
         batch_rows: rows of a batch; the last one, and one of very long comments, has fewer.
-        counts: filled on the way.
-        max_line: a longer line is skipped, and counted, without being held (bytes; a limit below the size
-            of a piece, `streams.PIECE`, does not reach the lines inside one).
-        tell_bots: false where nobody asks, which saves some time: `is_bot` is false throughout then.
+        counts: updated on the way.
+        max_line: a longer line is skipped and counted, without being kept in memory (bytes; a limit below the size
+            of a piece, `streams.PIECE`, does not apply to lines inside one).
+        tell_bots: false saves some time if it is not needed: then `is_bot` is always false.
         skipped: frames of zstd to leave out, by number (see `AlteredError`).
 
     Memory: the decoder's (for zstd the window of the dump, up to 2 GiB), one line of `max_line` bytes and one batch.
 
     Raises:
-        InputError: the file is missing, empty, no dump, no dump of comments, or cannot be read at all. A file that
-            ends early or is damaged on the way yields what comes before, and an entry in `counts.truncated`.
-        AlteredError: what came out of a frame of zstd, and was yielded, is not what was packed: throw away what was
+        InputError: the file is missing, empty, not a dump of comments, or cannot be read at all. A file that ends early
+            or is damaged yields what comes before, and an entry in `counts.truncated`.
+        AlteredError: the contents of a zstd frame, which were yielded, do not match its checksum: discard what was
             read of the file, and begin again with the frame among `skipped`.
     """
     counts = ReadCounts() if counts is None else counts
@@ -149,13 +150,13 @@ def read_comments(
                 f"{MAX_WINDOW / 1e9:.1f} GB; use fewer workers, or close other programs."
             ) from None
     if not damage and skipped and counts.comments == comments:
-        damage = "its frames have other checksums than when they were packed"
+        damage = "its frames do not match their checksums"
     if damage and counts.lines == lines:
-        raise InputError(f"{path}: nothing whole could be read ({damage}); fetch it again.")
+        raise InputError(f"{path}: no complete line could be read ({damage}); fetch it again.")
     if damage:
         counts.truncated[path.name] = damage
     elif counts.lines == lines:
-        raise InputError(f"{path}: holds no line; expected a dump of Reddit comments (RC_*).")
+        raise InputError(f"{path}: has no lines; expected a dump of Reddit comments (RC_*).")
     elif counts.comments == comments:
         raise InputError(
             f"{path}: none of its {counts.lines - lines:,} lines is a comment (most often: "
@@ -192,13 +193,13 @@ def _read(
 
 
 def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX_LINE) -> Iterator[bytes]:
-    """Cut pieces into blocks of whole lines, one block a piece; a last line without a line end is a block of its own.
+    """Cut pieces into blocks of complete lines, one block per piece; a last line without a line end is its own block.
 
-    A line of more than `max_line` bytes is counted as too long, and is not held while it passes. An empty piece stands
-    for something that is left out: a line that was begun before it is broken.
+    A line of more than `max_line` bytes is counted as too long, and not kept in memory. An empty piece stands for
+    something that was left out: a line begun before it is broken.
     """
     held: list[bytes] = []  # the beginning of a line
-    size = 0  # its length, also when it is too long to be held
+    size = 0  # its length, also when it is too long to keep
     for piece in pieces:
         if not piece:
             if size:
@@ -242,10 +243,10 @@ def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
 
 
 def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> list[CommentT] | None:
-    """The comments of a block at one go; None where that fails, or a line is not exactly one comment.
+    """The comments of a block at once; None if that fails, or a line is not exactly one comment.
 
-    `decode_lines` lets an object go on over a line end, skips blank lines, and takes two objects of one line. Where
-    every line begins and ends with a brace, none of the first two can be, and the third gives more rows than lines.
+    msgspec's `decode_lines` accepts an object across a line end, blank lines, and two objects in one line. If every
+    line begins and ends with a brace, the first two are impossible, and the third gives more rows than lines.
     """
     octets = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(octets == _LINE_END)
@@ -288,7 +289,7 @@ def _decode_surrogates(line: bytes) -> _Loose:
 
     Raises:
         UnicodeEncodeError: a text that is read holds one.
-        ValueError: the line is broken, or no comment.
+        ValueError: the line is broken, or not a comment.
     """
     fields = json.loads(line.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
     if isinstance(fields, dict):
@@ -303,11 +304,11 @@ def _decode_surrogates(line: bytes) -> _Loose:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _settle(row: _Loose, counts: ReadCounts) -> bool:
-    """Make the fields what `Comment` has; false, and counted, where one cannot be."""
+    """Convert the fields to those of `Comment`; if one cannot be, count the row and return false."""
     if row.parent_id is None:
         row.parent_id = row.link_id
     score: float | None = row.score
@@ -359,7 +360,7 @@ def _as_batch(rows: list[Comment], tell_bots: bool = True) -> pa.RecordBatch:
 
 @contextmanager
 def _open(path: Location) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; whatever the disk refuses, also later on, becomes one sentence."""
+    """Open a file for reading bytes; disk errors, also later ones, become one sentence."""
     try:
         with open_stream(path) as file:
             yield file
@@ -377,7 +378,7 @@ def _require_packing(path: Location, file: BinaryIO) -> str:
     packing = packing_of(head)
     if packing is None:
         raise InputError(
-            f"{path}: expected a dump of Reddit comments, JSON lines plain or packed with zstd, xz, bz2 or gzip; "
+            f"{path}: expected a dump of Reddit comments, JSON lines, plain or compressed by zstd, xz, bz2 or gzip; "
             f"found a file that starts with {head[:4].hex(' ')}."
         )
     return packing

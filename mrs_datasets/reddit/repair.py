@@ -31,9 +31,9 @@ _INLINE = frozenset(
 
 
 def without_tags(text: str) -> str:
-    """The text without HTML tags, comments and scripts; a space in place of those that end a line or a block.
+    """The text without HTML tags, comments and scripts; with a space for those that end a line or a block.
 
-    Only names that HTML has count, with attributes that have a value: `x<y and z>w`, `<3`, `List<int>`, `<url>` stay.
+    Only names of HTML elements count, with attributes that have values: `x<y and z>w`, `<3`, `List<int>`, `<url>` stay.
 
     >>> without_tags('One<br/>two <a href="https://example.com">three</a> <3 a<b && b>c')
     'One two three <3 a<b && b>c'
@@ -44,7 +44,7 @@ def without_tags(text: str) -> str:
 
 
 def without_mojibake(text: str) -> str:
-    """The text as it was before UTF-8 was decoded as Latin-1, Windows-1252 or the like; else as it is.
+    """The text as it was before UTF-8 was decoded as Latin-1, Windows-1252 or the like; otherwise unchanged.
 
     Raises:
         MissingExtraError: ftfy is not installed.

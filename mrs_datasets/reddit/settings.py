@@ -1,4 +1,4 @@
-"""What a build of MRS from dumps may be asked for: two profiles, every value of which can be changed."""
+"""Settings of a build of MRS from dumps: two profiles, every value of which can be changed."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Settings:
         english_months: first and last month of English replies that are kept (section 2: 2018 only); empty: all.
         min_reply_count, max_responses: of the response sets (section 2.1: twenty times; 30,000 to 50,000).
         responses_from: where those replies are counted: `all` splits (section 2.1: "in the dataset"), or `training`, so
-            that no test reply makes its way into the response set.
-        drop_bots: leave out what bots wrote (the paper does not say that it did).
+            that no test reply gets into the response set.
+        drop_bots: leave out bots' comments (the paper does not mention this).
         clean: turn Markdown into text, leave out quotes and HTML tags, repair mojibake, drop duplicates (ours). Links,
             users' names, e-mail and IP addresses and telephone numbers are masked in every profile, which the paper
-            does not say of its data.
+            does not mention.
         split_by: `example` (section 2: 80/10/10 at random), or `thread`, so that no thread is in two splits.
         min_characters, max_characters: of both sides; None: no bound (the paper names none).
         buckets: parts of the join; changes memory and files, not results.
-        keep_rejects: texts of each reason that are stored for a look.
+        keep_rejects: texts to store for inspection, per reason.
     """
 
     profile: str = "paper"
@@ -89,7 +89,7 @@ class Settings:
         return {name: value for name, value in self.as_dict().items() if value != profile[name]}
 
     def as_dict(self) -> dict[str, SettingValue]:
-        """All values, as JSON has them."""
+        """All values, for JSON."""
         return {**asdict(self), "english_months": ":".join(self.english_months or ()) or ALL_MONTHS}
 
 

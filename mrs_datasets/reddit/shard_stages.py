@@ -1,4 +1,4 @@
-"""The stages of a build that are done in shards: months, pairs, and duplicates (Zhang et al. 2021, section 2)."""
+"""The stages of a build that are divided into shards: months, pairs, and duplicates (Zhang et al. 2021, section 2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # their names and f
 def month_shards(build: Build) -> list[Shard]:
     """A shard for every dump."""
     settings, plan = build.settings, build.plan
-    names = [f"{path.name}.{size(path)}" for path in plan.files]  # fetched again, it is another shard
+    names = [f"{path.name}.{size(path)}" for path in plan.files]  # a new download is another shard
     targets = [build.work.folder / MONTHS / f"{name}.arrow" for name in names]
     return [
         Shard(name, size(path), target, partial(month_shard, path, target, settings, plan.buckets))
@@ -33,7 +33,7 @@ def month_shards(build: Build) -> list[Shard]:
 
 
 def finish_months(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
-    """Add what was read and filtered, and tell what is wrong with the dumps."""
+    """Add the counts of reading and filtering, and warn about faults in the dumps."""
     pipeline, months = build.pipeline, [cast(MonthCounts, found) for found in counts]
     build.months = [shard.output for shard in shards]
     lines = pipeline.add("read", sum(c["lines"] for c in months), summed(c["rejected"] for c in months))
@@ -43,11 +43,11 @@ def finish_months(build: Build, shards: Sequence[Shard], counts: Counts) -> None
     pipeline.add("filter", comments, summed(c["dropped"] for c in months))
     for path, found in zip(build.plan.files, months, strict=True):
         pipeline.warnings += [
-            f"{path.name}: frame {frame + 1} is not what was packed (its checksum tells); nothing of it was used."
+            f"{path.name}: frame {frame + 1} does not match its checksum; nothing of it was used."
             for frame in found["altered"]
         ]
         pipeline.warnings += [
-            f"{name}: {reason}; what comes before was used." for name, reason in found["truncated"].items()
+            f"{name}: {reason}; everything before was used." for name, reason in found["truncated"].items()
         ]
         for reason, samples in found["samples"].items():
             stored = pipeline.rejects.setdefault(reason, [])
@@ -74,7 +74,7 @@ def pair_shards(build: Build) -> list[Shard]:
 
 
 def finish_pairs(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
-    """Add what was joined, and what became of the pairs."""
+    """Add the counts of the join, and the outcomes of the pairs."""
     pipeline, outcomes = build.pipeline, build.outcomes
     buckets = [cast(PairCounts, found) for found in counts]
     pipeline.add("join", sum(c["comments"] for c in buckets), summed(c["dropped"] for c in buckets))
@@ -103,7 +103,7 @@ def kept(outcomes: Outcomes) -> int:
 
 
 def duplicates_shards(build: Build) -> list[Shard]:
-    """A shard for every language that may stay."""
+    """A shard for every language that may be kept."""
     folder, buckets = build.work.folder / DUPLICATES, pair_files(build.work, build.plan.buckets)
     return [
         Shard(language, build.outcomes[language, KEPT], target, partial(duplicates_shard, buckets, language, target))

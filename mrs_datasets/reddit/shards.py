@@ -1,4 +1,4 @@
-"""What a process of the build does on its own: a month, or a bucket of all months."""
+"""The work of one shard in a process of the build: a month, or a bucket of all months."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OTHER_MONTH = "English of another month"
 
 
 class ReadMonth(TypedDict):
-    """What reading, filtering and partitioning a month counted, as the tallies of these stages say it.
+    """What reading, filtering and partitioning a month counted, from the tallies of these stages.
 
     Attributes:
         truncated: why the file could not be read to its end, by its name.
@@ -51,25 +51,25 @@ class ReadMonth(TypedDict):
 
 
 class MonthCounts(ReadMonth):
-    """Of a shard of the stage `months`; `altered`: the frames that were left out, by number from 0."""
+    """Counts of a shard of the stage `months`; `altered`: the frames that were left out, by number from 0."""
 
     altered: list[int]
 
 
 class PairCounts(TypedDict):
-    """Of a shard of the stage `pairs`; `outcomes`: language, what became of its pairs, how many."""
+    """Counts of a shard of the stage `pairs`; `outcomes`: language, outcome, number of pairs."""
 
     comments: int
     dropped: dict[str, int]
     pairs: int
     repairs: dict[str, int]
-    outcomes: list[tuple[str, str, int]]  # lists, once they were JSON
+    outcomes: list[tuple[str, str, int]]  # lists after a round trip through JSON
 
 
 def month_shard(path: Location, target: Location, settings: Settings, buckets: int, advance: Advance) -> MonthCounts:
     """Read, filter and partition one dump; the counts of all three.
 
-    A dump with frames that are not what was packed is read again without them, from its beginning.
+    A dump with frames that do not match their checksums is read again without them, from its beginning.
     """
     altered: list[int] = []
     while True:
@@ -112,9 +112,9 @@ def _read_month(
 def pair_shard(
     months: Sequence[Location], bucket: int, target: Location, settings: Settings, model: Path, advance: Advance
 ) -> PairCounts:
-    """Join one bucket, mask, tell languages, and clean where the profile says so; the counts of all."""
+    """Join one bucket, mask, identify languages, and clean if the profile says so; the counts of all."""
     pairs, joined = join_bucket(months, bucket)
-    if settings.clean:  # what is cleaned is the text as it was written
+    if settings.clean:  # cleaning needs the original text
         pairs = pairs.append_column("raw message", pairs["message"]).append_column("raw reply", pairs["reply"])
     pairs, told = identify_pairs(_masked(pairs), _identifier(model), settings.min_language_score)
     outcomes: Outcomes = Counter(told)
@@ -128,7 +128,7 @@ def pair_shard(
             if outcome != KEPT:
                 outcomes[language, outcome] += count
                 outcomes[language, KEPT] -= count
-    pairs = by_language(pairs)  # which are in the order of `order` and `thread` already
+    pairs = by_language(pairs)  # already sorted by `order` and `thread`
     if settings.clean:
         pairs, signed = keyed_pairs(pairs)
         write_array(signature_file(target), signed)
@@ -145,12 +145,12 @@ def pair_shard(
 
 @lru_cache(maxsize=1)
 def _identifier(model: Path) -> LanguageIdentifier:
-    """The model, read once in a process and not for every bucket."""
+    """The model, loaded once per process, not for every bucket."""
     return LanguageIdentifier.open(model)
 
 
 def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table:
-    """Pairs in a language of MRS, English ones of the months asked for; the outcomes of the others are moved."""
+    """Pairs in a language of MRS, English ones of the months asked for; the others' outcomes are changed."""
     languages = pairs["language"]
     ours = pc.is_in(languages, value_set=pa.array(list(LANGUAGES)))
     keep = ours
@@ -165,7 +165,7 @@ def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table
 
 
 def _masked(pairs: pa.Table) -> pa.Table:
-    """Links, names and addresses masked, in every profile: links hold ids, and no user's name may be in the data."""
+    """Links, names and addresses masked, in every profile: links contain ids, and the data must have no user names."""
     for side in ("message", "reply"):
         texts = pa.chunked_array(
             [pa.array([mask(text) for text in chunk.to_pylist()], pa.string()) for chunk in pairs[side].chunks],

@@ -1,6 +1,6 @@
 """Stage 7, split: train, validation and test, 80/10/10 by a stable hash (Zhang et al. 2021, section 2).
 
-The hash split of a folder of pairs (`mrs_datasets.readers.pairs.split_of`) goes by the message's text. Here it goes by
+The hash split of a folder of pairs (`mrs_datasets.readers.pairs.split_of`) uses the message's text. Here it uses
 the keys that the join made from the ids: a thread has many messages, and an example is more than its message.
 """
 
@@ -23,7 +23,7 @@ def assign_splits(pairs: pa.Table, by: str) -> pa.Table:
 
     Args:
         pairs: with the column `thread` (by="thread") or `order` (by="example"), uint64.
-        by: "thread": all pairs of a thread fall on one side, so that no test message was seen as a training reply;
+        by: "thread": all pairs of a thread are in one split, so that no test message was seen as a training reply;
             "example": every pair on its own, as in the paper.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Shards of work that are done once: what is finished stays finished, whatever ends the process."""
+"""Shards of work that are done once: finished ones stay finished, however the process ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tqdm import tqdm
 from mrs_core.storage import Location
 from mrs_datasets.reddit.work_folder import WorkFolder
 
-Advance = Callable[[int], object]  # told how many units more are done
+Advance = Callable[[int], object]  # called with the number of units done since the last call
 ShardCounts: TypeAlias = Mapping[str, object]  # what a shard counted: plain JSON, with the names of its stage
 
 
@@ -25,8 +25,8 @@ class Shard:
         name: of its files.
         size: in the stage's unit, for the bar.
         output: the file that it writes, which must appear whole; without it, the shard is not done.
-        work: does it, given `Advance`, and returns its counts.
-        beside: another file that it writes, as needed as `output`.
+        work: does the shard, given `Advance`, and returns its counts.
+        beside: another required output file.
     """
 
     name: str
@@ -36,12 +36,12 @@ class Shard:
     beside: Location | None = None
 
     def is_whole(self) -> bool:
-        """Whether its files are there."""
+        """Whether its files exist."""
         return self.output.is_file() and (self.beside is None or self.beside.is_file())
 
 
 class Bar(Protocol):
-    """What an engine moves while it works (tqdm's is one)."""
+    """A progress bar that an engine updates (such as tqdm's)."""
 
     n: int  # how far it is, in the stage's unit
 
@@ -50,7 +50,7 @@ class Bar(Protocol):
 
 
 class Engine(Protocol):
-    """What does the shards of a stage, such as `mrs_datasets.reddit.workers.Workers` on one machine."""
+    """Processes the shards of a stage, such as `mrs_datasets.reddit.workers.Workers` on one machine."""
 
     def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
         """Do every shard, and yield each with its counts once it is done, in any order; `run_stage` sorts them.
@@ -63,12 +63,12 @@ class Engine(Protocol):
         - Shards that are done when another one fails are yielded before the error is raised, as far as they are known.
         - Shards read and write the locations that they hold, and a remote one's scratch folder: several machines need a
           remote work folder or a disk that all see, and local paths (language model, scratch) that each of them has.
-        - Between calls nothing of a stage goes on: the next stage reads what this one wrote.
-        - It moves `bar` by the sizes of all shards in total; how often is up to it.
+        - Between calls no work of a stage is running: the next stage reads what this one wrote.
+        - It moves `bar` by the sizes of all shards in total, at any intervals.
 
         Raises:
-            InputError: what was running a shard was killed; the message says how to go on (`--resume`). An error of the
-                shard's own work is raised as it is.
+            InputError: a shard's process was killed; the message says how to continue (`--resume`). An error of the
+                shard's own work is raised unchanged.
         """
 
 
@@ -101,7 +101,7 @@ def run_stage(
 
 @contextmanager
 def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Note how long a stage took."""
+    """Record how long a stage took."""
     started = time.perf_counter()
     yield
     seconds[name] = round(time.perf_counter() - started, 1)

@@ -1,10 +1,10 @@
-"""A dump as pieces of decompressed bytes, whatever it is packed with, in bounded memory.
+"""A dump as pieces of decompressed bytes, for several compression formats, in bounded memory.
 
-The packing is told by the first bytes, never by the name. zstd frames are walked block by block (RFC 8878, section
-3.1.1): a block holds at most 128 KiB, so that no input can blow one call up; a file that ends in the middle of a frame
-is told from one that ends whole (the library's own stream readers take both for the end); and everything before a
-damaged block comes out. Only the checksum at the end of a frame tells of bytes that were altered and can still be
-decoded; all of it came out by then, so whoever reads begins again, without it.
+The compression is found by the first bytes, never by the name. zstd frames are walked block by block (RFC 8878, section
+3.1.1): a block holds at most 128 KiB, so that the output of one call is bounded; a file that ends inside a frame is
+distinguished from a complete one (the library's own stream readers accept both); and everything before a damaged block
+is read. Only the checksum at the end of a frame reveals altered bytes that can still be decoded; its contents have been
+yielded by then, so the caller begins again without the frame.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ except ImportError:
 
 PIECE = 1 << 17  # most bytes a piece holds: a zstd block
 AHEAD = 16  # pieces of zstd made at a time
-FEED = 1 << 10  # bytes that a bz2, gzip or xz decoder gets at a time: about what is lost before a damaged place
+FEED = 1 << 10  # bytes passed to a bz2, gzip or xz decoder at a time: about what is lost before a damaged place
 MAX_WINDOW = 1 << 31  # the window of the published dumps, and the decoder's memory
-HEAD = 1 << 16  # bytes of a plain file that are looked at
+HEAD = 1 << 16  # bytes of a plain file that are checked
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 _DICTIONARY_BYTES = (0, 1, 2, 4)
@@ -37,18 +37,18 @@ ENDS_EARLY = "the file ends early"
 
 
 class DamagedError(Exception):
-    """The stream cannot be read any further; everything whole before came out. The text says why."""
+    """The stream cannot be read any further; everything before was yielded. The text says why."""
 
 
 class AlteredError(Exception):
-    """A frame came out whole, and its checksum says that it is not what was packed: none of its lines can be trusted.
+    """A frame was decoded, but does not match its checksum: none of its lines can be trusted.
 
     Attributes:
         frame: its number in the file, from 0.
     """
 
     def __init__(self, frame: int) -> None:
-        super().__init__(f"frame {frame + 1} has another checksum than when it was packed")
+        super().__init__(f"frame {frame + 1} does not match its checksum")
         self.frame = frame
 
 
@@ -65,7 +65,7 @@ class _Decoder(Protocol):
 
 
 class _Gzip:
-    """`zlib` with the manners of the other two."""
+    """`zlib` with the interface of the other two."""
 
     def __init__(self) -> None:
         self._decoder = zlib.decompressobj(wbits=31)
@@ -93,7 +93,7 @@ _DECODERS: dict[str, Callable[[], _Decoder]] = {
 
 
 def packing_of(head: bytes) -> str | None:
-    """The packing, by a file's first bytes (up to `HEAD`): zstd, xz, bz2, gzip, plain (JSON lines), or None.
+    """The compression, by a file's first bytes (up to `HEAD`): zstd, xz, bz2, gzip, plain (JSON lines), or None.
 
     >>> packing_of(b"BZh91AY&SY"), packing_of(b'{"id": "a"}'), packing_of(b"PK\\x03\\x04")
     ('bz2', 'plain', None)
@@ -105,24 +105,24 @@ def packing_of(head: bytes) -> str | None:
         return "zstd"
     if head.lstrip().startswith(b"{"):
         return "plain"
-    text = b"\0" not in head and b"\n{" in head  # a dump whose first line is broken
+    text = b"\0" not in head and b"\n{" in head  # also a dump whose first line is broken
     return "plain" if text else None
 
 
 def read_pieces(file: BinaryIO, packing: str, skipped: Container[int] = ()) -> Iterator[bytes]:
     """Yield the decompressed bytes in pieces of about `PIECE` bytes, never twice as many.
 
-    Several streams (frames) on end are read as one.
+    Several consecutive streams (frames) are read as one.
 
     Args:
         file: at its start.
-        packing: what `packing_of` says.
-        skipped: frames of zstd to leave out, by number; an empty piece stands in their place.
+        packing: from `packing_of`.
+        skipped: frames of zstd to leave out, by number; an empty piece takes their place.
 
     Raises:
-        AlteredError: the checksum of a zstd frame does not fit what came out of it; leave it out, and begin again.
+        AlteredError: a zstd frame does not match its checksum; leave it out, and begin again.
         DamagedError: the stream ends early or is damaged, after everything before that was yielded.
-        MemoryError: the window of a zstd frame cannot be had.
+        MemoryError: the window of a zstd frame cannot be allocated.
     """
     if packing == "plain":
         while piece := file.read(PIECE):
@@ -134,10 +134,9 @@ def read_pieces(file: BinaryIO, packing: str, skipped: Container[int] = ()) -> I
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces, made `AHEAD` at a time; what was there before damage comes before the error.
+    """The same pieces, `AHEAD` at a time; pieces before damage come before the error.
 
-    A decoder that is called between other work finds the processor's caches full of that work: reading and decoding
-    JSON together take about a tenth less time so.
+    Batches use the processor's caches better: reading and decoding JSON together take about a tenth less time.
     """
     while True:
         held: list[bytes] = []
@@ -153,7 +152,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Small pieces put together; what was there before damage comes before the error."""
+    """Small pieces joined; pieces before damage come before the error."""
     held: list[bytes] = []
     size = 0
     try:
@@ -196,7 +195,7 @@ def _zstd_pieces(file: BinaryIO, skipped: Container[int]) -> Iterator[bytes]:
                     yield from _zstd_frame(file, decoder, number)
                 number += 1
             else:
-                raise DamagedError("bytes that are no zstd frame")
+                raise DamagedError("bytes that are not a zstd frame")
     except zstandard.ZstdError as error:
         if "not enough memory" in str(error):
             raise MemoryError from None
@@ -219,7 +218,7 @@ def _zstd_frame(file: BinaryIO, decoder: zstandard.ZstdDecompressor, number: int
 
 
 def _skip_frame(file: BinaryIO) -> None:
-    """Go behind a frame, whose magic number was read already."""
+    """Skip a frame, whose magic number was read already."""
     _, checksum = _frame_header(file)
     for _ in _blocks(file):
         pass
@@ -228,7 +227,7 @@ def _skip_frame(file: BinaryIO) -> None:
 
 
 def _frame_header(file: BinaryIO) -> tuple[bytes, bool]:
-    """The header of a frame behind its magic number, and whether a checksum ends it."""
+    """The header of a frame after its magic number, and whether the frame ends with a checksum."""
     descriptor = _exactly(file, 1)
     flags = descriptor[0]
     single = bool(flags & 0x20)  # no window byte, and the content's size in at least one
@@ -237,7 +236,7 @@ def _frame_header(file: BinaryIO) -> tuple[bytes, bool]:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The blocks of a frame as they lie in the file."""
+    """The compressed blocks of a frame."""
     last = 0
     while not last:
         head = _exactly(file, 3)
@@ -249,7 +248,7 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _stream_pieces(file: BinaryIO, make: Callable[[], _Decoder]) -> Iterator[bytes]:
-    """The pieces of bz2, gzip or xz streams on end; zero bytes between and after them are padding."""
+    """The pieces of consecutive bz2, gzip or xz streams; zero bytes between and after them are padding."""
     try:
         data = file.read(FEED)
         while data:
@@ -268,5 +267,5 @@ def _stream_pieces(file: BinaryIO, make: Callable[[], _Decoder]) -> Iterator[byt
                 data = more.lstrip(b"\0")
     except (lzma.LZMAError, zlib.error, OSError, EOFError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk's trouble, not the data's
+            raise  # a disk error, not damaged data
         raise DamagedError(f"damaged data: {error}") from None

@@ -1,4 +1,4 @@
-"""What must be known of a language before its pairs are written: its splits, response set, and what crosses splits."""
+"""Facts about a language that are needed before its pairs are written: splits, response set, leakage across splits."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from mrs_datasets.responses import response_table
 from mrs_datasets.schema import SPLITS
 
 COLUMNS = ("reply", "thread", "order", "parent")  # of the pairs, that a survey reads
-COUNT_BYTES = 512 << 20  # for counting the replies of a language; what does not fit goes to disk
+COUNT_BYTES = 512 << 20  # for counting the replies of a language; the rest goes to disk
 
 
 @dataclass
 class Survey:
-    """Of a language.
+    """Facts about one language.
 
     Attributes:
         rows: pairs of each split.
         responses: the response set (section 2.1).
         leakage: how many `threads`, `messages` (comments that are answered) and `comments` (on either side) there are,
-            and of each how many `... in several splits`.
+            and how many of each are `... in several splits`.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class Survey:
     leakage: Counter[str] = field(default_factory=Counter)
 
     def lack(self, settings: Settings) -> str:
-        """Why the language cannot be written, with the way out; empty where it can be."""
+        """Why the language cannot be written, with a remedy; empty if it can be."""
         if missing := [split for split in SPLITS if not self.rows[split]]:
             other = ", or --split-by example" if settings.split_by == "thread" else ""
             return (
@@ -47,7 +47,7 @@ class Survey:
             )
         if not self.responses.num_rows:
             where = "in training" if settings.responses_from == "training" else "in all splits together"
-            return f"no reply comes {settings.min_reply_count} times {where}; lower --min-reply-count"
+            return f"no reply occurs {settings.min_reply_count} times {where}; lower --min-reply-count"
         return ""
 
 
@@ -55,9 +55,9 @@ def survey(tables: Iterable[pa.Table], settings: Settings, folder: Path) -> Surv
     """Count a language's pairs, bucket after bucket.
 
     Args:
-        tables: with `COLUMNS`, one a bucket: all pairs of a thread are in one of them, so that what crosses splits is
-            counted exactly.
-        folder: for counts of replies that the memory does not hold.
+        tables: with `COLUMNS`, one per bucket: all pairs of a thread are in one of them, so that leakage is counted
+            exactly.
+        folder: for counts of replies that do not fit into memory.
     """
     found = Survey()
     with ReplyCounts(COUNT_BYTES, folder) as replies:
@@ -74,10 +74,10 @@ def survey(tables: Iterable[pa.Table], settings: Settings, folder: Path) -> Surv
 
 
 def _count_leakage(pairs: pa.Table, leakage: Counter[str]) -> None:
-    """Add those of a bucket, which has `thread`, `order`, `parent` and `split`."""
+    """Add the leakage in a bucket with the columns `thread`, `order`, `parent` and `split`."""
     thread, order, parent = (pairs[name].to_numpy() for name in ("thread", "order", "parent"))
     splits = pc.index_in(pairs["split"], pa.array(SPLITS)).to_numpy().astype(np.uint8)
-    own = mix(thread)  # an id of one thread is not that of another
+    own = mix(thread)  # equal ids of different threads differ
     for name, keys, of in (
         ("threads", thread, splits),
         ("messages", own ^ parent, splits),
@@ -89,7 +89,7 @@ def _count_leakage(pairs: pa.Table, leakage: Counter[str]) -> None:
 
 
 def _crossing(keys: npt.NDArray[np.uint64], splits: npt.NDArray[np.uint8]) -> tuple[int, int]:
-    """(n,) keys, (n,) positions in `SPLITS` -> different keys, and those of them that more than one split has."""
+    """(n,) keys, (n,) positions in `SPLITS` -> numbers of distinct keys, and of those in more than one split."""
     distinct, inverse = np.unique(keys, return_inverse=True)
     there = np.zeros((len(SPLITS), len(distinct)), bool)
     there[splits, inverse] = True

@@ -1,8 +1,8 @@
-"""Synthetic monthly dumps with all that bites in real ones, the same for the same seed; for tests and benchmarks.
+"""Synthetic monthly dumps with all the difficulties of real ones, reproducible by seed; for tests and benchmarks.
 
-Threads go on across the months, in the ten languages. Beside the files stands `manifest.json`: how many comments,
-rejects, drops by reason and pairs a reader must find. Authors, ids and addresses are recognisable (`NAMES`), so that
-a test can look for them where none may be. A line has about 1 KB, and zstd makes an eighth of it, as of real months.
+Threads continue across the months, in the ten languages. `manifest.json` beside the files has the numbers of comments,
+rejects, drops by reason and pairs that a reader must find. Authors, ids and addresses are recognisable (`NAMES`), so
+that a test can check that none is left. A line has about 1 KB, and zstd compresses to an eighth, as with real months.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def write_dumps(
 ) -> dict[str, Any]:
     """Write `RC_YYYY-MM.zst` for each month and the manifest into the folder `out`; return the manifest.
 
-    The manifest has, for each file, `Totals`, and for each profile of the filter, `Expected`, over all files.
+    The manifest has `Totals` for each file, and `Expected` over all files for each profile of the filter.
 
     Args:
-        months: as YYYY-MM; they are written in their order in time.
+        months: as YYYY-MM; written in chronological order.
         comments: lines of each month, the rejected ones included.
         seed: the same seed gives the same lines.
-        window_log: of the zstd frames. The window takes up to that much memory, as far as a month is that long.
+        window_log: of the zstd frames. The window takes up to that much memory, if a month is that long.
         overwrite: replace dumps that were written here before.
-        progress: told how many lines were written since the last time.
+        progress: called with the number of lines written since the last call.
 
     Raises:
-        InputError: a month or number that cannot be, or `out` exists; nothing is left behind.
+        InputError: an invalid month or number, or `out` exists; then nothing is written.
     """
     spans = [_month_span(month) for month in sorted(months)]
     if not spans or len(set(months)) != len(spans):
@@ -87,7 +87,7 @@ def write_dumps(
             }
             (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror}); make room or choose another folder.") from None
+        raise InputError(f"{out}: cannot be written ({error.strerror}); free space or choose another folder.") from None
     return manifest
 
 
@@ -101,7 +101,7 @@ def _month_span(month: str) -> tuple[str, int, int]:
 
 
 def _write_zstd(path: Path, chunks: Iterable[list[str]], window_log: int, progress: Callable[[int], object]) -> int:
-    """Write the lines as one frame; return their bytes."""
+    """Write the lines as one frame; return their size in bytes."""
     parameters = zstandard.ZstdCompressionParameters.from_level(LEVEL, window_log=window_log, write_checksum=True)
     compressor = zstandard.ZstdCompressor(compression_params=parameters)
     size = 0

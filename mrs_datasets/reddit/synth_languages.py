@@ -14,7 +14,7 @@ from mrs_core.languages import LANGUAGES
 def write_language_model(path: Path, seed: int = 0) -> None:
     """Train on the phrase books of the embedded sample, and write the model to `path` (4 MB, two seconds).
 
-    It stands in for lid.176 where that cannot be fetched, and only for dumps of `write_dumps`.
+    It replaces lid.176 where that cannot be downloaded, but only for dumps of `write_dumps`.
 
     Raises:
         MissingExtraError: fasttext is not installed.
@@ -43,7 +43,7 @@ def write_language_model(path: Path, seed: int = 0) -> None:
 
 
 def _train_apart(texts: Path, model: Path, seed: int) -> None:
-    """Train in a process of its own: fastText 0.9.3 now and then ends in NaN where a process has done much before."""
+    """Train in a separate process: fastText 0.9.3 sometimes ends in NaN in a process that has done much before."""
     process = multiprocessing.get_context("spawn").Process(target=_train, args=(str(texts), str(model), seed))
     process.start()
     process.join()

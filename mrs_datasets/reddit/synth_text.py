@@ -1,4 +1,4 @@
-"""What the people of a synthetic dump say: phrases of the sample's books, and tails of the same words in any order."""
+"""Texts of a synthetic dump: phrases of the sample's phrase books, and tails of their words in random order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mrs_core.languages import LANGUAGES
 from mrs_datasets.phrase_books import read_phrase_book
 from mrs_datasets.readers.sample import BOOKS
 
-WORDS = 4096  # entries of a language's word list; a word stands in it as often as its book has it
-# Shares of the threads; English leads as on Reddit, but every language is there in a small month too.
+WORDS = 4096  # entries of a language's word list; a word is in it as often as in its book
+# Shares of the threads; English leads as on Reddit, but a small month has every language, too.
 SHARES = {
     "en": 0.40, "es": 0.10, "de": 0.09, "pt": 0.08, "fr": 0.08, "ja": 0.06, "sv": 0.05, "it": 0.05, "nl": 0.05,
     "ru": 0.04,
@@ -27,7 +27,7 @@ class Speech:
         openings: messages, each with the number of its exchange.
         replies: by the number of the exchange.
         words: `WORDS` entries.
-        space: what stands between two words.
+        space: the separator of two words.
     """
 
     language: str
@@ -50,7 +50,7 @@ def speeches(ascii_only: bool) -> list[Speech]:
         parts = [*BOOKS.glob(f"{language}.txt"), *sorted(BOOKS.glob(f"{language}_*.txt"))]
         exchanges = [exchange for part in parts for exchange in read_phrase_book(part)]
         texts = [text for exchange in exchanges for text in (*exchange.messages, *exchange.replies)]
-        # Japanese has no spaces: three characters do for a word.
+        # Japanese has no spaces: three characters serve as a word.
         pattern = r"\w{1,3}" if language == "ja" else r"\w[\w'’-]*"
         words = [escaped(word) for text in texts for word in re.findall(pattern, text)]
         result.append(

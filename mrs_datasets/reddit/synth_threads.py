@@ -1,4 +1,4 @@
-"""Synthetic threads, comment by comment, as the lines of a dump; and what a reader must make of them."""
+"""Synthetic threads, comment by comment, as the lines of a dump; and the results that a reader must get."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mrs_datasets.reddit.tally import Tally
 CHUNK = 4096  # comments drawn at a time
 RECENT = 1 << 13  # comments of a language that may still be answered
 TAIL_WORDS = 26  # on average
-RAW_FROM = 2020  # from this year other characters than ASCII stand as they are; before, they are escaped
+RAW_FROM = 2020  # from this year on non-ASCII characters are unescaped
 TEXT_TIMES_UNTIL, FLOAT_TIMES_FROM = 2012, 2023  # created_utc; whole numbers between
 
-# What must not get into a data set: names and ids in any profile; what the bodies mention, where they are cleaned.
+# What must not get into a data set: names and ids in any profile; names in bodies where these are cleaned.
 NAMES = {
     "author": "SynthUser",
     "comment id": "zzc",
@@ -44,14 +44,14 @@ REJECTED = {read.BROKEN: 1e-4, read.SURROGATE: 1e-4, read.WRONG_TYPE: 3e-5, read
 EACH_FAULT_FROM = 100  # lines of a month
 NO_TEXT = {rules.REMOVED: 0.03, rules.DELETED: 0.04, rules.EMPTY: 0.005}
 NULL_SCORE, LOW_SCORE, DELETED_LATER, BOTS = 0.005, 0.07, 0.01, 0.02
-SEAM = 5e-4  # lines that come again, as where real dumps were put together
-# Shares of the comments: the first under a post of its own, others that answer a post, answers to a comment that is
-# nowhere, answers to one that is said to be under another post.
+SEAM = 5e-4  # repeated lines, as where real dumps were concatenated
+# Shares of the comments: the first under a new post, others that answer a post, answers to a missing comment, answers
+# to one that is listed under another post.
 NEW_POST, TOP_LEVEL, ORPHAN, OTHER_LINK = 0.08, 0.22, 0.01, 0.002
 BARE, OPENS = 0.35, 0.35  # a phrase and nothing else; a phrase, then one that opens another exchange
 SPECIALS = {"mention": 0.01, "address": 0.02, "mail": 0.003, "markdown": 0.02, "quote": 0.02, "emoji": 0.01}
 
-# Why a comment that was kept makes no pair.
+# Why a kept comment gives no pair.
 TWICE = "comment twice"
 POST = "parent is a post"
 PARENT_DROPPED = "parent dropped"
@@ -61,7 +61,7 @@ OTHER_POST = "parent under another post"
 
 @dataclass
 class Totals(Tally):
-    """What a month holds: `lines` is `comments` and everything in `rejected`; `twice` of the comments came before."""
+    """Counts of a month: `lines` is `comments` plus the sum of `rejected`; `twice` of the comments are repeated."""
 
     lines: int = 0
     comments: int = 0
@@ -74,7 +74,7 @@ class Totals(Tally):
 
 @dataclass
 class Expected(Tally):
-    """What a profile makes of the comments: dropped or kept, and of those pairs, or `unmatched` by the parent."""
+    """A profile's outcomes: comments dropped or kept, and of these the pairs, or `unmatched` by the reason."""
 
     kept: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
@@ -104,23 +104,23 @@ class _Draw(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What an answer, and the counts, need to know of a comment."""
+    """What answers and counts need to know about a comment."""
 
     number: int
     link: int
     speech: int
     exchange: int  # its answers are replies of this exchange
     phrase: str
-    dropped: str  # why the profile `paper` drops it; empty where it does not
+    dropped: str  # why the profile `paper` drops it; empty if it does not
     bot: bool
-    read: bool  # false for a line that no reader takes
+    read: bool  # false for a line that readers reject
 
 
 class Threads:
-    """Threads that go on from month to month.
+    """Threads that continue from month to month.
 
     Attributes:
-        totals: of the lines since somebody put new ones there.
+        totals: of the lines since it was last reset.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -134,7 +134,7 @@ class Threads:
         self._last: tuple[str, _Written] | None = None
 
     def month(self, year: int, start: int, seconds: int, lines: int) -> Iterator[list[str]]:
-        """The lines of a month in chunks; `start` and `seconds` say when it is."""
+        """The lines of a month in chunks; `start` and `seconds` give its time span."""
         spoken = speeches(ascii_only=year < RAW_FROM)
         step = lines // (len(REJECTED) + 1)
         faults = {i * step: fault for i, fault in enumerate(REJECTED, 1)} if lines >= EACH_FAULT_FROM else {}
@@ -154,7 +154,7 @@ class Threads:
             yield chunk
 
     def expected(self, drop_bots: bool) -> Expected:
-        """What the filter and the join must make of all lines so far."""
+        """The results that the filter and the join must get from all lines so far."""
         result = Expected()
         for (dropped, bot, unmatched, source_dropped, source_bot, speech), count in self._outcomes.items():
             if dropped or (bot and drop_bots):
@@ -169,7 +169,7 @@ class Threads:
         return result
 
     def _line(self, draw: _Draw, fault: str, spoken: list[Speech], words: list[int], time: str, second: int) -> str:
-        """The next line, whatever kind it is; it is counted."""
+        """The next line, of any kind; it is counted."""
         self.totals.lines += 1
         if self._last and draw.seam < SEAM and not fault:
             line, written = self._last
@@ -213,7 +213,7 @@ class Threads:
         self._spoken[written.speech] += 1
 
     def _place(self, draw: _Draw, speech: int) -> tuple[_Written | None, int, str, str]:
-        """Where a comment goes: what it answers, its post, its `parent_id`, why it makes no pair."""
+        """A comment's place: the comment it answers, its post, its `parent_id`, and why it gives no pair."""
         recent = self._recent[speech]
         back = int(draw.recency**3 * len(recent))  # most answers come soon
         source = recent[(self._spoken[speech] - 1 - back) % RECENT] if recent else None
@@ -231,7 +231,7 @@ class Threads:
         return source, source.link, parent, "" if source.read else PARENT_MISSING
 
     def _say(self, draw: _Draw, speech: Speech, source: _Written | None, words: list[int]) -> tuple[str, str, int]:
-        """The body, the phrase that it begins with, the exchange that its answers belong to."""
+        """The body, the phrase at its start, and the exchange of its answers."""
         openings = speech.openings
         if source is None:
             phrase, exchange = openings[int(draw.pick * len(openings))]
@@ -266,11 +266,11 @@ class Threads:
 
 
 _LANGUAGES = tuple(SHARES)
-_SHARES = list(accumulate(SHARES.values()))[:-1]  # the last language has what is left
+_SHARES = list(accumulate(SHARES.values()))[:-1]  # the last language has the rest
 
 
 class _Shares:
-    """Which of some entries a uniform number falls on, or none."""
+    """Maps a uniform random number to one of several entries, or to none."""
 
     def __init__(self, shares: dict[str, float]) -> None:
         self._names = tuple(shares)
@@ -295,7 +295,7 @@ def _time(second: int, year: int) -> str:
 
 
 def _no_text(reason: str, author: str, bot: bool, draw: float) -> tuple[str, str, bool]:
-    """Body, author, and whether that is a bot, of a comment without a text."""
+    """Body, author, and whether it is a bot, of a comment without text."""
     if reason == rules.REMOVED:
         return "[removed]" if draw < 0.9 else "[removed] by the moderators", author, bot
     if reason == rules.DELETED:
@@ -304,7 +304,7 @@ def _no_text(reason: str, author: str, bot: bool, draw: float) -> tuple[str, str
 
 
 def _with_special(special: str, body: str, phrase: str, source: _Written | None, number: int) -> str:
-    """The body with something that a data set should not have; all in JSON's escapes."""
+    """The body with something that should not be in a data set; escaped for JSON."""
     if special == "mention":
         return f"u/SynthMention_{number:x} {body}"
     if special == "address":
@@ -329,7 +329,7 @@ def _render(
     draw: _Draw,
     fault: str,
 ) -> str:
-    """The line, with the fields of 2018 in their order; `fault` is what is wrong with it."""
+    """The line, with the fields of 2018 in their order; `fault` is its fault, if any."""
     if fault == read.BLANK:
         return ""
     number = int(draw.who**2 * AUTHORS)

@@ -1,4 +1,4 @@
-"""What the counts of the stages have in common."""
+"""Base class of the stages' counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Tally:
     """Counts of a stage."""
 
     def as_dict(self) -> dict[str, object]:
-        """All values as JSON has them, the most frequent of a kind first (`asdict` breaks counters before 3.12)."""
+        """All values, for JSON, the most frequent of a kind first (`asdict` breaks counters before 3.12)."""
         return {
             name: dict(value.most_common()) if isinstance(value, Counter) else value
             for name, value in vars(self).items()

@@ -1,7 +1,7 @@
-"""Where a build keeps what is finished, for one build at a time, and what is left of builds that were killed.
+"""The folder of a build's finished work, locked for one build at a time, and leftovers of killed builds.
 
-The lock is of this machine: where the folder is remote, it lies in the scratch folder, and keeps out no build of
-another machine.
+The lock works on this machine only: if the folder is remote, it is in the scratch folder, and does not lock out builds
+on other machines.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from mrs_core.storage import Location, files_below, remove, scratch_folder, writ
 
 MARKER = "settings.json"  # every work folder has one
 LOCK = "lock"
-RESUME = "go on with --resume"
+RESUME = "continue with --resume"
 
 
 class WorkFolder:
-    """Where a build keeps what is finished: `STAGE/NAME.json` says that a shard is done, and holds its counts.
+    """The folder of a build's finished work: `STAGE/NAME.json` says that a shard is done, and has its counts.
 
     Args:
         folder: beside the data set that is built.
-        identity: settings and inputs; work of another build is not taken up.
+        identity: settings and inputs; work of a different build is not resumed.
         changeable: keys of `identity` that may differ, each with the stages that are then done again.
 
     Attributes:
-        scratch: the local folder for what is made on the way; the work folder itself, where that is local.
-        changed: what differs in the changeable keys; empty where nothing does.
+        scratch: the local folder for temporary files; the work folder itself if that is local.
+        changed: what differs in the changeable keys; empty if nothing does.
 
     Raises:
-        InputError: there is work of an earlier build and neither `resume` nor `overwrite`, it is of another one,
-            another process is at it, or the folder was not made here.
+        InputError: there is work of an earlier build and neither `resume` nor `overwrite`, it is of a different build,
+            another process is using it, or the folder was not made here.
     """
 
     def __init__(
@@ -68,9 +68,7 @@ class WorkFolder:
             self._lock_out_others()
         if folder.exists() and not resume:
             if not overwrite:
-                raise InputError(
-                    f"{folder}: holds a build that was cut off; pass --resume to go on with it, or --overwrite."
-                )
+                raise InputError(f"{folder}: holds an interrupted build; pass --resume to continue it, or --overwrite.")
             self.remove()
         plain = json.loads(json.dumps(identity))
         if marker.is_file():
@@ -85,7 +83,7 @@ class WorkFolder:
                 path.unlink()
 
     def _begin_scratch(self) -> None:
-        """Make a scratch folder beside a remote work folder, or empty the one of a build that was killed."""
+        """Make a scratch folder for a remote work folder, or empty the one of a killed build."""
         with files.writing(self.scratch, "choose another --scratch"):
             self.scratch.mkdir(parents=True, exist_ok=True)
             self._lock_out_others()
@@ -94,7 +92,7 @@ class WorkFolder:
                     remove(path)
 
     def _take_up(self, identity: Mapping[str, object], changeable: Mapping[str, Sequence[str]]) -> None:
-        """Compare with the identity of the work that is there; remove the stages that must be done again."""
+        """Compare with the identity of the existing work; remove the stages that must be done again."""
         try:
             before = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
         except ValueError:
@@ -103,7 +101,7 @@ class WorkFolder:
         if not isinstance(before, dict) or {**before, **same} != identity:
             raise InputError(
                 f"--resume: {self.folder} was begun with other {_differing(before, identity, same)}; pass the "
-                "same, or --overwrite in place of --resume."
+                "same, or --overwrite instead of --resume."
             )
         if before != identity:
             self.changed = _differing(before, identity, {})
@@ -126,7 +124,7 @@ class WorkFolder:
         except BlockingIOError:
             self._lock.close()
             self._lock = None
-            raise InputError(f"{self.folder}: another build is at work there; wait for it, or end it.") from None
+            raise InputError(f"{self.folder}: another build is running there; wait for it, or stop it.") from None
         except OSError:  # a file system without locks
             pass
 
@@ -145,13 +143,13 @@ class WorkFolder:
             return None
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
-        """Say that a shard is done, after its output is."""
+        """Mark a shard as done, after its output is complete."""
         path = self.folder / stage / f"{shard}.json"
         with writing(path):
             write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
     def remove(self) -> None:
-        """Throw everything away, after the data set is written."""
+        """Remove everything, after the data set is written."""
         remove_work(self.folder)
         if self.scratch != self.folder:
             remove(self.scratch)
@@ -161,14 +159,14 @@ class WorkFolder:
 
 
 def own_scratch(folder: Location) -> Path:
-    """The local folder of a work folder alone: itself, or one below the scratch folder of a remote one."""
+    """The local folder of one work folder: itself, or, for a remote one, a folder in its scratch folder."""
     if isinstance(folder, Path):
         return folder
     return scratch_folder(folder) / f"{folder.name}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
 
 
 def remove_work(folder: Location) -> None:
-    """Remove a work folder, its marker last: until the end it can be told from a folder that was not made here."""
+    """Remove a work folder, its marker last: so that it can always be told from a folder that was not made here."""
     for entry in folder.iterdir():
         if entry.name != MARKER:
             remove(entry)
@@ -177,9 +175,9 @@ def remove_work(folder: Location) -> None:
 
 
 def remove_leftovers(out: Location, *kinds: str) -> None:
-    """Remove the half written, and the replaced, data sets of builds to `out` that were killed while they wrote.
+    """Remove partial and replaced data sets of builds to `out` that were killed while writing.
 
-    Beside a remote one there are none: they are made in the scratch folder.
+    A remote one has none beside it: they are made in the scratch folder.
     """
     if not isinstance(out, Path):
         return
@@ -189,14 +187,14 @@ def remove_leftovers(out: Location, *kinds: str) -> None:
 
 
 def writing(path: Location) -> AbstractContextManager[None]:
-    """Turn what the disk, or a storage, refuses into a sentence."""
+    """Turn an error of the disk or of a storage into a sentence."""
     disk = "the disk" if isinstance(path, Path) else f"the disk of {scratch_folder(path)} or in the storage"
-    return files.writing(path, f"make room on {disk}, or mend its rights, and {RESUME}")
+    return files.writing(path, f"free space on {disk}, or correct its permissions, and {RESUME}")
 
 
 def unreachable(path: Location, error: RemoteError) -> InputError:
-    """What to say of a remote file that cannot be read now, and may be whole."""
-    return InputError(f"{path}: cannot be read ({error}); see to the storage, and {RESUME}.")
+    """The error for a remote file that cannot be read now, but may be intact."""
+    return InputError(f"{path}: cannot be read ({error}); check the storage, and {RESUME}.")
 
 
 def _is_partial(path: Location) -> bool:
@@ -204,12 +202,12 @@ def _is_partial(path: Location) -> bool:
 
 
 def _is_begun(path: Location) -> bool:
-    """Whether it may stand in a folder of which nothing but the beginning was made."""
+    """Whether it may be in a folder whose creation was interrupted."""
     return _is_partial(path) or path.name == LOCK
 
 
 def _differing(before: object, now: Mapping[str, object], skipped: Mapping[str, object]) -> str:
-    """What differs, by name; of settings, which ones."""
+    """The names of what differs; for settings, which ones."""
     if not isinstance(before, dict):
         return "settings"
     names = []

@@ -1,4 +1,4 @@
-"""The engine of one machine: processes that do shards, each on one thread."""
+"""The engine of one machine: processes that work on shards, each on one thread."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ POLL_SECONDS = 0.5
 
 
 class Workers:
-    """Processes that do shards: begun when they are first needed, kept from stage to stage, ended with the block.
+    """Processes that work on shards: started when first needed, kept from stage to stage, ended with the block.
 
     Args:
-        number: at most so many; with one, this process does the shards.
+        number: at most this many; with one, this process does the shards.
     """
 
     def __init__(self, number: int) -> None:
@@ -42,7 +42,7 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the workers now: what they were doing is done again by a resumed build."""
+        """End the workers now: a resumed build repeats unfinished work."""
         if self._pool:
             for process in list((self._pool._processes or {}).values()):
                 process.terminate()
@@ -62,7 +62,7 @@ class Workers:
         for shard in shards:
             before = bar.n
             counts = shard.work(bar.update)
-            bar.update(before + shard.size - bar.n)  # what an estimate left over
+            bar.update(before + shard.size - bar.n)  # the remainder of an estimate
             yield shard, counts
 
     def _together(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
@@ -73,7 +73,7 @@ class Workers:
                     self._pool = ProcessPoolExecutor(
                         self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
                     )
-                progress = self._progress.get_obj()  # without the lock: a worker that was killed may hold it for ever
+                progress = self._progress.get_obj()  # without the lock: a killed worker may hold it forever
                 begun, told, finished = bar.n, progress.value, 0
                 waiting: dict[Future[ShardCounts], Shard] = {self._pool.submit(_do, s): s for s in shards}
             while waiting:
@@ -87,17 +87,17 @@ class Workers:
             bar.update(begun + finished - bar.n)
         except BrokenProcessPool:
             raise InputError(
-                "a worker was killed (perhaps for lack of memory); what was finished stays: go on with --resume, with "
-                "fewer --workers if it was the memory."
+                "a worker was killed (perhaps for lack of memory); finished work stays: continue with --resume, with "
+                "fewer --workers if memory was the reason."
             ) from None
 
 
 def settle() -> None:
-    """Set this process up for shards: Polars on one thread, where shards share the cores already or one is done at a
-    time (starting threads for small joins costs more than they give), and the system's memory allocator, which takes
-    about a seventh less time here than Arrow's own.
+    """Set this process up for shards: Polars on one thread, since shards share the cores already or are done one at a
+    time (threads for small joins cost more than they save), and the system's memory allocator, which takes about a
+    seventh less time here than Arrow's own.
     """
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # heard when Polars is imported
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported
     pa.set_memory_pool(pa.system_memory_pool())
 
 
@@ -112,7 +112,7 @@ def _begin(progress: Synchronized[int]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this worker when the build ends in a way that it cannot tell of (kill -9): a worker would wait for ever."""
+    """End this worker when the build is killed (kill -9); otherwise the worker would wait forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

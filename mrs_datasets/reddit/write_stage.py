@@ -41,7 +41,7 @@ def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> Non
     """
     languages = _chosen_languages(build)
     report = Report("reddit", dict(build.settings.as_dict()))
-    remove_leftovers(build.out, "partial")  # what was replaced stays until there is something in its place
+    remove_leftovers(build.out, "partial")  # the replaced data set stays until the new one is there
     with atomic_target(build.out, build.overwrite, MARKER, RESUME) as folder, writing(build.out):
         report.extra["pipeline"] = build.pipeline.as_dict  # complete once the chunks are written
         build.report = dict(write_prepared(folder, _chunks(build, languages, report), report, MRS, "the dumps"))
@@ -68,10 +68,10 @@ def _chosen_languages(build: Build) -> list[str]:
 
 
 def _chunks(build: Build, languages: list[str], report: Report) -> Chunks:
-    """Splits and response set of every language that has all of them; the others are left out and told of.
+    """Splits and response set of every language that has all of them; others are left out with a warning.
 
     Raises:
-        InputError: no language has them.
+        InputError: no language has all of them.
     """
     settings, pipeline = build.settings, build.pipeline
     lacking: list[str] = []
@@ -95,7 +95,7 @@ def _chunks(build: Build, languages: list[str], report: Report) -> Chunks:
 
 
 def _kept_pairs(build: Build, language: str, outcomes: Mapping[str, int], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The pairs of a language that stay, bucket after bucket."""
+    """The kept pairs of a language, bucket by bucket."""
     staying: pa.BooleanArray | None = None
     if build.settings.clean:
         pairs = sum(outcomes.get(outcome, 0) for outcome in (KEPT, EXACT, NEAR))

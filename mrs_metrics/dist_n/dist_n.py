@@ -9,8 +9,8 @@ from typing import Any
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.distinct import SAMPLES, SEED, distinct_counts, distinct_n, distinct_signature
 from mrs_metrics.distinct import (
     expectation_adjusted_distinct,
@@ -25,7 +25,7 @@ from mrs_metrics.signature import signature
 from mrs_metrics.suggestions import SuggestionsAndReferences, check_lists
 from mrs_metrics.tokenize import get_tokenizer
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (ngram_sets, open_punkt, signature)
 
 _DESCRIPTION = """\
@@ -44,18 +44,18 @@ Args:
         examples whose reference that metric skips are left out then.
     denominator: `tokens` (default) or `ngrams`.
     level: `corpus` (default), all suggestions together, or `response`, the mean of the suggestions' own Dist-n.
-    vocabulary: size of a vocabulary, or the vocabulary; asks for `ead`. Only at corpus level, like the next ones.
-    sample_size: suggestions in a sample; asks for `dist1_sampled`, `dist2_sampled`, ...
+    vocabulary: size of a vocabulary, or the vocabulary; adds `ead`. Only at corpus level, like the next ones.
+    sample_size: suggestions in a sample; adds `dist1_sampled`, `dist2_sampled`, ...
     samples: number of samples; default 100.
     seed: of the samples; default 12345.
     sentences: `no` (default), or `punkt`: split texts into sentences first, as the official script does.
-    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, where they are installed.
+    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
 Returns:
     dist1, dist2, ...: one for each n, 0 to 1.
     counts: for each of them the distinct n-grams, all n-grams and all tokens.
-    ead: on request, expectation-adjusted distinct (tokens only).
+    ead: if requested, expectation-adjusted distinct (tokens only).
     dist1_sampled, ...: on request, means over the samples, 0 to 1.
-    empty_suggestions: suggestions among those counted that have no token, or nothing but dots; they count as `<empty>`.
+    empty_suggestions: counted suggestions without a token, or with nothing but dots; they count as `<empty>`.
     skipped: with `chosen="best"`, examples left out, by reason.
     signature: how the figures were computed, to be printed with them.
 Examples:
@@ -79,7 +79,7 @@ _CITATION = """\
 }
 """
 
-# `evaluate` knows no optional input: a reference that was not given is stored as an empty text.
+# `evaluate` has no optional inputs: a missing reference is stored as an empty text.
 _NOT_GIVEN = ""
 
 

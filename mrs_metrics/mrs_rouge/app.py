@@ -12,7 +12,7 @@ from mrs_metrics.punkt import find_parameters
 def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> Figures:
     """Return the weighted ROUGE of the best suggestion first, then its ceiling and what it is made of."""
     if not reply:
-        raise ValueError("Type the real reply, to compare the suggestions with.")
+        raise ValueError("Type the real reply to compare the suggestions with.")
     result = metric.compute(
         predictions=[suggestions], references=[reply], language=language, sentences=sentences, per_example=True
     )
@@ -28,7 +28,7 @@ if __name__ == "__main__":
             Path(__file__).resolve().with_name("mrs_rouge.py"),
             score,
             title="Weighted ROUGE for reply suggestion",
-            description="How close does the best of the suggestions come to the reply that was really given? "
+            description="How close is the best suggestion to the reply that was really given? "
             "ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), from 0 to 1, as the official script of MRS computes it.",
             reply_label="The real reply",
             examples=[

@@ -6,8 +6,8 @@ from __future__ import annotations
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.punkt import open_punkt
 from mrs_metrics.rouge import aggregate, score_examples
@@ -15,7 +15,7 @@ from mrs_metrics.signature import signature
 from mrs_metrics.suggestions import SuggestionsAndReferences
 from mrs_metrics.tokenize import get_tokenizer
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (ngram_sets, open_punkt, signature)
 
 _DESCRIPTION = """\
@@ -31,7 +31,7 @@ Args:
     rules: `official` (default), as published MRS scores were computed, or `paper`: clipped counts, no length limit, no
         split at dots.
     sentences: `no` (default), or `punkt`: split texts into sentences first, as the official script does.
-    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, where they are installed.
+    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
     per_example: also return the scores of each example; default False.
 Returns:
     n: examples scored.

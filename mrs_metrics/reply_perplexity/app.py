@@ -13,7 +13,7 @@ def read_losses(text: str) -> list[list[float]]:
     """Return the losses of each line.
 
     Raises:
-        ValueError: there is no line, or something in it is no number.
+        ValueError: there is no line, or it contains something that is not a number.
     """
     lines = [line.split() for line in text.splitlines() if line.strip()]
     if not lines:
@@ -21,7 +21,7 @@ def read_losses(text: str) -> list[list[float]]:
     try:
         return [[float(word) for word in line] for line in lines]
     except ValueError as error:
-        raise ValueError(f"The losses must be numbers with white space between them: {error}.") from error
+        raise ValueError(f"The losses must be numbers separated by white space: {error}.") from error
 
 
 def score(metric: LoadedMetric, losses: str) -> Figures:
@@ -37,7 +37,7 @@ def score(metric: LoadedMetric, losses: str) -> Figures:
 def boxes(gradio: ModuleType) -> list[Box]:
     """The inputs of the page."""
     return [
-        gradio.Textbox(label="Losses of the tokens in nats, one reply a line", lines=3, elem_id="losses"),
+        gradio.Textbox(label="Losses of the tokens in nats, one reply per line", lines=3, elem_id="losses"),
     ]
 
 

@@ -8,19 +8,19 @@ from typing import Any
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.perplexity import aggregate, perplexity_interval, score_losses, score_token_losses
 from mrs_metrics.resampling import resampled_sums
 from mrs_metrics.signature import signature
 from mrs_metrics.suggestions import Lists
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (resampled_sums, signature)
 
 _DESCRIPTION = """\
 Perplexity of the real replies under a model, exp(sum of the losses of all tokens / number of all tokens), from losses
-that were computed before; no model is run.
+that were computed before; no model is needed.
 """
 
 _INPUTS = """
@@ -34,9 +34,9 @@ Returns:
     n: examples.
     empty: examples without tokens.
     tokens: number of all tokens.
-    loss: nats a token.
+    loss: nats per token.
     perplexity: 1 or more.
-    overflow: true where the perplexity is too large for a float and so reads inf.
+    overflow: true if the perplexity is too large for a float and so reads inf.
     signature: how the figure was computed, to be printed with it.
     interval: on request, its low and high end.
 Examples:

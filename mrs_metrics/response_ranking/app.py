@@ -32,11 +32,11 @@ def score(metric: LoadedMetric, candidates: str, reply: str) -> Figures:
     """Return the rank of the real reply among the candidates, and the figures of this one example.
 
     Raises:
-        ValueError: the candidates cannot be read, or the reply is not exactly one of them.
+        ValueError: the candidates cannot be read, or the reply is not among them exactly once.
     """
     scores, texts = read_scores(candidates)
     if texts.count(reply.strip()) != 1:
-        raise ValueError("The real reply must be one of the candidates, and once.")
+        raise ValueError("The real reply must be among the candidates exactly once.")
     result = metric.compute(predictions=[scores], references=[texts.index(reply.strip())], k=(1, 3), per_example=True)
     rank = result["per_example"]["rank"][0]
     return {"rank": rank, **{name: result[name] for name in ("mrr", "p@1", "p@3", "signature")}}
@@ -45,7 +45,7 @@ def score(metric: LoadedMetric, candidates: str, reply: str) -> Figures:
 def boxes(gradio: ModuleType) -> list[Box]:
     """The inputs of the page."""
     return [
-        gradio.Textbox(label="Score and candidate, one a line", lines=4, elem_id="candidates"),
+        gradio.Textbox(label="Score and candidate, one per line", lines=4, elem_id="candidates"),
         gradio.Textbox(label="The real reply, one of the candidates", lines=1, elem_id="reply"),
     ]
 
@@ -57,7 +57,7 @@ def page() -> Page:
         score,
         boxes,
         title="Ranking of the real reply",
-        description="Where does a system put the reply that was really given among the candidates? The reciprocal rank "
+        description="Where does a system rank the reply that was really given? The reciprocal rank "
         "is 1 for the first place, 1/2 for the second; equal scores count against the system.",
         examples=[["0.9 Yes, at eight!\n0.4 Sorry, I can't tonight.\n-0.2 Where do we meet?", "Where do we meet?"]],
     )

@@ -7,15 +7,15 @@ from typing import Any
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.ranking import aggregate, score_rankings
 from mrs_metrics.resampling import studentised_interval
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.suggestions import Lists, check_lists
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (studentised_interval, signature)
 
 _DESCRIPTION = """\
@@ -26,7 +26,7 @@ in seeded random pools of them. Ties count against the system.
 _INPUTS = """
 Args:
     predictions: for each example a score for each of its candidates, higher is better; any number of them.
-    references: for each example the index of the real reply among its candidates, -1 where it is not one of them.
+    references: for each example the index of the real reply among its candidates, -1 if it is not there.
     replies: for each example the real reply as a text, for the macro-MRR.
     k: the k of precision at k, or several; default 1.
     pool: rank in random pools of this many of an example's candidates, the real reply included; default all of them.
@@ -47,7 +47,7 @@ Returns:
     skipped: examples left out, by reason.
     signature: how the figures were computed, to be printed with them.
     interval: on request, its low and high end.
-    per_example: on request, lists of one entry per ranked example: `rank` (0: never found), `reciprocal_rank`,
+    per_example: on request, lists of one entry per ranked example: `rank` (0: not found), `reciprocal_rank`,
         `pool_size` and `kept` (index of the example).
 Examples:
     >>> metric = evaluate.load("response_ranking")
@@ -76,7 +76,7 @@ class ResponseRanking(Lists, evaluate.Metric):
             if target is None or isinstance(target, str | list | tuple):
                 raise ValueError(
                     f"The reference of example {index} must be the index of its one right candidate (-1: none), not "
-                    f"{target!r:.60}; a ranking has no several references."
+                    f"{target!r:.60}; a ranking cannot have several references."
                 )
         super().add_batch(predictions=predictions, references=references, **kwargs)
 

@@ -10,9 +10,9 @@ from mrs_metrics.punkt import find_parameters
 
 
 def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str, sentences: str = "no") -> Figures:
-    """Return how alike the suggestions are; the real reply plays no part."""
+    """Return how similar the suggestions are; the real reply is not used."""
     if len(suggestions) < 2:
-        raise ValueError("Type at least two suggestions, to compare with each other.")
+        raise ValueError("Type at least two suggestions to compare with each other.")
     result = metric.compute(predictions=[suggestions], language=language, sentences=sentences)
     return {name: result[name] for name in ("normalised", "self_rouge", "signature")}
 
@@ -23,7 +23,7 @@ if __name__ == "__main__":
             Path(__file__).resolve().with_name("self_rouge.py"),
             score,
             title="Self-ROUGE for reply suggestion",
-            description="How alike are the suggestions? From 0, no word in common, to 1, the same words in the same "
+            description="How similar are the suggestions? From 0, no word in common, to 1, the same words in the same "
             "order (`normalised`).",
             reply_label=None,
             examples=[

@@ -6,8 +6,8 @@ from __future__ import annotations
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.similarity import aggregate, score_similarity
 from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.punkt import open_punkt
@@ -18,12 +18,12 @@ from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.suggestions import Suggestions
 from mrs_metrics.tokenize import get_tokenizer
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (ngram_sets, open_punkt, prepare_official, studentised_interval, signature)
 
 _DESCRIPTION = """\
-Self-ROUGE, how alike the suggestions of one message are: weighted ROUGE of each pair of them, averaged over the pairs,
-then over the messages. Low is diverse.
+Self-ROUGE, how similar the suggestions of one message are: weighted ROUGE of each pair, averaged over the pairs, then
+over the messages. Low is diverse.
 """
 
 _INPUTS = """
@@ -33,7 +33,7 @@ Args:
     interval: also return the 95 % interval (studentised bootstrap) of `normalised`; default False.
     per_example: also return the scores of each example; default False.
     sentences: `no` (default), or `punkt`: split texts into sentences first, as MRS's official script does.
-    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, where they are installed.
+    punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
 Returns:
     n: examples with two or more suggestions.
     self_rouge: mean weighted ROUGE, 0 to 1, where equal texts of one token reach 1/6, of two tokens 1/2.

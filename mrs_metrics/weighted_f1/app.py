@@ -43,8 +43,8 @@ def score(metric: LoadedMetric, predicted: str, accepted: str, rules: str) -> Fi
 def boxes(gradio: ModuleType) -> list[Box]:
     """The inputs of the page."""
     return [
-        gradio.Textbox(label="Predicted translations, one a line", lines=4, elem_id="predicted"),
-        gradio.Textbox(label="Accepted translations, text|weight, one a line", lines=4, elem_id="accepted"),
+        gradio.Textbox(label="Predicted translations, one per line", lines=4, elem_id="predicted"),
+        gradio.Textbox(label="Accepted translations, text|weight, one per line", lines=4, elem_id="accepted"),
         gradio.Dropdown(["paper", "official"], value="paper", label="Rules", elem_id="rules"),
     ]
 
@@ -57,7 +57,7 @@ def page() -> Page:
         boxes,
         title="Weighted F1 of translations",
         description="How many of the predicted translations of a prompt are accepted ones (precision), and how much of "
-        "the learners' weight do they cover (weighted recall)? Their harmonic mean, from 0 to 1, is STAPLE's score.",
+        "the learners' weight do these cover (weighted recall)? Their harmonic mean, from 0 to 1, is STAPLE's score.",
         examples=[["sim, claro\nclaro", "Sim, claro.|0.6\nSim!|0.3\nClaro que sim!|0.1", "paper"]],
     )
 

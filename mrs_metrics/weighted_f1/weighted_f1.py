@@ -6,15 +6,15 @@ from __future__ import annotations
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.resampling import studentised_interval
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.suggestions import Lists
 from mrs_metrics.translations_f1 import Row, Translation, aggregate, score_translations
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (studentised_interval, signature)
 
 _DESCRIPTION = """\
@@ -24,9 +24,9 @@ the accepted ones that are predicted. The main figure is its mean over the promp
 
 _INPUTS = """
 Args:
-    predictions: for each prompt the list of its predicted translations; empty where there are none.
-    references: for each prompt the list of its accepted translations, each {"text": ..., "weight": ...}; empty where
-        the prompt is none of the data: its predictions are not scored then.
+    predictions: for each prompt the list of its predicted translations; empty if there are none.
+    references: for each prompt the list of its accepted translations, each {"text": ..., "weight": ...}; empty if the
+        prompt is not in the data: then its predictions are not scored.
     rules: `paper` (default) or `official`, which gives what the task's official scorer prints.
     interval: also return the 95 % interval (studentised bootstrap) of `weighted_macro_f1`; default False.
     per_prompt: also return the scores of each prompt; default False.
@@ -84,7 +84,7 @@ class WeightedF1(Lists, evaluate.Metric):
         interval: bool = False,
         per_prompt: bool = False,
     ) -> dict[str, object]:
-        # `evaluate` has no ids: a prompt goes by its number
+        # `evaluate` has no ids: a prompt is identified by its number
         rows: list[Row] = [
             {"id": str(n), "translations": accepted} for n, accepted in enumerate(references) if accepted
         ]

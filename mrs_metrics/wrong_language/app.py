@@ -15,7 +15,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def score(metric: LoadedMetric, suggestions: list[str], reply: str, language: str) -> Figures:
-    """Return the share of wrong suggestions and the language of each; the real reply plays no part."""
+    """Return the share of wrong suggestions and the language of each; the real reply is not used."""
     model = os.environ.get("MRS_LANGUAGE_MODEL") or str(FOLDER / "lid.176.ftz")
     result = metric.compute(predictions=[suggestions], language=language, language_model=model, per_suggestion=True)
     found = result.pop("per_suggestion")["identified"]
@@ -29,7 +29,7 @@ if __name__ == "__main__":
             score,
             title="Suggestions in a wrong language",
             description="Which of the suggestions are not in the language of the message? Short texts, and those whose "
-            "language is not sure, are left undecided (`und`).",
+            "language is uncertain, are left undecided (`und`).",
             reply_label=None,
             examples=[
                 ["Das weiß ich leider nicht.\nI don't know, sorry.\nOk", "", "de"],

@@ -8,8 +8,8 @@ from pathlib import Path
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.language_match import (
     MIN_LETTERS,
     THRESHOLD,
@@ -23,7 +23,7 @@ from mrs_metrics.resampling import resampled_sums
 from mrs_metrics.signature import signature
 from mrs_metrics.suggestions import Suggestions
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (resampled_sums, signature)
 
 _DESCRIPTION = """\
@@ -35,10 +35,10 @@ Args:
     predictions: for each example the list of its suggestions.
     language: BCP-47 code of the messages: one for all, or a list with one for each example; default `en`.
     language_model: path to a fastText language identification model, such as lid.176.ftz.
-    identify: in its place, a function from texts to (code, probability) of each.
+    identify: instead, a function from texts to (code, probability) of each.
     identifier: name of that function, for the signature.
     threshold: probability above which a verdict counts; default .7.
-    min_letters: letters that a text needs to be asked about; default 6.
+    min_letters: letters that a text needs to be identified; default 6.
     interval: also return the 95 % interval (studentised bootstrap) of `wrong`, resampling messages; default False.
     per_suggestion: also return the verdict on each suggestion; default False.
 Returns:

@@ -13,7 +13,7 @@ LANGUAGES = "ar bg de el en es fr hi it nl pl pt ru sw th tr ur vi zh"
 
 
 def read_examples(task: str, text: str, right: bool = False) -> list[object]:
-    """Return the examples of a box, one a line: a list of tags for NER and POS, of right answers for MLQA.
+    """Return the examples in a text box, one per line: a list of tags for NER and POS, of right answers for MLQA.
 
     >>> read_examples("NER", "B-PER O\\nO"), read_examples("MLQA", "1900", right=True), read_examples("QG", "Why?")
     ([['B-PER', 'O'], ['O']], [['1900']], ['Why?'])
@@ -28,11 +28,11 @@ def score(metric: LoadedMetric, task: str, language: str, predictions: str, refe
     """Return the figures of a task.
 
     Raises:
-        ValueError: there are not as many predictions as right lines, or one of them cannot be.
+        ValueError: the numbers of predictions and right answers differ, or one of them is invalid.
     """
     ours, theirs = read_examples(task, predictions), read_examples(task, references, right=True)
     if len(ours) != len(theirs):
-        raise ValueError(f"There are {len(ours)} predictions for {len(theirs)} right lines: type one for each.")
+        raise ValueError(f"There are {len(ours)} predictions for {len(theirs)} right answers: type one for each.")
     queries = ["the one query"] * len(theirs) if task == "WPR" else None
     figures: Figures = metric.compute(
         predictions=ours, references=theirs, task=task, language=language, queries=queries
@@ -45,8 +45,8 @@ def boxes(gradio: ModuleType) -> list[Box]:
     return [
         gradio.Dropdown(list(TASKS), value="POS", label="Task", elem_id="task"),
         gradio.Dropdown(LANGUAGES.split(), value="en", label="Language", elem_id="language"),
-        gradio.Textbox(label="Predictions, one a line", lines=3, elem_id="predictions"),
-        gradio.Textbox(label="What is right, one a line", lines=3, elem_id="references"),
+        gradio.Textbox(label="Predictions, one per line", lines=3, elem_id="predictions"),
+        gradio.Textbox(label="Right answers, one per line", lines=3, elem_id="references"),
     ]
 
 

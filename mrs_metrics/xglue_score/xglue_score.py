@@ -6,8 +6,8 @@ from __future__ import annotations
 import datasets
 import evaluate
 
-# A Space gets a copy of each file named here, at column 0 and without a comment behind it (evaluate would take that for
-# the file's address); the files that the named ones import are named too.
+# A Space gets a copy of each file imported here, at column 0 and without a comment after it (evaluate would read that
+# as the file's address); their own imports are listed too.
 from mrs_metrics.resampling import resampled_sums
 from mrs_metrics.signature import signature
 from mrs_metrics.suggestions import Lists
@@ -18,7 +18,7 @@ from mrs_metrics.xglue_tags import count_tags
 from mrs_metrics.xglue_tasks import get_task
 from mrs_metrics.xglue_wpr import ndcg
 
-# Imported for their files' sake only, see above.
+# Imported only so that their files are copied, see above.
 _BUNDLED = (resampled_sums, signature, score_answer, count_examples, count_tags, ndcg)
 
 _DESCRIPTION = """\
@@ -42,11 +42,11 @@ Returns:
     score: the task's own figure.
     f1, precision, recall (NER); accuracy, chunk_precision, chunk_recall, chunk_f1 (POS); accuracy; f1, exact_match
         (MLQA); ndcg; bleu, brevity_penalty: the figures by name, 0 to 1.
-    notes: what was out of the ordinary, counted, such as labels `unknown` to the task.
+    notes: counts of anything unusual, such as labels `unknown` to the task.
     signature: how the score was computed, to be printed with it.
     interval: on request, its low and high end.
     per_example: on request, lists of one entry per scored example: the statistics by name, and `kept` (index of the
-        example, of a query its first page).
+        example, for a query of its first page).
 Examples:
     >>> metric = evaluate.load("xglue_score")
     >>> tagged = metric.compute(predictions=[["DET", "NOUN", "VERB"]], references=[["DET", "NOUN", "NOUN"]], task="POS")
@@ -67,7 +67,7 @@ _CITATION = """\
 """
 
 
-# `evaluate` knows no missing input: a question without an answer is stored as this text, which is nobody's answer.
+# `evaluate` has no missing inputs: an unanswered question is stored as this text, which is not a possible answer.
 _UNANSWERED = "\0"
 
 
@@ -77,7 +77,7 @@ class XglueScore(Lists, evaluate.Metric):
     def _info(self) -> evaluate.MetricInfo:
         text, number = datasets.Value("string"), datasets.Value("float64")
         texts = datasets.Sequence(datasets.Value("string"))
-        # The first that fits what is given: answers; tags; labels and texts; relevance, or labels that are numbers.
+        # The first that fits the input: answers; tags; labels and texts; relevance, or labels that are numbers.
         pairs = [(text, texts), (texts, texts), (text, text), (number, number)]
         return evaluate.MetricInfo(
             description=_DESCRIPTION,

@@ -177,8 +177,8 @@ UNUSABLE = {
     "empty": (lambda path: path.write_bytes(b""), "is empty"),
     "a picture": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(999)), "expected a dump"),
     "other lines": (lambda path: path.write_bytes(b'{"title": "a post"}\n' * 99), "none of its 99 lines is a comment"),
-    "nothing whole": (lambda path: os.truncate(path, 300), "nothing whole could be read"),
-    "no line": (lambda path: repack(path, lambda _: b""), "holds no line"),
+    "nothing whole": (lambda path: os.truncate(path, 300), "no complete line could be read"),
+    "no line": (lambda path: repack(path, lambda _: b""), "has no lines"),
 }
 
 
@@ -249,9 +249,9 @@ def test_a_wrong_model_is_told_before_anything_is_read(
 ) -> None:
     wrong = tmp_path / "wrong.bin"
     for content, words in (
-        (b"", "none"),
+        (b"", "but the file is not one"),
         (b"no model at all", "expected a fastText model"),
-        (lid_model.read_bytes()[:-1000], "damaged or not complete"),
+        (lid_model.read_bytes()[:-1000], "damaged or incomplete"),
     ):
         wrong.write_bytes(content)
         assert_refused(build("--language-model", wrong), "wrong.bin", words)

@@ -164,7 +164,7 @@ def test_a_kill_in_each_stage(
     refused = start(*command)
     _, err = refused.communicate(timeout=60)
     assert refused.returncode == 2
-    assert b"holds a build that was cut off; pass --resume" in err.splitlines()[-1]
+    assert b"holds an interrupted build; pass --resume" in err.splitlines()[-1]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / ".out.build").glob("*/*.json")} == done
     finish(start(*command, "--resume", "--workers", 1))
     assert_whole(tmp_path, uninterrupted)

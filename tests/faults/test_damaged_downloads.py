@@ -55,9 +55,9 @@ def refused(done: subprocess.CompletedProcess[str], *named: str) -> None:
 
 
 PAGES: dict[str, tuple[dict[str, Any], str]] = {
-    "everywhere": ({}, "the answer is not the hub's: the page of a proxy or of a login, perhaps"),
-    "for what the hub says of a file": ({"method": "HEAD"}, "another server than the hub answers"),
-    "for the files": ({"method": "GET", "path": "/resolve/"}, "something else arrived than the hub's file"),
+    "everywhere": ({}, "the answer is not from the hub, perhaps from a proxy or a login page"),
+    "for what the hub says of a file": ({"method": "HEAD"}, "the answer is not from the hub"),
+    "for the files": ({"method": "GET", "path": "/resolve/"}, "the file that arrived is not the hub's"),
 }
 
 
@@ -74,7 +74,7 @@ def test_a_page_in_the_place_of_an_answer(where: str, hub: LoopbackHub, model: d
 
 def test_a_full_disk(model: dict[str, bytes], client: Mrs) -> None:
     for command in (ASK, ("models", "download", "org/m")):
-        refused(client(*command, room=500_000), "org/m: cannot download: no room on the disk", "make room there")
+        refused(client(*command, room=500_000), "org/m: cannot download: no space on the disk", "free some space there")
     done = client(*ASK)
     assert done.returncode == 0, done.stderr
 

@@ -312,4 +312,4 @@ def test_texts_that_were_dropped_are_not_published(mrs, built, tmp_path: Path) -
     (tmp_path / "kept" / "report.json").write_text(json.dumps(report))
     refused = mrs(*command, cwd=tmp_path)
     assert refused.returncode == 2
-    assert "report.json: holds texts that were dropped (--keep-rejects)" in refused.stderr
+    assert "report.json: contains texts that were dropped (--keep-rejects)" in refused.stderr

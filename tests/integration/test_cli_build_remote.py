@@ -81,7 +81,7 @@ def test_a_remote_build_that_was_killed_goes_on(
         second = build(tmp_path, *places, "--resume")
         running.send_signal(signal.SIGKILL)
     assert second.returncode == 2, second.stderr
-    assert "another build is at work there" in second.stderr.splitlines()[-1]
+    assert "another build is running there" in second.stderr.splitlines()[-1]
     done = build(tmp_path, *places, "--resume")
     assert done.returncode == 0, done.stderr
     assert parquet_bytes(tmp_path / "out") == parquet_bytes(local)
@@ -92,12 +92,12 @@ def test_a_remote_build_that_was_killed_goes_on(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--out", "foo://me:secret@b/out", "--scratch", "s"), "foo://***@b/out: fsspec knows no protocol 'foo'"),
+        (("--out", "foo://me:secret@b/out", "--scratch", "s"), "foo://***@b/out: fsspec does not know"),
         (("--out", "file:///tmp/out"), "--out file:///tmp/out: files are built on this machine"),
         (("--out", "memory://out", "--scratch", "s"), "would be lost when this command ends"),
-        (("--out", "http://127.0.0.1:1/out", "--scratch", "s"), "HTTP is only read here"),
+        (("--out", "http://127.0.0.1:1/out", "--scratch", "s"), "HTTP is read-only"),
         (("--out", "out", "--scratch", "s"), "--scratch s: applies only if --out is a URL"),
-        (("--out", "out", "--dumps", "foo://b/RC_1"), "fsspec knows no protocol 'foo'"),
+        (("--out", "out", "--dumps", "foo://b/RC_1"), "fsspec does not know the protocol 'foo'"),
         (("--out", "out", "--language-model", "s3://b/lid.bin"), "fastText opens only local files"),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_commit_that_landed_late_is_recognised(foreign: bool, monkeypatch: pyt
     monkeypatch.setattr(ours, "SECONDS_BETWEEN_TRIES", 0)
     what = Publication("model", "org/m", None, instead={"a.txt": b"a"})
     if foreign:
-        with pytest.raises(InputError, match="org/m: somebody else published there meanwhile"):
+        with pytest.raises(InputError, match="org/m: another commit was published meanwhile"):
             publish(what, Change("Publish"))
         return
     assert publish(what, Change("Publish")) == Published("b" * 40)
@@ -192,9 +192,9 @@ def test_a_message_and_a_tag(client: Mrs, hub: LoopbackHub, data: Path, tmp_path
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (("--tag", "a..b"), "--tag 'a..b': no name of a tag"),
-        (("--tag", "v 1"), "no name of a tag"),
-        (("--tag", "v1", "--create-pr"), "tag the commit when the pull request is merged"),
+        (("--tag", "a..b"), "--tag 'a..b': not a valid tag name"),
+        (("--tag", "v 1"), "not a valid tag name"),
+        (("--tag", "v1", "--create-pr"), "tag the commit when it is merged"),
         (("--commit-message", "  "), "--commit-message: is empty"),
     ],
 )
@@ -300,8 +300,8 @@ def test_revisions_of_a_model(client: Mrs, hub: LoopbackHub, tmp_path: Path) -> 
         assert done.returncode == 0, done.stderr
         assert (Path(done.stdout.strip()) / "run.json").read_text() == '{"run": "old"}'
     refused(client("models", "download", "org/m@v9"), "org/m", "no such revision")
-    refused(client("models", "download", "org/m@v1", "--revision", "v2"), "pass one of the two")
-    refused(client("models", "download", "org/m@"), "nothing stands behind the @")
+    refused(client("models", "download", "org/m@v1", "--revision", "v2"), "pass only one")
+    refused(client("models", "download", "org/m@"), "nothing follows the @")
     (tmp_path / "folder").mkdir()
     refused(client("models", "download", "folder", "--revision", "v1"), "folder: is a folder")
     refused(client("models", "download", "sample-retriever@v1"), "sample-retriever: is in the package")

@@ -116,7 +116,7 @@ def test_the_old_list_is_taken_over_once(home: Path) -> None:
 def test_what_the_old_list_names_in_another_cache_waits_for_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = cached(home, "a" * 16), cached(home / "other", "c" * 16)
     write_list(old_list(home), here, there)
-    with pytest.raises(InputError, match="not in a cache of now") as caught:
+    with pytest.raises(InputError, match="not in a current cache") as caught:
         uninstall()
     assert "Set HF_DATASETS_CACHE" in str(caught.value)
     assert here.is_dir()

@@ -354,7 +354,7 @@ def test_a_file_that_is_right_already_is_kept(server: str, tmp_path: Path) -> No
         ("not-there", {}, "404"),
         ("whole", {"max_bytes": len(BODY) - 1}, "at most 255,999 bytes"),
         ("endless", {"max_bytes": len(BODY) - 1}, "at most 255,999 bytes"),
-        ("whole", {"sha256": "md5"}, "no SHA-256"),
+        ("whole", {"sha256": "md5"}, "is not a SHA-256"),
     ],
 )
 def test_a_download_that_fails_leaves_nothing_behind(
@@ -377,7 +377,7 @@ def test_places_and_addresses_that_cannot_be_are_refused(server: str, tmp_path: 
         (tmp_path / "file" / "lid.ftz", f"{server}/whole"): "choose another place",
         (tmp_path, f"{server}/whole"): "is a folder",
         (tmp_path / "lid.ftz", (tmp_path / "file").as_uri()): "https://",
-        (tmp_path / "lid.ftz", "http://127.0.0.1:1/lid.ftz"): "cannot fetch it",
+        (tmp_path / "lid.ftz", "http://127.0.0.1:1/lid.ftz"): "cannot be fetched",
     }
     for (target, url), sentence in cases.items():
         with pytest.raises(InputError) as caught:

@@ -50,7 +50,7 @@ def test_another_file_is_refused(folder: Path, damage: str) -> None:
     with pytest.raises(InputError, match=named) as caught:
         require_undamaged(folder)
     assert str(caught.value).startswith(str(folder / FILE))
-    assert str(caught.value).endswith("copy it again from where it is whole, or train it again.")
+    assert str(caught.value).endswith("copy it again from an intact copy, or train it again.")
 
 
 def test_large_files_are_hashed_when_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_a_link_is_never_followed(tree: Path, name: str, inside: bool) -> None:
         publication(tree, instead={"R.md": b"card"}).files()
 
 
-def test_a_link_that_nobody_asked_for_stays(tree: Path) -> None:
+def test_an_unrequested_link_is_left_out(tree: Path) -> None:
     (tree / "wandb" / "latest").symlink_to("/etc")
     (tree / "passwd").symlink_to("/etc/passwd")
     what = publication(tree)
@@ -93,5 +93,5 @@ def test_the_folder_itself_may_be_named_by_a_link(tree: Path, tmp_path: Path) ->
 def test_what_is_no_regular_file_is_refused(tree: Path) -> None:
     (tree / "run.json").unlink()
     os.mkfifo(tree / "run.json")  # reading it would wait for ever
-    with pytest.raises(InputError, match=r"run\.json: is no regular file"):
+    with pytest.raises(InputError, match=r"run\.json: is not a regular file"):
         publication(tree).files()

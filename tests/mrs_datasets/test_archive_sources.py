@@ -81,8 +81,8 @@ DAMAGE = {
     "a device": (lambda p: tar(p / "x.tgz", FILES, member("d", tarfile.CHRTYPE)), "'d'"),
     "a bomb": (lambda p: tar(p / "x.tgz", FILES, member("zeros", size=(1 << 20) + 1)), "1 MiB"),
     "a bomb in a zip": (lambda p: packed(p / "x.zip", {**FILES, "zeros": "0" * ((1 << 20) + 1)}), "1 MiB"),
-    "an archive in an archive": (lambda p: packed(p / "x.zip", {"inner/data.tar.gz": "x"}), "holds another archive"),
-    "cut off": (lambda p: cut(tar(p / "x.tgz", FILES)), "damaged or cut off"),
+    "an archive in an archive": (lambda p: packed(p / "x.zip", {"inner/data.tar.gz": "x"}), "contains another archive"),
+    "cut off": (lambda p: cut(tar(p / "x.tgz", FILES)), "damaged or truncated"),
     "no archive": (lambda p: written(p / "x.zip", b"hello"), "x.zip"),
     "nothing of the data set": (lambda p: packed(p / "x.zip", {"a.txt": "x"}), "neither XCOPA's folder"),
 }

@@ -140,7 +140,7 @@ def test_what_is_missing_or_unknown_beside_the_files(folder: Path) -> None:
         list(check(PreparedData("org/name", None, None)))
 
 
-def test_a_config_that_is_gone_and_one_that_nobody_listed(folder: Path) -> None:
+def test_a_missing_config_and_one_that_is_not_listed(folder: Path) -> None:
     shutil.copytree(folder / "data" / "et", folder / "data" / "zh")
     shutil.rmtree(folder / "data" / "it")
     rules = [(rule, where) for _, rule, where, _ in found(folder)]
@@ -241,7 +241,7 @@ def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path) -> None:
     assert findings == [Finding("error", "empty text", "pt/validation", 1, ("row 1: say b",))]
     change(tmp_path / "out", "pt", "validation", lambda rows: rows[1]["translations"][1].update(text="b", weight=-0.25))
     rules = {(f.level, f.rule): f.examples for f in check(open_prepared(str(tmp_path / "out")))}
-    assert rules["error", "entry without text or with a weight that is none"] == ("row 1: say b",)
+    assert rules["error", "entry without text or with an invalid weight"] == ("row 1: say b",)
     assert rules["error", "weights that do not sum to 1"] == ("row 1: say b",)
 
 

@@ -167,7 +167,7 @@ def test_an_archive_that_is_cut_off_is_refused(pack, tmp_path, name: str, part: 
     (tmp_path / name).write_bytes(whole[: int(len(whole) * part)])
     sentence = refusal(tmp_path / name, tmp_path)
     assert name in sentence
-    assert "damaged or cut off" in sentence
+    assert "damaged or truncated" in sentence
 
 
 @pytest.mark.parametrize(

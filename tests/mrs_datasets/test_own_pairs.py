@@ -1,4 +1,4 @@
-"""Pairs of one's own: formats, languages, what is counted, what stops, and data sets of the library `datasets`."""
+"""A user's own pairs: formats, languages, what is counted, what stops, and data sets of the library `datasets`."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_folders_of_the_library_datasets(rows, tmp_path: Path) -> None:
         [("Message 0", "ja")],
     ]
     assert findings(report)["dropped: empty reply"] == (1, ["train:3"])
-    with pytest.raises(InputError, match=r"does not tell its language.*--language CODE"):
+    with pytest.raises(InputError, match=r"does not give its language.*--language CODE"):
         prepare_mrs(str(tmp_path / "saved"), tmp_path / "b", pairs=PairOptions(Columns("q", "a")))
     with pytest.raises(InputError, match=r"saved, train: expected the column 'message', found q, a"):
         prepare_mrs(str(tmp_path / "saved"), tmp_path / "b", pairs=PairOptions(language="nl"))
@@ -206,7 +206,7 @@ def test_folders_of_the_library_datasets(rows, tmp_path: Path) -> None:
 
 
 def test_the_options_are_for_pairs_alone(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="are for pairs of your own"):
+    with pytest.raises(InputError, match="are for your own pairs"):
         prepare_mrs("sample", tmp_path / "out", pairs=SKIP)
     arguments = ["data", "prepare", "xcopa", "--source", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main([*arguments, "--on-error", "skip"]) == 2

@@ -1,4 +1,4 @@
-"""The prepared folder: Parquet, card and report, and how plain `datasets` and the rooms above read it."""
+"""The prepared folder: Parquet, card and report, and how plain `datasets` and the project's other packages read it."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monke
 
 
 def test_nothing_at_all_or_a_config_without_a_split_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="src: the source holds no data"):
+    with pytest.raises(InputError, match="src: the source has no data"):
         write_prepared(tmp_path / "a", iter(()), Report("pairs"), MRS, "src")
     with pytest.raises(InputError, match="src: the validation split of en is missing"):
         write_prepared(tmp_path / "b", pair_chunks(3, config="en"), Report("pairs"), MRS, "src")
@@ -239,7 +239,7 @@ sys.exit(run_with_sentence("mrs data", call))
 def test_a_full_disk_is_one_sentence_and_nothing_more(tmp_path: Path, before: int) -> None:
     command = [sys.executable, "-c", ON_A_FULL_DISK, str(tmp_path / "out"), str(before)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    sentence = f"{tmp_path / 'out'}: cannot be written (File too large); make room there, or choose another folder."
+    sentence = f"{tmp_path / 'out'}: cannot be written (File too large); free space there, or choose another folder."
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mrs data: {sentence}\n")
     assert list(tmp_path.iterdir()) == []
 

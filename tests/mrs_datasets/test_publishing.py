@@ -148,5 +148,5 @@ def test_without_hashes_every_file_is_read(folder: Path, kind: str) -> None:
 
 def test_texts_that_were_dropped_are_not_published(folder: Path) -> None:
     edit_report(folder, lambda report: report.update(pipeline={"rejects": {"short": ["a text"]}}))
-    with pytest.raises(InputError, match="holds texts that were dropped"):
+    with pytest.raises(InputError, match="contains texts that were dropped"):
         require_publishable(folder, False)

@@ -60,7 +60,7 @@ def test_a_phrase_book_gives_every_reply_to_every_message_of_its_exchange(tmp_pa
         ("< Hey", "< Can't complain.", r"line 8: .*different replies"),
         ("> Morning\n", "", r"line 8: .*at least one message"),
         ("# Greetings", "", r"line 3: .*topic"),
-        ("> Coffee?", "> Morning", r"line 12: .*'Morning' stands in line 8"),
+        ("> Coffee?", "> Morning", r"line 12: .*'Morning' is in line 8"),
     ],
 )
 def test_a_slip_in_a_phrase_book_is_named_with_its_line(tmp_path: Path, old: str, new: str, sentence: str) -> None:

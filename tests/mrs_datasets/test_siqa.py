@@ -72,7 +72,7 @@ def test_a_part_is_noted_and_checks_without_an_error(
     assert report["notes"] == [
         "en: test.jsonl is left out, since the archive has no labels for it.",
         "not in the source: train.",
-        "en: the validation split has 3 rows, a whole source has 1,954.",
+        "en: the validation split has 3 rows, a complete source has 1,954.",
     ]
     assert report["partial_splits"] == ["en/validation"]
     assert list(report["configs"]["en"]) == ["validation"]
@@ -112,7 +112,7 @@ def test_line_ends_change_nothing(tmp_path: Path, write_tree: WriteTree, end: st
 
 THREE = {**examples("dev", 3)}
 DAMAGE: dict[str, tuple[dict[str, str | bytes | None], str]] = {
-    "no labels file": ({"dev-labels.lst": None}, r"dev-labels\.lst: no such file; the labels of dev\.jsonl"),
+    "no labels file": ({"dev-labels.lst": None}, r"dev-labels\.lst: no such file; the published archive"),
     "fewer labels": ({"dev-labels.lst": "1\n2\n"}, r"dev-labels\.lst: 2 labels for the 3 examples of dev\.jsonl"),
     "more labels": ({"dev-labels.lst": "1\n" * 4}, r"dev-labels\.lst: 4 labels for the 3 examples of dev\.jsonl"),
     "no label": ({"dev-labels.lst": ""}, r"dev-labels\.lst: 0 labels for the 3 examples"),
@@ -122,12 +122,12 @@ DAMAGE: dict[str, tuple[dict[str, str | bytes | None], str]] = {
     "label ٢": ({"dev-labels.lst": "1\n٢\n3\n"}, r"dev-labels\.lst, line 2: .*found '٢'"),
     "blank label": ({"dev-labels.lst": "1\n\n3\n"}, r"dev-labels\.lst, line 2: .*found ''"),
     "two labels": ({"dev-labels.lst": "1 2 3"}, r"dev-labels\.lst, line 1: .*found '1 2 3'"),
-    "empty file": ({"dev.jsonl": "", "dev-labels.lst": ""}, r"dev\.jsonl: the file holds no example"),
-    "cut off": ({"dev.jsonl": THREE["dev.jsonl"][:-20]}, r"dev\.jsonl, line 3: not a JSON object .*cut off"),
+    "empty file": ({"dev.jsonl": "", "dev-labels.lst": ""}, r"dev\.jsonl: the file has no examples"),
+    "cut off": ({"dev.jsonl": THREE["dev.jsonl"][:-20]}, r"dev\.jsonl, line 3: not a JSON object .*truncated"),
     "empty line": ({"dev.jsonl": lines(ROW) + "\n" + lines(ROW)}, r"dev\.jsonl, line 2: an empty line"),
     "a list": ({"dev.jsonl": "[1]\n"}, r"line 1: expected a JSON object, found list"),
     "byte-order mark": ({"dev.jsonl": "\ufeff" + THREE["dev.jsonl"]}, r"dev\.jsonl, line 1: a byte-order mark"),
-    "another line end": ({"dev-labels.lst": "1\n2\r\n3\r\n"}, r"dev-labels\.lst, line 2: another line end"),
+    "a different line end": ({"dev-labels.lst": "1\n2\r\n3\r\n"}, r"dev-labels\.lst, line 2: a different line end"),
     "no UTF-8": ({"dev.jsonl": lines({**ROW, "context": "é"}).encode("latin-1")}, r"line 1: not UTF-8"),
     "half a character": (
         {"dev.jsonl": json.dumps({**ROW, "context": "\ud83d"}) + "\n"},

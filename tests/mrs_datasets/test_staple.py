@@ -48,7 +48,7 @@ def task(folder: Path, **files: str | bytes) -> Path:
 def test_the_real_sample_is_prepared_counted_and_written_back(shared_data: Path, tmp_path: Path) -> None:
     report = prepare("staple", [str(shared_data / "staple" / "en_pt")], tmp_path / "out")
     assert report["notes"] == [
-        "pt: the validation split has 150 prompts and 17,724 translations, a whole source has 500 and 60,294.",
+        "pt: the validation split has 150 prompts and 17,724 translations, a complete source has 500 and 60,294.",
         "not in the source: hu ja ko vi pt/train pt/test.",
     ]
     data = open_prepared(str(tmp_path / "out"))
@@ -148,22 +148,22 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
         ("gold", GOLD.replace("prompt_a|", "prompt_a "), r"line 1: expected prompt_<md5>\|prompt"),
         ("gold", GOLD.replace("prompt_b", "b"), r"line 5: expected prompt_<md5>"),
         ("gold", GOLD.replace("|go!", "| "), r"line 5: expected prompt_<md5>"),
-        ("gold", GOLD.replace("prompt_b", "prompt_a"), r"line 5: the prompt prompt_a stands in line 1 already"),
+        ("gold", GOLD.replace("prompt_b", "prompt_a"), r"line 5: the prompt prompt_a is in line 1 already"),
         ("gold", GOLD.replace("vá!|1.0\n", ""), r"line 5: the prompt prompt_b has no translation"),
         ("gold", GOLD.replace("\n\n", "\n"), r"line 4: expected an empty line before the next prompt"),
-        ("gold", "\n \n", r"the file holds no prompt"),
+        ("gold", "\n \n", r"the file has no prompts"),
         ("gold", GOLD.replace("favor", "fa\x00vor"), r"line 2: a NUL character"),
         ("gold", GOLD.replace("vá!", "\u200b"), r"line 6: expected text\|weight"),
         ("gold", GOLD.replace("|go!", "|\u2060"), r"line 5: expected prompt_<md5>"),
-        ("gold", GOLD.replace("1.0\n", "0.4\nvou|0.6")[:-1], r"line 7: .* sum to 0\.4, not 1; it was cut off"),
-        ("gold", GOLD.replace("1.0\n", "0.9995\nv|0.00"), r"line 7: .* sum to 0\.9995, not 1; it was cut off"),
+        ("gold", GOLD.replace("1.0\n", "0.4\nvou|0.6")[:-1], r"line 7: .* sum to 0\.4, not 1; it is truncated"),
+        ("gold", GOLD.replace("1.0\n", "0.9995\nv|0.00"), r"line 7: .* sum to 0\.9995, not 1; it is truncated"),
         ("aws", AWS.replace("Sim.", "\u200b"), r"line 5: the translation of prompt_a is empty"),
         ("aws", AWS.replace("Sim.", "S\x00im."), r"line 5: a NUL character"),
         ("gold", GOLD.encode("utf-16"), r"line 1: not UTF-8"),
         ("gold", "\ufeff" + GOLD, r"line 1: a byte-order mark"),
-        ("gold", GOLD.replace("\n", "\r\n", 2), r"line 3: another line end than in the lines before"),
+        ("gold", GOLD.replace("\n", "\r\n", 2), r"line 3: a different line end than in the lines before"),
         ("gold", GOLD.encode() + "prompt_c|x\né|1".encode("latin-1"), r"line \d: not UTF-8"),
-        ("aws", AWS.replace("prompt_a", "prompt_x"), r"line 4: prompt_x is no prompt of .*gold\.txt"),
+        ("aws", AWS.replace("prompt_a", "prompt_x"), r"line 4: prompt_x is not a prompt of .*gold\.txt"),
         ("aws", AWS.replace("Sim.", "Sim.\nSim!"), r"line 4: expected one translation of prompt_a, found 2"),
         ("aws", AWS.replace("Sim.\n", ""), r"line 4: expected one translation of prompt_a, found 0"),
     ],
@@ -237,7 +237,7 @@ def test_chunks_join_to_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_what_the_format_cannot_hold_is_not_written(tmp_path: Path) -> None:
     for row in ({**ROWS[0], "prompt": "a\nb"}, {**ROWS[0], "id": "prompt|a"}):
-        with pytest.raises(InputError, match="does not fit the format"):
+        with pytest.raises(InputError, match="the format allows no"):
             write_staple([row], tmp_path / "x.txt")
     assert list(tmp_path.iterdir()) == []
 

@@ -111,12 +111,12 @@ def same(path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "holds no prompt"),
-        ("\n \n\n", "holds no prompt"),
+        ("", "has no prompt"),
+        ("\n \n\n", "has no prompt"),
         ("um|0.5\n", "line 1: expected prompt_"),
         ("prompt_a|\num|1\n", "line 1: expected prompt_"),
         ("prompt_a\num|1\n", "line 1: expected prompt_"),
-        (GOLD + "\nprompt_a|x\num|1\n", "line 9: the prompt prompt_a stands in line 1 already"),
+        (GOLD + "\nprompt_a|x\num|1\n", "line 9: the prompt prompt_a is in line 1 already"),
         ("prompt_a|x\num|1\nprompt_b|y\num|1\n", "line 3: expected an empty line before the next prompt"),
         ("prompt_a|x\n\nprompt_b|y\num|1\n", "line 1: the prompt prompt_a has no translation"),
         ("prompt_a|x\num|1\n\n\nprompt_b|y\n", "line 5: the prompt prompt_b has no translation"),
@@ -130,7 +130,7 @@ def same(path: Path) -> None:
         ("prompt_a|x\num|-1\n", "line 2: expected a finite weight"),
         ("prompt_a|x\num|inf\n", "line 2: expected a finite weight"),
         (b"\xef\xbb\xbf" + GOLD.encode(), "line 1: a byte-order mark"),
-        (GOLD.replace("\n", "\r\n", 3), "line 4: another line end"),
+        (GOLD.replace("\n", "\r\n", 3), "line 4: a different line end"),
         (GOLD.encode() + b"\nprompt_c|x\n\xff|1\n", r"line 10: not UTF-8 \(byte 0xff at position 0\)"),
         # the first thing that is wrong counts
         (b"prompt_a|x\num|x\n\n\xff", "line 2: expected a number"),
@@ -220,13 +220,13 @@ THIRD = pytest.approx(2 / 3)
         (TWO, TOLD.replace("um\n", "um\rdois\n"), [1, 1], 2, "line ends of several kinds"),
         # the byte-order mark hides prompt_b, which scores what prompt_a did
         (TWO, "\ufeffprompt_b|yes\nsim\n\nprompt_a|one\num\n", [THIRD, THIRD], 1, "the byte-order mark"),
-        (TWO.replace("0.5", "nan", 1), TOLD, [None, 1], 2, "a weight that is not finite or below 0 is taken: 'nan'"),
+        (TWO.replace("0.5", "nan", 1), TOLD, [None, 1], 2, "a weight that is not finite or below 0 is accepted: 'nan'"),
         (TWO.replace("dois|0.5", "dois|-0.25"), TOLD, [pytest.approx(4 / 3), 1], 3, "not finite or below 0"),
-        (TWO.replace("dois|0.5", "dois|0.2_5"), TOLD, [0.8, 1], 3, "unusual form is taken: '0.2_5'"),
+        (TWO.replace("dois|0.5", "dois|0.2_5"), TOLD, [0.8, 1], 3, "unusual form is accepted: '0.2_5'"),
         (TWO.replace("dois|0.5", "dois|٥"), TOLD, [pytest.approx(2 / 12), 1], 3, "unusual form"),
         (TWO, TOLD + "\nprompt_a|one\ndois\num\n", [1, 1], 7, "the last of several blocks of a prompt"),
         (TWO + "\nPrompt_b|yes\nnao|1\n", TOLD, [THIRD, 0], 8, "the last of several blocks"),
-        (TWO.replace("prompt_b", "b"), TOLD.replace("prompt_b", "b"), [THIRD, 1], 5, "an id without prompt_ is taken"),
+        (TWO.replace("prompt_b", "b"), TOLD.replace("prompt_b", "b"), [THIRD, 1], 5, "without prompt_ is accepted"),
         (TWO, TOLD.replace("|yes", "|"), [THIRD, 1], 4, "an id without a prompt"),
         (TWO.replace("dois|", " |"), TOLD, [THIRD, 1], 3, "a translation without text"),
         (TWO + "\nprompt_c|no\n", TOLD, [THIRD, 1], 8, "a prompt without translations does not count: 'prompt_c'"),
@@ -262,7 +262,7 @@ def test_ordinary_files_get_no_warning_and_a_library_user_gets_pythons(tmp_path:
         (TWO + "tres\n", TOLD, r"line 7: expected text\|weight, found 'tres'"),
         (TWO.replace("1.0", "one"), TOLD, "line 6: expected a number"),
         (TWO, "\ufeff" + TOLD, "the official scorer fails there"),
-        ("prompt_a|x\n", TOLD, "holds no prompt with a translation"),
+        ("prompt_a|x\n", TOLD, "has no prompt with a translation"),
     ],
 )
 def test_where_the_official_scorer_fails_so_does_ours(tmp_path: Path, gold: str, pred: str, told: str) -> None:

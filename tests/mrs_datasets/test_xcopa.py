@@ -56,7 +56,7 @@ def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data:
         json.loads(line) for line in (shared_data / "xcopa/data/qu/test.qu.jsonl").read_text("utf-8").splitlines()
     ]
     assert data.load("qu", "test").to_list() == source
-    assert report["notes"] == ["en: the train split has 368 rows, a whole source has 400."]
+    assert report["notes"] == ["en: the train split has 368 rows, a complete source has 400."]
 
 
 def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_partial_source_is_noted_and_only_what_it_has_is_written(tmp_path: Pat
     report = prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     assert list(report["configs"]) == ["et"]
     assert "not in the source (original): ht id it qu sw ta th tr vi zh." in report["notes"]
-    assert "et: the test split has 1 rows, a whole source has 500." in report["notes"]
+    assert "et: the test split has 1 rows, a complete source has 500." in report["notes"]
 
 
 def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> None:
@@ -185,28 +185,28 @@ def test_an_xml_file_of_an_unknown_encoding_is_refused(tmp_path: Path, encoding:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (lines(ROW)[:-20], r"line 1: not a JSON object .*cut off"),
+        (lines(ROW)[:-20], r"line 1: not a JSON object .*truncated"),
         (lines(ROW, {**ROW, "label": 2, "idx": 1}), r"line 2: expected 'label' to be 0 or 1, found 2"),
         (lines({**ROW, "label": "1"}), r"line 1: expected 'label' to be a whole number, found '1'"),
         (lines({**ROW, "label": True}), r"line 1: expected 'label'"),
         (lines({name: value for name, value in ROW.items() if name != "idx"}), r"expected 'idx' .* found nothing"),
-        (lines(ROW, ROW), r"line 2: idx 0 stands in .*line 1 already"),
+        (lines(ROW, ROW), r"line 2: idx 0 is in .*line 1 already"),
         (lines({**ROW, "premise": " "}), r"expected 'premise' to be a text"),
         (lines({**ROW, "choice1": "\u200b"}), r"expected 'choice1' to be a text, found '\\u200b'"),
         (lines({**ROW, "choice2": "\x00"}), r"expected 'choice2' to be a text, found '\\x00'"),
         (lines({**ROW, "premise": "P\x00."}), r"line 1: 'premise' has a NUL character \(U\+0000\) in it"),
-        (lines(ROW).replace('{"premise"', '{"label": 1, "premise"'), r"line 1: the key 'label' comes twice"),
+        (lines(ROW).replace('{"premise"', '{"label": 1, "premise"'), r"line 1: the key 'label' is repeated"),
         (lines({**ROW, "question": "why"}), r"cause or effect, found 'why'"),
         (lines({**ROW, "changed": "no"}), r"'changed' to be true or false"),
         (lines(ROW) + "\n" + lines(ROW), r"line 2: an empty line"),
         ("[1]\n", r"expected a JSON object, found list"),
         ("[" * 100_000 + "\n", r"line 1: not a JSON object"),
         (lines(ROW).replace("P.", "\\ud800"), r"line 1: half a character"),
-        ("", r"the file holds no example"),
+        ("", r"the file has no examples"),
         ("\ufeff" + lines(ROW), r"line 1: a byte-order mark, which the published file does not have"),
         (
             lines(ROW) + lines({**ROW, "idx": 1}).replace("\n", "\r\n"),
-            r"line 2: another line end than in the lines bef",
+            r"line 2: a different line end than in the lines bef",
         ),
         (lines(ROW).encode() + lines({**ROW, "idx": 1, "premise": "São."}).encode("latin-1"), r"line 2: not UTF-8"),
         (lines(ROW).encode("utf-16"), r"line 1: not UTF-8"),

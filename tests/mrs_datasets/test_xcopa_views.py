@@ -152,8 +152,8 @@ def test_translations_are_joined_by_number_and_not_by_place() -> None:
         ([TAP], [{**TAP, "idx": 4}], r"^translations: there is no idx 3; "),
         ([TAP], [{**TAP, "label": 0}], r"^translations: the label of idx 3 is not the original's; "),
         ([RED_EYES, TAP], [TAP, {**RED_EYES, "question": "effect"}], r"the question of idx 7 is not the original's"),
-        ([TAP, TAP], [TAP], r"^original: idx 3 stands there more than once"),
-        ([TAP], [TAP, TAP], r"^translations: idx 3 stands there more than once"),
+        ([TAP, TAP], [TAP], r"^original: idx 3 occurs more than once"),
+        ([TAP], [TAP, TAP], r"^translations: idx 3 occurs more than once"),
     ],
 )
 def test_translations_of_other_examples_are_refused(original: Any, translated: Any, sentence: str) -> None:

@@ -63,7 +63,7 @@ def test_the_tables_of_the_documentation_are_those_of_the_rows(repository: Path)
         readers.setdefault(spec.reads.what, []).append(name)
     files = [f"| {', '.join(names)} | {what} |" for what, names in readers.items()]
     for table in (
-        "\n".join(["| metric | what it tells | compares with |", "|---|---|---|", *rows]),
+        "\n".join(["| metric | what it measures | compares with |", "|---|---|---|", *rows]),
         "\n".join(["| metric | a system's file |", "|---|---|", *files]),
     ):
         assert f"\n{table}\n" in page, f"docs/metrics.md lacks this table:\n{table}"

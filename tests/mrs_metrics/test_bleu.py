@@ -135,7 +135,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
     monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
-    with pytest.raises(ImportError, match=r"pip install 'sacrebleu\[ja\]', or take the tokenizer 'char'"):
+    with pytest.raises(ImportError, match=r"pip install 'sacrebleu\[ja\]', or use the tokenizer 'char'"):
         score_suggestions([["はい"]], ["はい"], "ja")
     _without(monkeypatch, "sacrebleu", "sentencepiece")
     with pytest.raises(ImportError, match="run pip install sacrebleu"):

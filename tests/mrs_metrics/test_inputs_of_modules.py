@@ -63,5 +63,5 @@ def test_missing_references_are_refused_with_a_sentence(name: str) -> None:
 
 
 def test_a_ranking_refuses_several_references() -> None:
-    with pytest.raises(ValueError, match="a ranking has no several references"):
+    with pytest.raises(ValueError, match="a ranking cannot have several references"):
         load("response_ranking").compute(predictions=[[0.1, 0.2]], references=[[0, 1]])

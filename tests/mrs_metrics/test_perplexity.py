@@ -100,8 +100,8 @@ def test_the_interval_leaves_out_examples_without_tokens() -> None:
         (lambda: score_token_losses([[float("nan")]]), "In example 0, the loss of token 0"),
         (lambda: score_token_losses([[1.0], 2.0]), "losses of example 1 must be a list of numbers, not 2.0"),
         (lambda: score_token_losses([["x"]]), "losses of example 0 must be a list of numbers"),
-        (lambda: aggregate(score_token_losses([[], []])), "no token to take the perplexity of, in 2 examples"),
-        (lambda: aggregate(score_losses([], [])), "in 0 examples"),
+        (lambda: aggregate(score_token_losses([[], []])), "The 2 examples have no token to compute a perplexity of"),
+        (lambda: aggregate(score_losses([], [])), "The 0 examples"),
         (lambda: perplexity_interval(score_losses([0.0], [0])), "no token"),
     ],
 )

@@ -182,7 +182,7 @@ def test_broken_parameters_are_refused_by_file_and_line(folder, tmp_path, name, 
 def test_options_that_make_no_sense_are_refused(folder):
     with pytest.raises(ValueError, match=r"must be one of \['no', 'punkt'\], not 'nltk'"):
         get_tokenizer("en", "nltk")
-    with pytest.raises(ValueError, match="are for sentences='punkt'"):
+    with pytest.raises(ValueError, match="need sentences='punkt'"):
         get_tokenizer("en", punkt=str(folder))
 
 

@@ -178,8 +178,8 @@ def test_the_page_of_response_ranking() -> None:
     for text, reply, sentence in (
         ("", "x", "at least one candidate"),
         ("x 1", "1", "a score, a space and a candidate"),
-        ("1 x\n2 x", "x", "one of the candidates, and once"),
-        ("1 x", "y", "one of the candidates"),
+        ("1 x\n2 x", "x", "among the candidates exactly once"),
+        ("1 x", "y", "among the candidates exactly once"),
         ("nan x", "x", "NaN"),
     ):
         with pytest.raises(gradio.Error, match=sentence):

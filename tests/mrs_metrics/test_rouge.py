@@ -345,7 +345,7 @@ def test_one_more_reference_never_lowers_the_score(suggestions, references, extr
         ([["a"], ["b"]], ["a", None], "reference of example 1 must be a text or a list of texts, not None"),
         ([["a"]], [["a", None]], "reference of example 0 must be a text or a list of texts, not list"),
         ([["a"]], [[]], "references of example 0 are an empty list"),
-        ([["a"], ["b"]], [["a", "b"]], "Several references stand together in a list for each example"),
+        ([["a"], ["b"]], [["a", "b"]], "Several references belong in one list for each example"),
     ],
 )
 def test_what_is_no_list_of_references_is_refused_with_one_sentence(predictions, references, sentence):

@@ -210,7 +210,7 @@ def test_the_oracle() -> None:
         (lambda: score_translations(ROWS, {}, "ours"), "must be one of"),
         (lambda: weighted_f1_signature("ours"), "must be one of"),
         (lambda: score_translations([], {}), "no prompt to score"),
-        (lambda: score_translations([*ROWS, ROWS[0]], {}), "'a' comes again"),
+        (lambda: score_translations([*ROWS, ROWS[0]], {}), "'a' occurs again"),
         (lambda: score_translations([row("a")], {}), "no accepted translation"),
         (lambda: score_translations([row("a", x=float("nan"))], {}), "finite and 0 or more"),
         (lambda: score_translations([row("a", x=-0.1)], {}), "finite and 0 or more"),

@@ -100,7 +100,7 @@ def test_the_identifier_is_asked_once_for_each_text_and_not_for_short_ones() -> 
     assert asked == [[LONG, "another text"]]
     scores = score_languages([["Ok"], []], "en", identify)
     assert len(asked) == 1
-    with pytest.raises(ValueError, match="Of 1 suggestions, .* none could be decided: 1 are too short, 0 undecided"):
+    with pytest.raises(ValueError, match="decided for none of the 1 suggestions: 1 are too short, 0 undecided"):
         aggregate(scores)
 
 
@@ -208,7 +208,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no language model .*absent.ftz'; fetch lid.176.ftz from https://"):
         fasttext_identifier(tmp_path / "absent.ftz")
     (tmp_path / "page.ftz").write_text("<html>not found</html>")
-    with pytest.raises(ValueError, match=r"page.ftz' is no fastText classifier"):
+    with pytest.raises(ValueError, match=r"page.ftz' is not a fastText classifier"):
         fasttext_identifier(tmp_path / "page.ftz")
 
 

@@ -252,7 +252,7 @@ def test_a_query_that_comes_back_is_a_new_one() -> None:
         (("NER", ["O"], [["O"]]), "tags of sentence 0 must be a list of non-empty texts, not 'O'"),
         (("NER", [["O", ""]], [["O", "O"]]), "list of non-empty texts"),
         (("NER", [["O", "O"]], [["O"]]), "Sentence 0 has 1 words, but 2 predicted tags"),
-        (("NER", [["O"]], [["NOUN"]]), "Each word of reference 0 must be labelled .* test files .* hold no labels"),
+        (("NER", [["O"]], [["NOUN"]]), "Each word of reference 0 must be labelled .* test files .* have no labels"),
         (("MLQA", ["a"], ["a"]), "Question 0 must have a list of one or more right answers, not 'a'"),
         (("MLQA", ["a"], [[]]), "one or more right answers"),
         (("MLQA", [1], [["a"]]), "answer to question 0 must be a text, or None"),
@@ -272,7 +272,7 @@ def test_what_cannot_be_scored_is_refused(arguments: tuple[Any, ...], sentence: 
         ({"NER": {"fr": 0.5}}, "NER needs a finite score for one or more of de, en, es, nl, not {'fr': 0.5}"),
         ({"NER": {}}, "NER needs"),
         ({"NER": {"de": math.nan}}, "NER needs a finite score"),
-        ({"PAWS-X": {"de": 0.5}, "PAWSX": {"en": 0.5}}, "Each task may be given once"),
+        ({"PAWS-X": {"de": 0.5}, "PAWSX": {"en": 0.5}}, "Each task may be given only once"),
         ({"RTE": {"en": 0.5}}, "no task 'RTE'"),
     ],
 )

@@ -138,7 +138,7 @@ def test_the_page_scores_and_explains_errors() -> None:
     assert made.fn("MLQA", "de", "die Mauer\nx", "Mauer\ny")[0]["exact_match"] == 0.5
     assert made.fn("WPR", "fr", "4\n2\n2", "3\n0\n2")[0]["ndcg"] == pytest.approx(0.9692787260227567)
     for inputs, sentence in (
-        (("POS", "en", "DET\nNOUN", "DET"), "There are 2 predictions for 1 right lines"),
+        (("POS", "en", "DET\nNOUN", "DET"), "There are 2 predictions for 1 right answers"),
         (("QAM", "en", "", ""), "must be labelled"),
         (("WPR", "en", "4\nx", "1\n2"), "finite number"),
         (("MLQA", "fr", "a", "a"), "not for 'fr'"),

@@ -430,7 +430,7 @@ def test_damaged_settings_are_refused_in_one_sentence(case: str, folder: Path, t
         Generator.load(tmp_path / "copy")
     sentence = str(refused.value)
     assert sentence.startswith(f"{path}: no usable settings of a generator (")
-    assert sentence.endswith("copy it again from where it is whole, or train it again.")
+    assert sentence.endswith("copy it again from an intact copy, or train it again.")
     assert "\n" not in sentence
 
 

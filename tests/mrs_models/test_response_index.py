@@ -191,7 +191,7 @@ def test_damaged_files_are_refused_in_a_sentence(tmp_path: Path, damage: str) ->
     index_of([[1], [2], [3]]).save(tmp_path / "es")
     name, change = DAMAGES[damage]
     change(tmp_path / "es" / name)
-    with pytest.raises(InputError, match=r"copy it again from where it is whole, or train it again\.") as caught:
+    with pytest.raises(InputError, match=r"copy it again from an intact copy, or train it again\.") as caught:
         ResponseIndex.load(tmp_path / "es")
     assert "\n" not in str(caught.value)
     assert str(tmp_path / "es") in str(caught.value)

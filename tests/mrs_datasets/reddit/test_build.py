@@ -255,7 +255,7 @@ def test_months_stay_where_only_the_pairs_come_from_other_values(
     said: list[str] = []
     settings = make_settings("clean", **FEW, drop_bots=False, english_months=("2018-01", "2018-02"))
     build(plan, tmp_path / "out", settings, model, resume=True, say=said.append)
-    assert said[0] == "--resume: other english_months, clean; months that are done stay, pairs are made again"
+    assert said[0] == "--resume: other english_months, clean; finished months stay, pairs are made again"
     resumed = parquet_bytes(tmp_path / "out")
     monkeypatch.undo()
     monkeypatch.setattr(LanguageIdentifier, "open", lambda _: Stub())
@@ -305,7 +305,7 @@ def test_work_lies_beside_the_folder_and_not_beside_a_link(tmp_path: Path, model
 
 def test_the_last_stage_may_be_done_with_other_values(tmp_path: Path, model: Path) -> None:
     plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
-    with pytest.raises(InputError, match=r"no reply comes 500 times in all splits together; lower --min-reply-count"):
+    with pytest.raises(InputError, match=r"no reply occurs 500 times in all splits together; lower --min-reply-count"):
         make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_reply_count": 500}))
     made = make(tmp_path, model, plan, make_settings("paper", **FEW, max_responses=2), resume=True)
     assert made["configs"]["en-responses"]["train"]["rows"] == 2
@@ -341,7 +341,7 @@ def test_a_language_without_a_split_or_responses_is_left_out_counted_and_told(
     told = [line for line in said if line.startswith("warning")]
     assert [line.split(":")[1].split()[0] for line in told] == ["sv", "it"]
     assert "sv was left out: none of its 1 pairs falls into" in told[0]
-    assert "it was left out: no reply comes 2 times" in told[1]
+    assert "it was left out: no reply occurs 2 times" in told[1]
     assert report["notes"] == report["pipeline"]["warnings"] == [line.removeprefix("warning: ") for line in told]
 
 
@@ -420,7 +420,7 @@ def test_of_an_altered_frame_nothing_is_kept_and_of_those_behind_it_everything(t
     plan = make_build_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
     report = make(tmp_path, model, plan, make_settings("paper", **FEW))
     assert report["pipeline"]["warnings"] == [
-        "RC_2018-01: frame 2 is not what was packed (its checksum tells); nothing of it was used."
+        "RC_2018-01: frame 2 does not match its checksum; nothing of it was used."
     ]
     read = report["pipeline"]["stages"][0]
     assert (read["in"], read["dropped"]) == (99 + 1 + 1 + 200, {"broken JSON": 2})
@@ -428,7 +428,7 @@ def test_of_an_altered_frame_nothing_is_kept_and_of_those_behind_it_everything(t
     assert messages == {*range(25), *range(50, 100)}
     dump.path.write_bytes(packed[1])
     plan = make_build_plan([dump.path], tmp_path / "out", 1, 8 * 10**9, 3)
-    with pytest.raises(InputError, match=r"RC_2018-01: nothing whole could be read .*checksums.*fetch it again"):
+    with pytest.raises(InputError, match=r"RC_2018-01: no complete line could be read .*checksums.*fetch it again"):
         make(tmp_path, model, plan, make_settings("paper", **FEW), overwrite=True)
 
 

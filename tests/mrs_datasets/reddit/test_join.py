@@ -213,7 +213,7 @@ def test_what_a_person_can_get_wrong_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"2\.arrow: has 3 buckets and the other months 2"):
         join_bucket([first, second], 0)
     second.write_bytes(first.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"2\.arrow: is not a whole partition file"):
+    with pytest.raises(InputError, match=r"2\.arrow: is not a complete partition file"):
         join_bucket([first, second], 0)
     with pytest.raises(ValueError, match="from 0 to 1"):
         join_bucket([first], 2)

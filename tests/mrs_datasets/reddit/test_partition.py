@@ -175,7 +175,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))  # as a full disk, writing stops in the middle
     try:
-        with pytest.raises(InputError, match=r"m\.arrow: cannot be written \(File too large\); make room"):
+        with pytest.raises(InputError, match=r"m\.arrow: cannot be written \(File too large\); free space"):
             partition((as_batch(made_rows(200, 200 * i)) for i in range(20)), tmp_path / "m.arrow", 2, 20_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -197,7 +197,7 @@ def test_a_file_that_was_cut_off_is_never_taken_for_whole(file: Path) -> None:
     whole = file.read_bytes()
     for end in [*range(0, len(whole), 97), *range(len(whole) - 30, len(whole))]:
         file.write_bytes(whole[:end])
-        with pytest.raises(InputError, match=r"m\.arrow: is not a whole partition file .*; delete it and resume"):
+        with pytest.raises(InputError, match=r"m\.arrow: is not a complete partition file .*; delete it and resume"):
             read_stats(file)
 
 
@@ -224,7 +224,7 @@ def test_a_broken_byte_is_noticed_or_does_no_harm(whole: tuple[bytes, list[pa.Ta
             assert [read_bucket(path, bucket) for bucket in range(3)] == expected
         except InputError as error:
             sentence = str(error)
-    assert not sentence or re.fullmatch(r".*/m: is not a whole partition file \(.*\); delete it and resume\.", sentence)
+    assert not sentence or re.fullmatch(r".*/m: is not a complete partition file \(.*\); delete it .*", sentence)
 
 
 def test_an_index_that_was_changed_is_noticed(file: Path) -> None:
@@ -241,7 +241,7 @@ def test_an_arrow_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     for schema in (pa.schema([("a", pa.int32())]), PARTITION):  # the second is what a crash before the index leaves
         with pa.ipc.new_file(str(path), schema):
             pass
-        with pytest.raises(InputError, match=r"m\.arrow: is not a whole partition file \(it is an Arrow file of anoth"):
+        with pytest.raises(InputError, match=r"m\.arrow: is not a complete partition file \(it is an Arrow file"):
             read_stats(path)
 
 

@@ -56,7 +56,7 @@ def test_nothing_found_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
         month(tmp_path / folder, "RC_2018-01.zst")
     with pytest.raises(InputError, match=r"--dumps .*RS_.*: no such file"):
         find_dumps([f"{tmp_path}/a/RC_*", f"{tmp_path}/a/RS_*"])
-    with pytest.raises(InputError, match="have one name"):
+    with pytest.raises(InputError, match="have the same name"):
         find_dumps([f"{tmp_path}/*/RC_*"])
 
 

@@ -60,7 +60,7 @@ def as_line(comment: dict[str, Any]) -> bytes:
     return json.dumps(comment).encode()
 
 
-def test_where_nobody_asks_for_bots_the_rest_is_the_same(dump: Dump) -> None:
+def test_without_a_bot_filter_the_rest_is_the_same(dump: Dump) -> None:
     path = dump({**COMMENT, "author": "AutoModerator"}, COMMENT)
     told, untold = (pa.Table.from_batches(read_comments(path, tell_bots=ask)) for ask in (True, False))
     assert told["is_bot"].to_pylist() == [True, False]
@@ -289,9 +289,9 @@ def test_a_damaged_frame_gives_what_comes_before(tmp_path: Path, month: Path) ->
         (b"", "is empty"),
         (b"PK\x03\x04\0\0", "found a file that starts with 50 4b 03 04"),
         (b"some text\nof somebody\n", "expected a dump"),
-        (zstandard.ZstdCompressor().compress(b""), "holds no line"),
-        (zstandard.ZstdCompressor().compress(as_line(COMMENT) * 9)[:-9], "nothing whole could be read"),
-        (b"\xfd7zXZ\0" + b"\1" * 50, "nothing whole could be read"),
+        (zstandard.ZstdCompressor().compress(b""), "has no lines"),
+        (zstandard.ZstdCompressor().compress(as_line(COMMENT) * 9)[:-9], "no complete line could be read"),
+        (b"\xfd7zXZ\0" + b"\1" * 50, "no complete line could be read"),
         (as_line({"id": "a", "title": "a post"}) + b"\n", "none of its 1 lines is a comment (most often: missing"),
     ],
 )

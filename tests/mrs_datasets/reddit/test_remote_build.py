@@ -122,7 +122,7 @@ def test_a_build_that_was_cut_off_goes_on(
     done = [path for path in memory.store if path.endswith(".arrow")]
     assert len(done) == 3  # both months, and a bucket
     assert [path for path in memory.store if "partial" in path or "00001.arrow" in path] == []
-    with pytest.raises(InputError, match="holds a build that was cut off; pass --resume"):
+    with pytest.raises(InputError, match="holds an interrupted build; pass --resume"):
         make(out, model, dumps, settings)
     monkeypatch.setattr(shard_stages, "month_shard", lambda *_: 1 / 0)  # months are not read again
     make(out, model, dumps, settings, resume=True)
@@ -144,7 +144,7 @@ def test_sending_the_data_set_that_fails_leaves_nothing_of_it(
 
     with monkeypatch.context() as patch:
         patch.setattr(type(memory), "put_file", staticmethod(breaks))
-        with pytest.raises(InputError, match=r"memory:///mrs: cannot be written \(gone\).* go on with --resume"):
+        with pytest.raises(InputError, match=r"memory:///mrs: cannot be written \(gone\).* continue with --resume"):
             make(out, model, dumps, settings)
     assert not out.exists()
     memory.pipe_file("/mrs/.mrs-unfinished", b"")  # as a kill leaves it
@@ -178,7 +178,7 @@ def test_what_is_there_is_replaced_where_asked_for(
     with monkeypatch.context() as patch:
         patch.setattr(type(memory), "rm", staticmethod(stays))
         patch.setattr(type(memory), "mv", lambda self, a, b: (self.cp_file(a, b), self.rm_file(a)))
-        with pytest.raises(InputError, match=r"cannot be written \(Permission denied\).* go on with --resume"):
+        with pytest.raises(InputError, match=r"cannot be written \(Permission denied\).* continue with --resume"):
             make(out, model, dumps, settings, overwrite=True)
     assert ".mrs-unfinished" in contents(out)
     make(out, model, dumps, settings, resume=True)
@@ -202,7 +202,7 @@ def test_what_cannot_be_is_told(tmp_path: Path, model: Path, months: Path) -> No
         build(plan, location("memory://mrs"), settings, model)
     two = make_build_plan(files, tmp_path / "out", 2, 20 * 10**9, 3)
     if two.workers > 1:
-        with pytest.raises(InputError, match="memory of this process alone; pass --workers 1"):
+        with pytest.raises(InputError, match="only in this process's memory; pass --workers 1"):
             build(two, location("memory://mrs", tmp_path), settings, model)
     with pytest.raises(InputError, match="no such file; pass monthly dumps"):
         find_dumps(["memory://dumps/RC_*"])

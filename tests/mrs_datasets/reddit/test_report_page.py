@@ -79,7 +79,7 @@ def test_nothing_from_outside_is_taken_for_html() -> None:
             departures={"split_by": EVIL},
             stages=[{"stage": EVIL, "in": 1, "out": 1, "dropped": {EVIL: 0}}],
             languages={EVIL: {"kept": 1}},
-            warnings=[f"{EVIL}: the file ends early; what comes before was used."],
+            warnings=[f"{EVIL}: the file ends early; everything before was used."],
         )
     )
     walked = Walker(page)

@@ -152,7 +152,7 @@ def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
 def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     run(work, "stage", make_shards(work, "a", log), 1, "")
-    with pytest.raises(InputError, match=r"cut off; pass --resume to go on with it, or --overwrite"):
+    with pytest.raises(InputError, match=r"interrupted build; pass --resume to continue it, or --overwrite"):
         open_work(tmp_path)
     assert work.done("stage", "a")
     assert open_work(tmp_path, overwrite=True).done("stage", "a") is None
@@ -253,7 +253,7 @@ def test_a_second_build_is_kept_out_until_the_first_ends(tmp_path: Path, resume:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(InputError, match="another build is at work there"):
+        with pytest.raises(InputError, match="another build is running there"):
             WorkFolder(tmp_path / "work", {}, resume, overwrite)
         assert (tmp_path / "work" / MARKER).is_file()
         holder.kill()
@@ -306,7 +306,7 @@ def test_leftovers_of_this_name_only(tmp_path: Path) -> None:
 
 def test_what_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
     with (
-        pytest.raises(InputError, match=r"x: cannot be written \(No space left on device\); make room .*--resume"),
+        pytest.raises(InputError, match=r"x: cannot be written \(No space left on device\); free space .*--resume"),
         writing(tmp_path / "x"),
     ):
         raise OSError(28, "No space left on device")

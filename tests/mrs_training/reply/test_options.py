@@ -176,7 +176,7 @@ def test_a_model_may_be_named_with_its_revision(tmp_path: Path, monkeypatch: pyt
 
     assert resolved("org/m@v1") == resolved("org/m@v1", "v1") == resolved("org/m", "v1") == ("org/m", "v1")
     assert (resolved("org/m"), resolved("tiny")) == (("org/m", None), ("tiny", None))
-    with pytest.raises(InputError, match="pass one of the two"):
+    with pytest.raises(InputError, match="pass only one"):
         resolved("org/m@v1", "v2")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my@model").mkdir()
