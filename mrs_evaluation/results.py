@@ -174,7 +174,7 @@ def _rank(
     pools = random_pools(targets, len(candidates), size=POOL_SIZE, seed=seed)
     scores = system.score_pools(messages, list(candidates.values()), pools)
     if np.isnan(scores).any():
-        raise diverged("the scores of replies are no numbers")
+        raise diverged("the scores of replies are not numbers")
     found = reciprocal_ranks(ranks(scores))
     known = {normalise_reply(reply) for reply in response_set}
     in_set = np.array([normalise_reply(reference) in known for reference in references])

@@ -54,7 +54,7 @@ TIED = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")  # th
 
 @dataclass(frozen=True)
 class Tags:
-    """The tokens behind XLM-R's vocabulary, in the order of their ids: the end tag, the languages, the unused.
+    """The tokens after XLM-R's vocabulary, in the order of their ids: the end tag, the languages, the unused.
 
     Example:
         >>> tags = Tags()
@@ -135,14 +135,14 @@ def read_fairseq(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 "is not read; if you trust its source, save c['model'] and c['args'] alone by torch.save, convert that."
             ) from None
         raise InputError(
-            f"{path}: no PyTorch checkpoint, or cut short or damaged ({type(error).__name__}); fetch the file again."
+            f"{path}: not a PyTorch checkpoint, or cut short or damaged ({type(error).__name__}); fetch the file again."
         ) from None
     weights = content.get("model") if isinstance(content, dict) else None
     if not isinstance(weights, Mapping) or not weights:
-        raise InputError(f'{path}: no fairseq checkpoint: expected a dictionary with the weights under "model".')
+        raise InputError(f'{path}: not a fairseq checkpoint: expected a dictionary with the weights under "model".')
     for key, value in weights.items():
         if not isinstance(key, str) or not isinstance(value, Tensor):
-            raise InputError(f'{path}: no fairseq checkpoint: under "model", {key!r} is no tensor.')
+            raise InputError(f'{path}: not a fairseq checkpoint: under "model", {key!r} is not a tensor.')
     return dict(weights), _arguments(content)
 
 
@@ -192,7 +192,7 @@ def read_language_tags(path: Path) -> tuple[str, ...]:
             raise InputError(f"--language-tags {path}, line {number}: {line.strip()!r} {what}; correct the file.")
         names.append(tag[1])
     if not names:
-        raise InputError(f"--language-tags {path}: expected one tag a line, found an empty file.")
+        raise InputError(f"--language-tags {path}: expected one tag per line, found an empty file.")
     return tuple(names)
 
 
@@ -312,7 +312,7 @@ def _expected_shapes(config: BartConfig) -> dict[str, tuple[int, ...]]:
 
 
 def make_tokenizer(source: str, tags: Tags, vocab_size: int) -> PreTrainedTokenizerFast:
-    """XLM-R's tokenizer with the tags behind its vocabulary.
+    """XLM-R's tokenizer with the tags after its vocabulary.
 
     A text becomes `x </s> [EOS]`, also when it is cut. A tag that is written in a text is pieces like any other word
     (`split_special_tokens`), as it was for fairseq: no message names a language or ends itself. (XLM-R's own <s> and

@@ -76,7 +76,7 @@ def test_a_flood_of_messages_one_answer_each(model: Path, bin_folder: Path) -> N
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stderr == b""
     answers = [json.loads(line) for line in done.stdout.decode("utf-8").split("\n")[:-1]]
-    assert [answer["message"] for answer in answers] == lines  # an object a line, blank ones included
+    assert [answer["message"] for answer in answers] == lines  # an object per line, blank ones included
     for answer in answers:
         expected = 3 if answer["message"].strip() else 0
         assert len({suggestion["reply"] for suggestion in answer["suggestions"]}) == expected

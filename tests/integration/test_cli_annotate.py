@@ -260,7 +260,7 @@ def test_the_table_shows_the_same(run: Callable[..., Result], made: Path, files:
     assert "without a majority, counted as ties: 1" in out
 
 
-def test_an_annotator_who_always_chooses_left_favours_nobody(run: Callable[..., Result], made: Path) -> None:
+def test_always_choosing_left_favours_neither_system(run: Callable[..., Result], made: Path) -> None:
     for number in (1, 2, 3):
         rows = load(file_of(made, number))
         save(file_of(made, number), [{**row, "preference": "left"} for row in rows])

@@ -115,7 +115,7 @@ def test_every_refusal_is_one_sentence_and_leaves_nothing(run: Command, tmp_path
     before = sorted(work.rglob("*"))
     for arguments, words in [
         ((work / "none.pt",), "no such file"),
-        ((taken / "mine.txt",), "no PyTorch checkpoint"),
+        ((taken / "mine.txt",), "not a PyTorch checkpoint"),
         ((cut,), "cut short or damaged"),
         ((hostile,), "could run code"),
         ((nan,), "encoder.layers.0.fc1.bias has values that are not finite"),

@@ -78,7 +78,7 @@ def test_staple_comes_back_row_for_row(clients: Clients, tmp_path: Path) -> None
     assert clients.load("org/staple", "pt", "validation") == [row]
 
 
-def test_pairs_of_ones_own_are_read_from_the_hub(clients: Clients, tmp_path: Path) -> None:
+def test_user_pairs_are_read_from_the_hub(clients: Clients, tmp_path: Path) -> None:
     """Published and prepared again, by a language that MRS does not have; with the commit in the report."""
     (tmp_path / "src").mkdir()
     lines = ("Message 1\tda", "Message 2\tda", "Message 3\tnu", "Message 0\tpoate")

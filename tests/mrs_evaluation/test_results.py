@@ -167,7 +167,7 @@ def _ranks_nothing(result: SystemResult) -> None:
     assert difference([result], [result], 0) == {"weighted": [0, 0]}
 
 
-def test_no_intervals_where_nobody_reads_them(result: SystemResult) -> None:
+def test_intervals_only_on_request(result: SystemResult) -> None:
     short, long = (summary([result], 0, intervals=which) for which in (False, True))
     assert {key: value for key, value in long.items() if not key.endswith("_interval")} == short
 

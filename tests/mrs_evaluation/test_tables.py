@@ -1,4 +1,4 @@
-"""What a run prints: every system, its lead, one row a language, the paper's figures; and several runs in one table."""
+"""What a run prints: every system, its lead, one row per language, the paper's figures; several runs in one table."""
 
 from __future__ import annotations
 

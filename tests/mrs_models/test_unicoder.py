@@ -411,9 +411,9 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
         refused(tmp_path, path, str(path), "cut short or damaged")
     for thing in ([torch.ones(2)], {"weights": {}}, {"model": None}, {"model": {}}, {"model": torch.ones(2)}):
         torch.save(thing, path)
-        refused(tmp_path, path, "no fairseq checkpoint", '"model"')
+        refused(tmp_path, path, "not a fairseq checkpoint", '"model"')
     torch.save({"model": {"encoder.layers": [1, 2]}}, path)
-    refused(tmp_path, path, "'encoder.layers' is no tensor")
+    refused(tmp_path, path, "'encoder.layers' is not a tensor")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -32,7 +32,7 @@ def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
     return path
 
 
-def test_a_fresh_folder_is_fine_and_somebody_elses_is_not(tmp_path: Path) -> None:
+def test_a_new_folder_is_accepted_and_a_foreign_one_is_refused(tmp_path: Path) -> None:
     RunFolder(tmp_path / "new", False, None)
     (tmp_path / "note.txt").write_text("mine")
     for overwrite in (False, True):
