@@ -61,8 +61,8 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.utils.logging import disable_progress_bar as no_model_bars
 
 from mrs_datasets.prepared import open_prepared
-from mrs_models.dual_encoder import encoders
 from mrs_models.padding import IGNORED
+from mrs_models.routes import encoders
 from mrs_models.tiny import VOCABULARY, train_tokenizer
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_models.unicoder import unicoder_config

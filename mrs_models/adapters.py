@@ -50,6 +50,12 @@ RETRIEVAL_FIELDS: dict[str, tuple[type, ...]] = {
     "reply_tokens": (int,),
     "encoders": (str,),
 }
+# Keys that older records lack, what their values must be, and what those models were built with.
+LATER_FIELDS: dict[str, tuple[tuple[type, ...], Any]] = {
+    "query_prompt": ((str,), ""),
+    "reply_prompt": ((str,), ""),
+    "normalize": ((bool, type(None)), None),
+}
 
 
 @dataclass(frozen=True)
@@ -207,7 +213,7 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
     record: dict[str, Any] = {"version": VERSION, "family": _family(model), "base": base, "revision": base_revision}
     record["fingerprint"] = fingerprint(_plain(model.state_dict().items()))
     if record["family"] == RETRIEVAL:
-        from mrs_models.dual_encoder import build_settings
+        from mrs_models.routes import build_settings
 
         record |= build_settings(model) | {"seed": seed}  # type: ignore[arg-type]
     with atomic_folder(folder, overwrite=True, marker=ADAPTER_RECORD) as partial:
@@ -291,7 +297,7 @@ def _parts(model: nn.Module) -> dict[str, nn.Module]:
 
     if isinstance(model, PreTrainedModel):
         return {"seq2seq": model}
-    from mrs_models.dual_encoder import ROUTES, encoders
+    from mrs_models.routes import ROUTES, encoders
 
     found = encoders(model)  # type: ignore[arg-type]
     if not all(isinstance(encoder, PreTrainedModel) for encoder in found):
@@ -314,7 +320,7 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
     if record["family"] == RETRIEVAL:
         from mrs_models.dual_encoder import build_dual_encoder
 
-        shape = {key: record[key] for key in RETRIEVAL_FIELDS}
+        shape = {key: record[key] for key in (*RETRIEVAL_FIELDS, *LATER_FIELDS)}
         return build_dual_encoder(name, revision=record["revision"], seed=record.get("seed", 0), **shape)
     from transformers import AutoModelForSeq2SeqLM
 
@@ -343,7 +349,10 @@ def _read_record(folder: Path) -> dict[str, Any]:
         record = None
     if not isinstance(record, dict):
         raise InputError(f"{path}: damaged, expected a JSON object; {again(path)}.")
-    fields = FIELDS | (RETRIEVAL_FIELDS if record.get("family") == RETRIEVAL else {})
+    fields = dict(FIELDS)
+    if record.get("family") == RETRIEVAL:
+        record = {key: default for key, (_, default) in LATER_FIELDS.items()} | record
+        fields |= RETRIEVAL_FIELDS | {key: types for key, (types, _) in LATER_FIELDS.items()}
     for key, types in fields.items():
         if key not in record or not isinstance(record[key], types):
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)

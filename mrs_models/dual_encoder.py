@@ -16,22 +16,25 @@ import torch
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer, SentenceTransformerModelCardData
 from sentence_transformers.base.modules.module import Module
-from sentence_transformers.sentence_transformer.modules import Pooling, Router, StaticEmbedding, Transformer
+from sentence_transformers.sentence_transformer.modules import (
+    Normalize,
+    Pooling,
+    Router,
+    StaticEmbedding,
+    Transformer,
+)
 from sentence_transformers.util import load_file_path
 from tokenizers import Tokenizer
-from torch import nn
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_core.errors import InputError
 from mrs_models.message_encoder import POOLINGS
-from mrs_models.starting_points import RETRIEVAL, require_start
+from mrs_models.routes import POOLER_OUTPUT, ROUTES, normalizes
+from mrs_models.starting_points import RETRIEVAL, checkpoint_prompts, require_start
 
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # official train.sh: --max_msg_len 70 --max_rsp_len 30
-ROUTES = ("query", "document")
 ENCODERS = ("two", "one", "static")
 DIMENSION = 256  # of static vectors
-# The output of a Transformer module, as its configuration file names it.
-POOLER_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
 TOKEN_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 
 
@@ -44,6 +47,9 @@ def build_dual_encoder(
     encoders: str = "two",
     dimension: int = DIMENSION,
     seed: int = 0,
+    query_prompt: str | None = None,
+    reply_prompt: str | None = None,
+    normalize: bool | None = None,
 ) -> SentenceTransformer:
     """Both routes from one checkpoint.
 
@@ -51,17 +57,20 @@ def build_dual_encoder(
         model_name_or_path: a hub id or a local folder with a transformers encoder or a sentence-transformers model.
         pooling: `pooler` (BERT's pooler output, as in the official code), `mean`, `cls` or `max`; None keeps all
             modules of a sentence-transformers model (its pooling, projection, normalisation) and is `pooler` for a
-            transformers encoder. A model's prompts are never kept: the trainer would not use them.
+            transformers encoder.
         message_tokens, reply_tokens: longer texts are cut.
         revision: of the hub repository.
         encoders: `two` (the paper's), `one` that both routes share, or `static`: the mean of token vectors, one table
             per route, untrained; only the checkpoint's tokenizer is used, and `pooling` is not.
         dimension: of the static vectors.
         seed: of the static vectors, and of weights that the checkpoint lacks.
+        query_prompt, reply_prompt: text put before messages and before replies, such as `query: `; None: the prompts
+            of a sentence-transformers model for queries and documents, if it has any and its encoder is used.
+        normalize: whether vectors get length 1, so that the dot product is the cosine; None: as `pooling` says.
 
     Raises:
         InputError: an argument is not one of those above, the checkpoint cannot be loaded, is a trained retriever or
-            generator or adapters, or has no pooler where one is asked for.
+            generator or adapters, or has no pooler where one is asked for; a prompt leaves no room for a text.
     """
     if encoders not in ENCODERS:
         raise InputError(f"--encoders: expected one of {', '.join(ENCODERS)}, found {encoders!r}.")
@@ -77,90 +86,48 @@ def build_dual_encoder(
             routes = _static_routes(model_name_or_path, lengths, revision, dimension)
         else:
             routes = _routes(_encoder(model_name_or_path, pooling, max(lengths), revision), lengths, encoders == "one")
+    own = ("", "") if encoders == "static" else checkpoint_prompts(model_name_or_path, revision)
+    given = (query_prompt, reply_prompt)
+    prompts = tuple(mine if asked is None else asked for asked, mine in zip(given, own, strict=True))
+    for option, prompt, modules, tokens in zip(("query_prompt", "reply_prompt"), prompts, routes, lengths, strict=True):
+        _require_room(option, prompt, modules[0], tokens)
+    return _assembled([_normalized(modules, normalize) for modules in routes], dict(zip(ROUTES, prompts, strict=True)))
+
+
+def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceTransformer:
     router = Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
     card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
-    return SentenceTransformer(modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card)
+    return SentenceTransformer(
+        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=prompts
+    )
+
+
+def _normalized(modules: list[Module], normalize: bool | None) -> list[Module]:
+    """The modules with a normalisation at their end, or without it."""
+    if normalize is None or normalize == normalizes(modules):
+        return modules
+    return [*modules, Normalize()] if normalize else modules[:-1]
+
+
+def _require_room(option: str, prompt: str, first: Module, tokens: int) -> None:
+    """Refuse a prompt after which every text would be cut away."""
+    if not prompt:
+        return
+    if isinstance(first, StaticEmbedding):
+        taken = len(first.tokenizer.encode(prompt, add_special_tokens=False).ids)
+    else:
+        taken = len(cast(Any, first).tokenizer(prompt, truncation=True, max_length=tokens)["input_ids"])
+    if taken >= tokens:
+        raise InputError(
+            f"--{option} {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
+            f"--{'message' if option == 'query_prompt' else 'reply'}_tokens."
+        )
 
 
 def load_dual_encoder(folder: str | Path) -> SentenceTransformer:
     """Load a trained dual encoder from a folder or the hub, ready for `encode_query` and `encode_document`."""
     disable_progress_bar()  # of reading the weights
     return SentenceTransformer(str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True})
-
-
-def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> int:
-    """Freeze the embeddings and the lowest layers of every encoder; return how many parameters are frozen.
-
-    The paper freezes the embeddings and two layers (section 4.3; official train.sh `embedding#transformer_0_1`).
-
-    Raises:
-        InputError: an encoder has fewer layers, or keeps them under names this function does not know.
-    """
-    frozen: list[nn.Module] = []
-    for encoder in encoders(model):
-        layers = getattr(getattr(encoder, "encoder", None), "layer", None)
-        if isinstance(encoder, StaticEmbedding):
-            raise InputError(
-                "--encoders static: it has one table and no layers, so freezing leaves nothing to train; "
-                "pass --freeze_layers 0 --freeze_embeddings false."
-            )
-        if layers is None or not hasattr(encoder, "embeddings"):
-            raise InputError(
-                f"--freeze_layers: {type(encoder).__name__} does not keep its layers as BERT and XLM-R do; "
-                "pass --freeze_layers 0 --freeze_embeddings false."
-            )
-        if lowest_layers > len(layers):
-            raise InputError(f"--freeze_layers {lowest_layers}: the encoder has only {len(layers)} layers.")
-        frozen += [cast(nn.Module, encoder.embeddings)] if embeddings else []
-        frozen += list(layers[:lowest_layers])
-    parameters = [parameter for module in frozen for parameter in module.parameters()]
-    for parameter in parameters:
-        parameter.requires_grad_(False)
-    return sum(parameter.numel() for parameter in parameters)
-
-
-def encoders(model: SentenceTransformer) -> list[nn.Module]:
-    """The distinct encoders, message first: transformers models or static tables; one where the routes share it."""
-    inputs = (modules[0] for modules in _routes_of(model))
-    found = (module.auto_model if isinstance(module, Transformer) else module for module in inputs)
-    return list(dict.fromkeys(cast("list[nn.Module]", list(found))))
-
-
-def build_settings(model: SentenceTransformer) -> dict[str, Any]:
-    """The arguments of `build_dual_encoder` that give a model of this shape from the same checkpoint.
-
-    `pooling` is None where the modules can only be those of a sentence-transformers checkpoint, and for static tables.
-    """
-    routes = _routes_of(model)
-    inputs = [modules[0] for modules in routes]
-    if isinstance(inputs[0], StaticEmbedding):
-        lengths = [cast(Any, module).tokenizer.truncation["max_length"] for module in inputs]
-        return {
-            "message_tokens": lengths[0],
-            "reply_tokens": lengths[1],
-            "pooling": None,
-            "encoders": "static",
-            "dimension": inputs[0].get_embedding_dimension(),
-        }
-    query, document = (cast(Transformer, module) for module in inputs)
-    return {
-        "message_tokens": query.query_length or query.max_seq_length,
-        "reply_tokens": document.document_length or document.max_seq_length,
-        "pooling": _pooling_of(routes[0]),
-        "encoders": "one" if query is document else "two",
-    }
-
-
-def _routes_of(model: SentenceTransformer) -> list[list[nn.Module]]:
-    router = cast(Router, model[0])
-    return [list(cast(nn.Sequential, router.sub_modules[route])) for route in ROUTES]
-
-
-def _pooling_of(modules: list[nn.Module]) -> str | None:
-    if len(modules) == 1:
-        return "pooler" if cast(Transformer, modules[0]).modality_config == POOLER_OUTPUT else None
-    mode = modules[1].pooling_mode if len(modules) == 2 and isinstance(modules[1], Pooling) else None
-    return mode if isinstance(mode, str) and mode in POOLINGS else None
 
 
 def _routes(modules: list[Module], lengths: tuple[int, int], shared: bool) -> list[list[Module]]:

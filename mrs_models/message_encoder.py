@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
-from mrs_models.starting_points import ROUTER
+from mrs_models.starting_points import ROUTER, checkpoint_prompts
 
 POOLINGS = ("pooler", "mean", "cls", "max")
 
@@ -27,9 +27,16 @@ class MessageEncoder:
     """Texts -> (n, dimension) float32 vectors; build it with `load`."""
 
     def __init__(
-        self, config: Mapping[str, Any], weights: Mapping[str, Tensor], tokenizer: Tokenizer, pooling: str
+        self,
+        config: Mapping[str, Any],
+        weights: Mapping[str, Tensor],
+        tokenizer: Tokenizer,
+        pooling: str,
+        normalize: bool = False,
+        prompt: str = "",
     ) -> None:
         self._config, self._weights, self._tokenizer, self._pooling = config, weights, tokenizer, pooling
+        self._normalize, self._prompt = normalize, prompt
 
     @classmethod
     def load(cls, folder: Path) -> MessageEncoder | None:
@@ -37,7 +44,7 @@ class MessageEncoder:
         modules = _message_modules(folder)
         if modules is None:
             return None
-        transformer, pooling = modules
+        transformer, pooling, normalize = modules
         config = _json(transformer / "config.json")
         files = [transformer / name for name in ("model.safetensors", "tokenizer.json", "tokenizer_config.json")]
         plain = config.get("model_type") == "bert" and config.get("hidden_act") == "gelu"
@@ -47,7 +54,8 @@ class MessageEncoder:
         tokenizer = Tokenizer.from_file(str(files[1]))
         tokenizer.enable_truncation(int(_json(files[2])["model_max_length"]))
         tokenizer.enable_padding(pad_id=int(config.get("pad_token_id") or 0))
-        return cls(config, weights, tokenizer, pooling)
+        prompt, _ = checkpoint_prompts(str(folder))
+        return cls(config, weights, tokenizer, pooling, normalize, prompt)
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str], batch_size: int = 64) -> Tensor:
@@ -63,14 +71,15 @@ class MessageEncoder:
         return result
 
     def _forward(self, texts: list[str]) -> Tensor:
-        encodings = self._tokenizer.encode_batch(texts)
+        encodings = self._tokenizer.encode_batch([self._prompt + text for text in texts])
         ids = torch.tensor([encoding.ids for encoding in encodings])
         mask = torch.tensor([encoding.attention_mask for encoding in encodings], dtype=torch.bool)
         hidden = self._embed(ids)
         bias = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)[:, None, None, :]
         for layer in range(self._config["num_hidden_layers"]):
             hidden = self._layer(hidden, bias, f"encoder.layer.{layer}.")
-        return self._pool(hidden, mask)
+        vectors = self._pool(hidden, mask)
+        return functional.normalize(vectors, dim=-1) if self._normalize else vectors
 
     def _embed(self, ids: Tensor) -> Tensor:
         weight = self._weights
@@ -109,17 +118,29 @@ class MessageEncoder:
         return functional.layer_norm(hidden, hidden.shape[-1:], weight, bias, self._config["layer_norm_eps"])
 
 
-def _message_modules(folder: Path) -> tuple[Path, str] | None:
-    """The transformer's folder and the pooling of the query route, as sentence-transformers saves a routed model."""
+def _message_modules(folder: Path) -> tuple[Path, str, bool] | None:
+    """The transformer's folder, the pooling of the query route and whether it normalises, as they are saved."""
     router = folder / ROUTER
     route = _json(router).get("structure", {}).get("query", []) if router.is_file() else []
-    if not route or not route[0].endswith("_Transformer") or len(route) > 2:
+    if not route or not route[0].endswith("_Transformer"):
         return None
     transformer = folder / route[0]
-    if len(route) == 2:
-        return (transformer, _json(folder / route[1] / "config.json").get("pooling_mode", ""))
+    normalize = route[-1].endswith("_Normalize") and _of_vectors(folder / route[-1] / "config.json")
+    rest = route[1:-1] if normalize else route[1:]
+    if len(rest) == 1 and rest[0].endswith("_Pooling"):
+        settings = _json(folder / rest[0] / "config.json")
+        # A pooling that leaves the prompt out is the library's to compute.
+        return (
+            (transformer, settings.get("pooling_mode", ""), normalize) if settings.get("include_prompt", True) else None
+        )
     output = _json(transformer / "sentence_bert_config.json").get("modality_config", {}).get("text", {})
-    return (transformer, "pooler") if output.get("method_output_name") == "pooler_output" else None
+    pooled = not rest and output.get("method_output_name") == "pooler_output"
+    return (transformer, "pooler", normalize) if pooled else None
+
+
+def _of_vectors(config: Path) -> bool:
+    """Whether a normalisation is that of the text's vector, not of its tokens'."""
+    return not config.is_file() or _json(config).get("module_output_name", "sentence_embedding") == "sentence_embedding"
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the model.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ ROUTER = "router_config.json"  # marks the folder of a retriever: a route for me
 ADAPTER_RECORD = "adapter.json"  # marks the folder of adapters, whose base model is elsewhere
 # Of adapters: our record, peft's settings, and a checkpoint's weights.
 ADAPTERS = (ADAPTER_RECORD, "adapter_config.json", "adapter_state.safetensors")
+# The names of prompts, by what they stand before, as `encode_query` and `encode_document` look for them.
+PROMPTS = (("query",), ("document", "passage", "corpus"))
+CONFIG = "config_sentence_transformers.json"
 FROM = {
     RETRIEVAL: "a retriever starts from an encoder, such as google-bert/bert-base-multilingual-cased",
     GENERATION: "a generator starts from a sequence-to-sequence model, such as mBART-50 or mT5",
@@ -39,6 +43,24 @@ def require_start(name: str, family: str, revision: str | None = None) -> None:
     problem = _problem(name, family, revision)
     if problem:
         raise InputError(f"--model_name_or_path {name}: {problem}.")
+
+
+def checkpoint_prompts(name: str, revision: str | None = None) -> tuple[str, str]:
+    """The prompts of a sentence-transformers checkpoint for messages and replies; empty where it has none."""
+    path = _file(name, CONFIG, revision)
+    prompts = _json(path).get("prompts") if path else None
+    return prompts_in(prompts if isinstance(prompts, dict) else {})
+
+
+def prompts_in(prompts: Mapping[str, Any]) -> tuple[str, str]:
+    """The prompts for messages and replies among those of a sentence-transformers model.
+
+    >>> prompts_in({"query": "query: ", "document": "", "passage": "passage: "})
+    ('query: ', 'passage: ')
+    """
+    found = (next((text for name in names if (text := prompts.get(name))), "") for names in PROMPTS)
+    query, reply = (text if isinstance(text, str) else "" for text in found)
+    return query, reply
 
 
 def _problem(name: str, family: str, revision: str | None) -> str | None:

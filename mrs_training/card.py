@@ -99,7 +99,7 @@ def _has_effect(key: str, arguments: Record) -> bool:
     """Whether the run has the setting, and it affected training."""
     if key.startswith("lora_") and arguments.get("peft") != "lora":
         return False
-    return arguments.get(key) is not None
+    return arguments.get(key) not in (None, "")
 
 
 def _rows(rows: dict[str, dict[str, int]], columns: Sequence[str]) -> str:

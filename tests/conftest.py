@@ -70,6 +70,15 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def shared_models() -> Path:
+    """Return the folder of real checkpoints; skip the test where it is absent."""
+    folder = Path(os.environ.get("MRS_SHARED_MODELS", ROOT.parent / "shared" / "models"))
+    if not (folder / "e5-small").is_dir():
+        pytest.skip(f"needs the shared checkpoints, which {folder} does not hold (set MRS_SHARED_MODELS)")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def lid_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a fastText model that knows the synthetic dumps; skip the test where fastText is missing."""
     pytest.importorskip("fasttext")

@@ -26,23 +26,19 @@ from mrs_core.errors import InputError, run_with_sentence
 from mrs_evaluation.comparison import MakeSystem
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
-from mrs_models.dual_encoder import (
-    MESSAGE_TOKENS,
-    REPLY_TOKENS,
-    build_dual_encoder,
-    encoders,
-    freeze,
-    load_dual_encoder,
-)
+from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_encoder, load_dual_encoder
+from mrs_models.encoder_layers import freeze
 from mrs_models.losses import ReplyLoss
 from mrs_models.response_index import ResponseIndexes
 from mrs_models.retrieval_suggester import Retriever
+from mrs_models.routes import encoders, prompts_of
+from mrs_models.starting_points import checkpoint_prompts
 from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.card import Record
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import train
-from mrs_training.options import TINY, require_least
+from mrs_training.options import TINY, require_least, with_model_revision
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids
 from mrs_training.reply.families import RETRIEVAL
@@ -88,6 +84,27 @@ class RetrievalArguments(ReplyArguments):
         metadata={
             "help": "pooler, mean, cls or max; default: a sentence-transformers checkpoint's own, else pooler as in "
             "the official code, mean for `tiny`"
+        },
+    )
+    normalize: bool | None = field(
+        default=None,
+        metadata={
+            "help": "give vectors length 1, so that the score is the cosine (then pass --temperature .05); default: "
+            "the modules of a sentence-transformers checkpoint, else no (paper: the plain dot product)"
+        },
+    )
+    query_prompt: str | None = field(
+        default=None,
+        metadata={
+            "help": "text put before messages, such as `query: `; saved with the model; default: a "
+            "sentence-transformers checkpoint's own prompt for queries, else none"
+        },
+    )
+    reply_prompt: str | None = field(
+        default=None,
+        metadata={
+            "help": "text put before replies; saved with the model; default: a sentence-transformers checkpoint's own "
+            "prompt for documents, else none"
         },
     )
     message_tokens: int = field(
@@ -158,7 +175,10 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             "ddp_find_unused_parameters": "a pass uses one of the two encoders, so ranks always look for unused ones",
         }
     )
-    resume_keys = ("encoders", "dimension", "pooling", "loss", "mask_duplicates", "freeze_layers")
+    resume_keys = (
+        "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "mask_duplicates",
+        "freeze_layers",
+    )  # fmt: skip
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
         require_least(options, "mini_batch_size", 1)
@@ -175,8 +195,13 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             logging.ERROR
         )  # two lengths are intended
         tiny = options.model_name_or_path == TINY
+        options = with_model_revision(options)
+        plain = tiny or options.encoders == "static"
+        own = ("", "") if plain else checkpoint_prompts(options.model_name_or_path, options.model_revision)
         return replace(
             options,
+            query_prompt=own[0] if options.query_prompt is None else options.query_prompt,
+            reply_prompt=own[1] if options.reply_prompt is None else options.reply_prompt,
             pooling=options.pooling or ("mean" if tiny else None),
             mask_duplicates=options.loss == "eq4" if options.mask_duplicates is None else options.mask_duplicates,
         )
@@ -213,6 +238,8 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
                     f"--alpha {options.alpha}: the response set of {part.language} has no log-probabilities."
                 )
         training.router_mapping = {"message": "query", "reply": "document"}
+        texts = zip(training.router_mapping, prompts_of(parts.model), strict=True)
+        training.prompts = {column: prompt for column, prompt in texts if prompt}
         with training.main_process_first(local=False):
             pairs = concatenate_datasets([with_reply_ids(source) for source in data.sources.values()])
         gather = options.gather_across_devices and training.world_size > 1
@@ -276,6 +303,9 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
         options.encoders,
         options.dimension,
         seed,
+        options.query_prompt,
+        options.reply_prompt,
+        options.normalize,
     )
 
 

@@ -25,7 +25,7 @@ WITHOUT_EFFECT = {
     "generation_num_beams": "see --beams",
     "generation_max_length": "see --max_tokens",
     "generation_config": "see --beams and the options beside it",
-    "prompts": "messages and replies are encoded as they are, in training and after it",
+    "prompts": "see --query_prompt and --reply_prompt",
     "batch_sampler": "see --batches and --sampling_alpha",
     "multi_dataset_batch_sampler": "see --batches and --sampling_alpha",
     "router_mapping": "messages and replies each have their encoder",

@@ -30,6 +30,7 @@ TRAINERS = ("retrieval", "generation")
 LANGUAGES = ("en", "es", "de", "pt", "fr", "ja")
 FIVE = ["en", "es", "de", "pt", "fr"]
 ENCODER, TOKENIZER = "google-bert/bert-base-multilingual-cased", "FacebookAI/xlm-roberta-base"
+E5 = "intfloat/multilingual-e5-small"
 SMALL = shlex.split(
     "--per_device_train_batch_size 4 --max_validation_examples 5 --max_test_examples 6 --vocabulary 300 "
     "--disable_tqdm true"
@@ -140,6 +141,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         write_encoder(folder / ENCODER, texts)
+        write_encoder(folder / E5, texts)
         write_unicoder(folder / "checkpoint.pt", folder / TOKENIZER)
     before = Path.cwd()
     os.chdir(folder)

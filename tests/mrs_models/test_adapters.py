@@ -28,8 +28,9 @@ from mrs_models.adapters import (
     save_adapter,
     write_lora_state,
 )
-from mrs_models.dual_encoder import build_dual_encoder, build_settings, encoders, load_dual_encoder
+from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.retrieval_suggester import encode_messages, encode_replies
+from mrs_models.routes import build_settings, encoders
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -12,8 +12,9 @@ from mrs_core import hub
 from mrs_core.errors import InputError
 from mrs_models.adapters import Lora, add_lora, save_adapter, write_lora_state
 from mrs_models.decoding import Decoding
-from mrs_models.dual_encoder import build_dual_encoder, encoders
+from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.generator import Generator
+from mrs_models.routes import encoders
 from mrs_models.starting_points import ADAPTERS, GENERATOR, ROUTER, require_start
 from mrs_models.tiny_generator import build_tiny_generator
 

@@ -15,9 +15,10 @@ from sentence_transformers import SentenceTransformer
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.text import normalise_reply
 from mrs_models.answering import Ranker, reply_texts
-from mrs_models.dual_encoder import build_dual_encoder, encoders, load_dual_encoder
+from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
 from mrs_models.retrieval_suggester import RetrievalSuggester, Retriever, encode_messages, encode_replies
+from mrs_models.routes import encoders
 from mrs_models.suggester import Suggester
 
 REPLIES = {

@@ -13,7 +13,8 @@ from mrs_trainers.retrieval import Retrieval
 from transformers import BertConfig, BertModel, TrainerState
 
 from mrs_core.errors import InputError
-from mrs_models.dual_encoder import build_dual_encoder, encoders
+from mrs_models.dual_encoder import build_dual_encoder
+from mrs_models.routes import encoders
 from mrs_models.tiny import train_tokenizer
 from mrs_training.curves import draw_curves
 from mrs_training.families import adapter_publication, publication

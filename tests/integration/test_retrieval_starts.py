@@ -1,0 +1,142 @@
+"""Runs of the retrieval trainer from checkpoints as people have them: short, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mrs_datasets.prepared import PreparedData
+from mrs_models.dual_encoder import load_dual_encoder
+from mrs_models.message_encoder import MessageEncoder
+from mrs_models.retrieval_suggester import encode_messages
+from mrs_models.routes import prompts_of
+
+pytestmark = pytest.mark.integration
+
+TEXTS = ["en message 3", "ja message 11 ?", "translated reply"]
+OPTIONS = [
+    "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1, "--logging_steps", 1, "--per_device_train_batch_size", 8,
+    "--mini_batch_size", 4, "--languages", "en", "--max_validation_examples", 8, "--max_test_examples", 8,
+    "--use_cpu", "true", "--save_total_limit", 9,
+]  # fmt: skip
+Train = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _state() -> Iterator[None]:
+    """One thread; and parsing training arguments sets a state of accelerate, which the next parse must not meet."""
+    from accelerate.state import AcceleratorState
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A transformers encoder of three layers."""
+    from transformers import BertConfig, BertModel
+
+    from mrs_models.tiny import train_tokenizer, write_checkpoint
+
+    folder = tmp_path_factory.mktemp("encoder")
+    words = [f"{kind} {what} {n}" for kind in ("en", "ja") for what in ("message", "reply") for n in range(80)]
+    tokenizer = train_tokenizer([*words, "query: passage:"] * 2, 300)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=128, pad_token_id=tokenizer.pad_token_id, initializer_range=0.3,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return write_checkpoint(BertModel(config), tokenizer, folder)
+
+
+@pytest.fixture
+def train(prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Train:
+    """Return a function that trains into a folder with that name, and returns it."""
+    from mrs_trainers.retrieval import main
+
+    def run(name: str, *options: object) -> Path:
+        folder = tmp_path / name
+        code = main([str(part) for part in ["--data", prepared.folder, "--output_dir", folder, *OPTIONS, *options]])
+        assert code == 0, capsys.readouterr().err[-2000:]
+        return folder
+
+    return run
+
+
+@pytest.fixture
+def refused(prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
+    from mrs_trainers.retrieval import main
+
+    def run(*options: object) -> str:
+        argv = ["--data", prepared.folder, "--output_dir", tmp_path / "refused", *OPTIONS, *options]
+        assert main([str(part) for part in argv]) == 2
+        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("retrieval: ")]
+        assert len(sentences) == 1
+        assert not (tmp_path / "refused" / "run.json").exists()
+        return sentences[0].removeprefix("retrieval: ")
+
+    return run
+
+
+def arguments(folder: Path) -> dict[str, Any]:
+    """The options in the record of a run."""
+    return dict(json.loads((folder / "run.json").read_text(encoding="utf-8"))["arguments"])
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(load_dual_encoder(folder).state_dict())
+
+
+def losses(folder: Path) -> list[float]:
+    """The losses of a run's steps."""
+    state = json.loads((folder / "checkpoint-2" / "trainer_state.json").read_text(encoding="utf-8"))
+    return [entry["loss"] for entry in state["log_history"] if "loss" in entry]
+
+
+def test_prompts_and_normalisation_in_a_run(base: Path, train: Train) -> None:
+    options = ["--model_name_or_path", base, "--pooling", "mean", "--normalize", "true"]
+    plain = train("plain", *options)
+    run = train("prompted", *options, "--query_prompt", "query: ", "--reply_prompt", "passage: ")
+    assert arguments(run)["query_prompt"] == "query: "
+    assert arguments(run)["normalize"] is True
+    card = (run / "README.md").read_text(encoding="utf-8")
+    assert "| `query_prompt` | query:" in card
+    assert "query_prompt" not in (plain / "README.md").read_text(encoding="utf-8")
+    assert losses(plain) != losses(run)  # training read the prompts
+    model = load_dual_encoder(run)
+    assert prompts_of(model) == ("query: ", "passage: ")
+    encoder = MessageEncoder.load(run)
+    assert encoder is not None
+    torch.testing.assert_close(encoder.encode(TEXTS), encode_messages(model, TEXTS), rtol=0, atol=1e-5)
+    resumed = json.loads((run / "resume.json").read_text(encoding="utf-8"))
+    assert (resumed["query_prompt"], resumed["reply_prompt"], resumed["normalize"]) == ("query: ", "passage: ", True)
+
+
+def test_adapters_keep_prompts_and_normalisation(base: Path, train: Train) -> None:
+    pytest.importorskip("peft")
+    from mrs_models.adapters import load_adapter
+
+    run = train(
+        "lora", "--model_name_or_path", base, "--pooling", "mean", "--normalize", "true", "--query_prompt", "query: ",
+        "--peft", "lora",
+    )  # fmt: skip
+    loaded: Any = load_adapter(run / "adapter")
+    merged = load_dual_encoder(run)
+    assert prompts_of(loaded) == ("query: ", "")
+    torch.testing.assert_close(encode_messages(loaded, TEXTS), encode_messages(merged, TEXTS), rtol=0, atol=1e-5)
+
+
+def test_a_prompt_that_fills_a_text_is_refused(base: Path, refused: Callable[..., str]) -> None:
+    options = ["--model_name_or_path", base, "--pooling", "mean", "--message_tokens", 4]
+    sentence = refused(*options, "--query_prompt", "query: query: query: ")
+    assert sentence.startswith("--query_prompt 'query: query: query: ': fills all 4 tokens of a text; ")
