@@ -1,7 +1,7 @@
 """Losses of the dual encoder over in-batch negatives, with GradCache underneath.
 
-Notation: S is the score matrix of a batch of n pairs, `S[i, j] = message_i . reply_j`, unscaled (Zhang et al. 2021,
-eq. 3); R_i and C_i are the sums of exp(S) over row i and column i.
+Notation: S is the score matrix of a batch of n pairs, `S[i, j] = message_i . reply_j / temperature`, unscaled where the
+temperature is 1 (Zhang et al. 2021, eq. 3); R_i and C_i are the sums of exp(S) over row i and column i.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         mini_batch_size: pairs that are embedded with gradients at a time (GradCache, Gao et al. 2021); it bounds the
             memory and does not change the loss.
         gather_across_devices: the replies of all ranks are negatives.
+        temperature: scores are divided by it; 1 is the paper's. Cosines, which lie between -1 and 1, need a low one:
+            .05 is the library's default scale of 20.
 
     Example:
         >>> from mrs_models.losses import LOSSES
@@ -54,12 +56,14 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         mask_duplicates: bool = True,
         mini_batch_size: int = 32,
         gather_across_devices: bool = False,
+        temperature: float = 1.0,
     ) -> None:
         if kind not in LOSSES:
             raise InputError(f"--loss: expected one of {', '.join(LOSSES)}, found {kind!r}.")
+        require_temperature(temperature)
         super().__init__(
             nn.Sequential(nn.Identity()),  # type: ignore[arg-type]  # it refuses static embeddings, never cached here
-            scale=1.0,
+            scale=1 / temperature,
             similarity_fct=dot_score,
             mini_batch_size=mini_batch_size,
             gather_across_devices=gather_across_devices,
@@ -116,13 +120,13 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
     def _rows(self, messages: Tensor, replies: Tensor, labels: Tensor | None, own: Tensor) -> Tensor:
         """Losses of the pairs `own` (m,) against all: (m,)."""
         row = torch.arange(len(own), device=own.device)
-        scores = messages[own] @ replies.T
+        scores = messages[own] @ replies.T * self.scale
         positive = scores[row, own]
         parts = [scores]
         diagonal = torch.zeros_like(scores, dtype=torch.bool)
         diagonal[row, own] = True
         if self.kind != "sm":
-            columns = replies[own] @ messages.T
+            columns = replies[own] @ messages.T * self.scale
             parts.append(columns.masked_fill(diagonal, -torch.inf) if self.kind == "eq4" else columns)
         if self.mask_duplicates and labels is not None:
             equal = (labels[own, None] == labels[None, :]) & ~diagonal
@@ -135,4 +139,11 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
             "mask_duplicates": self.mask_duplicates,
             "mini_batch_size": self.mini_batch_size,
             "gather_across_devices": self.gather_across_devices,
+            "temperature": self.temperature,
         }
+
+
+def require_temperature(temperature: float, option: str = "temperature") -> None:
+    """Refuse a temperature that scores cannot be divided by."""
+    if not 0 < temperature < float("inf"):  # refuses NaN too
+        raise InputError(f"--{option}: expected a number above 0, found {temperature:g}.")

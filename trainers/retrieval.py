@@ -28,7 +28,7 @@ from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
 from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_encoder, load_dual_encoder
 from mrs_models.encoder_layers import freeze
-from mrs_models.losses import ReplyLoss
+from mrs_models.losses import ReplyLoss, require_temperature
 from mrs_models.response_index import ResponseIndexes
 from mrs_models.retrieval_suggester import Retriever
 from mrs_models.routes import encoders, prompts_of
@@ -112,6 +112,13 @@ class RetrievalArguments(ReplyArguments):
     )
     reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut (official train.sh)"})
     loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
+    temperature: float = field(
+        default=1.0,
+        metadata={
+            "help": "scores are divided by it in the loss (paper: 1, plain dot products); with --normalize true pass "
+            ".05, the default of sentence-transformers (scale 20)"
+        },
+    )
     mask_duplicates: bool | None = field(
         default=None, metadata={"help": "do not use equal replies as negatives; default: on for eq4 alone"}
     )
@@ -176,14 +183,15 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         }
     )
     resume_keys = (
-        "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "mask_duplicates",
-        "freeze_layers",
+        "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
+        "mask_duplicates", "freeze_layers",
     )  # fmt: skip
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
         require_least(options, "mini_batch_size", 1)
         require_least(options, "freeze_layers", 0)
         require_least(options, "dimension", 1)
+        require_temperature(options.temperature)
         _alpha(options.alpha)
         if options.encoders != "static" and options.dimension != RetrievalArguments.dimension:
             raise InputError(f"--dimension {options.dimension}: applies only to --encoders static; pass that too.")
@@ -247,7 +255,14 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             model=parts.model,
             args=training,
             train_dataset=pairs,
-            loss=ReplyLoss(parts.model, options.loss, bool(options.mask_duplicates), options.mini_batch_size, gather),
+            loss=ReplyLoss(
+                parts.model,
+                options.loss,
+                bool(options.mask_duplicates),
+                options.mini_batch_size,
+                gather,
+                options.temperature,
+            ),
             evaluator=ReplyEvaluator(data.validation, _alpha(options.alpha) or 0.0, EVALUATION_SEED),
         )
         sizes = [len(source) for source in data.sources.values()]

@@ -140,3 +140,12 @@ def test_a_prompt_that_fills_a_text_is_refused(base: Path, refused: Callable[...
     options = ["--model_name_or_path", base, "--pooling", "mean", "--message_tokens", 4]
     sentence = refused(*options, "--query_prompt", "query: query: query: ")
     assert sentence.startswith("--query_prompt 'query: query: query: ': fills all 4 tokens of a text; ")
+
+
+def test_a_temperature_in_a_run(base: Path, train: Train, refused: Callable[..., str]) -> None:
+    options = ["--model_name_or_path", base, "--pooling", "mean", "--normalize", "true"]
+    run = train("cold", *options, "--temperature", 0.05)
+    assert arguments(run)["temperature"] == 0.05
+    assert json.loads((run / "resume.json").read_text(encoding="utf-8"))["temperature"] == 0.05
+    assert losses(run)[0] != losses(train("warm", *options))[0]
+    assert refused(*options, "--temperature", 0) == "--temperature: expected a number above 0, found 0."

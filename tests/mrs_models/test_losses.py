@@ -68,6 +68,30 @@ def test_loss_and_gradients_are_those_of_the_printed_formula(
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+@pytest.mark.parametrize("mini_batch_size", [2, 64])
+def test_a_temperature_divides_the_scores(model: SentenceTransformer, kind: str, mini_batch_size: int) -> None:
+    labels = [0, 1, 0, 2, 3, 1, 0]
+    mine, naive = vectors(1), vectors(1)
+    loss = ReplyLoss(model, kind, mini_batch_size=mini_batch_size, temperature=0.5)
+    got = loss.calculate_loss([[mine[0]], [mine[1]]], torch.tensor(labels))
+    expected = printed_formula(kind, naive[0] / 0.5, naive[1], labels)
+    got.backward()
+    expected.backward()
+    assert got.item() == pytest.approx(expected.item(), rel=1e-12)
+    for a, b in zip(mine, naive, strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-10, atol=1e-12)
+    assert got.item() != pytest.approx(printed_formula(kind, *vectors(1), labels).item(), rel=1e-3)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
+def test_a_temperature_that_nothing_can_be_divided_by_is_refused(
+    model: SentenceTransformer, temperature: float
+) -> None:
+    with pytest.raises(InputError, match=r"^--temperature: expected a number above 0, found "):
+        ReplyLoss(model, temperature=temperature)
+
+
 def test_masking_changes_the_loss(model: SentenceTransformer) -> None:
     labels = [0, 1, 0, 2, 3, 1, 0]
     assert printed_formula("eq4", *vectors(1), labels) < printed_formula("eq4", *vectors(1)) - 0.01
