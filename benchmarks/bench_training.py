@@ -45,7 +45,7 @@ from accelerate.utils import extract_model_from_parallel
 from datasets import Dataset
 from datasets.utils.logging import disable_progress_bar as no_data_bars
 from mrs_trainers.generation import Generation, GenerationArguments, GenerationTrainingArguments
-from mrs_trainers.retrieval import Retrieval, RetrievalArguments, RetrievalTrainingArguments
+from mrs_trainers.retrieval import Retrieval
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.sentence_transformer.losses import (
     CachedMultipleNegativesRankingLoss,
@@ -67,6 +67,7 @@ from mrs_models.tiny import VOCABULARY, train_tokenizer
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_models.unicoder import unicoder_config
 from mrs_training.reply.data import RunData
+from mrs_training.reply.retrieval_options import RetrievalArguments, RetrievalTrainingArguments
 from mrs_training.reply.settings import make_plan
 from mrs_training.sampling import WINDOW
 

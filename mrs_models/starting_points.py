@@ -1,4 +1,4 @@
-"""What training can start from: clear errors for the models of this package that it cannot start from.
+"""What training can start from: the kind of a checkpoint, its prompts, and clear errors for what is none.
 
 Without them, the libraries report that the tokenizer of such a folder has no backend, or silently load only a part of
 the model.
@@ -17,6 +17,7 @@ from mrs_core.errors import InputError
 
 RETRIEVAL, GENERATION = FAMILIES
 GENERATOR = "generator.json"  # marks the folder of a generator
+RETRIEVER, STATIC, ENCODER = "retriever", "static", "encoder"  # kinds of checkpoints for a retriever
 ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
 ADAPTER_RECORD = "adapter.json"  # marks the folder of adapters, whose base model is elsewhere
 # Of adapters: our record, peft's settings, and a checkpoint's weights.
@@ -31,7 +32,7 @@ FROM = {
 
 
 def require_start(name: str, family: str, revision: str | None = None) -> None:
-    """Refuse a trained retriever, a model of the other family, and adapters without their base.
+    """Refuse a model of the other family, and adapters without their base.
 
     Args:
         name: a folder or a hub id; one that does not exist passes, and fails when it is loaded.
@@ -43,6 +44,20 @@ def require_start(name: str, family: str, revision: str | None = None) -> None:
     problem = _problem(name, family, revision)
     if problem:
         raise InputError(f"--model_name_or_path {name}: {problem}.")
+
+
+def start_kind(name: str, revision: str | None = None) -> str:
+    """What a retriever's checkpoint is, by its files: `retriever` (a route for messages and one for replies), `static`
+    (a sentence-transformers model whose first module is a table of token vectors), or `encoder`, anything else.
+    """
+    if _file(name, ROUTER, revision) is not None:
+        return RETRIEVER
+    path = _file(name, "modules.json", revision)
+    try:
+        first = str(json.loads(path.read_text(encoding="utf-8"))[0]["type"]) if path else ""
+    except (OSError, ValueError, LookupError, TypeError):
+        first = ""  # a damaged file fails when the model is loaded
+    return STATIC if first.endswith(".StaticEmbedding") else ENCODER
 
 
 def checkpoint_prompts(name: str, revision: str | None = None) -> tuple[str, str]:
@@ -66,29 +81,15 @@ def prompts_in(prompts: Mapping[str, Any]) -> tuple[str, str]:
 def _problem(name: str, family: str, revision: str | None) -> str | None:
     adapters = next((path for marker in ADAPTERS if (path := _file(name, marker, revision))), None)
     if adapters is not None:
-        merged = "" if family == GENERATION else "query_0_Transformer in "
         return (
             "holds adapters (LoRA), which are not a model by themselves; pass the base that they were trained "
-            f"on{_base(adapters)}, or {merged}the folder of their run, where they are merged into it"
+            f"on{_base(adapters)}, or the folder of their run, where they are merged into it"
         )
-    if _file(name, GENERATOR, revision) is not None:
-        return f"is a trained generator; {FROM[RETRIEVAL]}" if family == RETRIEVAL else None
-    router = _file(name, ROUTER, revision)
-    if router is None:
-        return None
-    if family == GENERATION:
+    if family == RETRIEVAL and _file(name, GENERATOR, revision) is not None:
+        return f"is a trained generator; {FROM[RETRIEVAL]}"
+    if family == GENERATION and _file(name, ROUTER, revision) is not None:
         return f"is a trained retriever; {FROM[GENERATION]}"
-    first = _message_encoder(router)
-    if first.endswith("_StaticEmbedding"):
-        return (
-            "is a trained static retriever, and training cannot start from one yet: its tables would be left out; "
-            "pass the checkpoint whose tokenizer it has, or `tiny`"
-        )
-    place = f"{name}/{first}" if Path(name).is_dir() else f"the folder {first} of a download"
-    return (
-        f"is a trained retriever, and training cannot start from one yet; pass {place} (its message encoder, for "
-        "both sides), or the checkpoint that it started from"
-    )
+    return None
 
 
 def _file(name: str, file: str, revision: str | None) -> Path | None:
@@ -104,14 +105,6 @@ def _base(adapters: Path) -> str:
     facts = _json(adapters)
     base = facts.get("base") or facts.get("base_model_name_or_path")
     return f" ({base})" if isinstance(base, str) else ""
-
-
-def _message_encoder(router: Path) -> str:
-    """The folder of the first module of the query route; that of sentence-transformers where the file is damaged."""
-    try:
-        return str(_json(router)["structure"]["query"][0])
-    except (KeyError, IndexError, TypeError):
-        return "query_0_Transformer"
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -1,15 +1,17 @@
-"""The licence that a base model's card states."""
+"""What a base model's folder or repository says of it: its licence, and what it started from itself."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from mrs_core import hub
 from mrs_training.options import TINY
 
-CARD = "README.md"
+CARD, RECORD = "README.md", "run.json"
 
 
 def base_license(name: str, revision: str | None = None) -> str | None:
@@ -22,10 +24,33 @@ def base_license(name: str, revision: str | None = None) -> str | None:
         return None
     from huggingface_hub import ModelCard
 
-    path = Path(name) / CARD if Path(name).is_dir() else hub.cached_file("model", name, CARD, revision)
+    path = _file(name, CARD, revision)
     try:
         text = path.read_text(encoding="utf-8") if path else ""
         found = ModelCard(text, ignore_metadata_errors=True).data.to_dict().get("license")
     except (OSError, ValueError, yaml.YAMLError):  # an unreadable card states nothing
         return None
     return found if isinstance(found, str) and found.strip() else None
+
+
+def started_from(name: str, revision: str | None = None) -> list[str]:
+    """What a trained model started from, the nearest first, as NAME or NAME@REVISION; none where no record tells it.
+
+    Args:
+        name: a folder or a hub id, whose `run.json` is read; the small model from scratch has none.
+    """
+    path = _file(name, RECORD, revision) if name != TINY else None
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        base, base_revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
+        before = record.get("started_from", [])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # not a record of a run
+        return []
+    nearest = f"{base}@{base_revision}" if base_revision else str(base)
+    return [nearest, *map(str, before if isinstance(before, list) else [])]
+
+
+def _file(name: str, file: str, revision: str | None) -> Path | None:
+    if Path(name).is_dir():
+        return path if (path := Path(name) / file).is_file() else None
+    return hub.cached_file("model", name, file, revision)

@@ -122,14 +122,21 @@ def data_of(data: Record) -> str:
 def base_model(record: Record, scratch: str) -> str:
     """The model that training started from; `scratch` is the text for one that was built for it."""
     name, revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
-    return scratch if name == TINY else f"`{name}`" + (f" at revision `{revision}`" if revision else "")
+    if name == TINY:
+        return scratch
+    before = [f"`{base}`" for base in record.get("started_from", [])]
+    chain = f" (which started from {', and that from '.join(before)})" if before else ""
+    return f"`{name}`" + (f" at revision `{revision}`" if revision else "") + chain
 
 
 def hub_base(record: Record) -> str | None:
     """The base model's name on the hub; None for a model from scratch and for a folder."""
-    base = str(record["arguments"]["model_name_or_path"])
-    old_name = "/" not in base and not base.startswith((".", "~"))  # without an organisation: bert-base-uncased
-    return base if base != TINY and (old_name or is_repo_id(base)) else None
+    return _on_hub(str(record["arguments"]["model_name_or_path"]))
+
+
+def _on_hub(name: str) -> str | None:
+    old_name = "/" not in name and not name.startswith((".", "~"))  # without an organisation: bert-base-uncased
+    return name if name != TINY and (old_name or is_repo_id(name)) else None
 
 
 def licence_front(record: Record) -> Record:
@@ -139,8 +146,11 @@ def licence_front(record: Record) -> Record:
 
 
 def base_front(record: Record, adapter: bool) -> Record:
-    """The base model for the card's YAML, where it is on the hub."""
+    """The base model for the card's YAML: the nearest that is on the hub, which for adapters is the one they fit."""
     base = hub_base(record)
+    if base is None and not adapter:
+        before = (name.partition("@")[0] for name in record.get("started_from", []))
+        base = next((found for name in before if (found := _on_hub(name))), None)
     return {"base_model": base, "base_model_relation": "adapter" if adapter else "finetune"} if base else {}
 
 

@@ -14,7 +14,7 @@ from mrs_core.files import umask
 from mrs_core.publishing import Change, publish
 from mrs_models.adapters import has_lora, merge_lora, save_adapter
 from mrs_training.allowlist import ADAPTER_FOLDER, CURVES
-from mrs_training.base_model import base_license
+from mrs_training.base_model import base_license, started_from
 from mrs_training.card import Record
 from mrs_training.curves import draw_curves
 from mrs_training.family import Family
@@ -57,6 +57,7 @@ def write_run(
         milliseconds=evaluation.milliseconds,
         seconds=time.time() - fitted.started,
     )
+    record["started_from"] = started_from(options.model_name_or_path, options.model_revision)
     record["base_license"] = base_license(options.model_name_or_path, options.model_revision)
     for name, write in evaluation.files.items():
         write(folder / name)

@@ -9,11 +9,10 @@ The defaults train a small model from scratch in minutes on two CPU cores; the p
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -26,31 +25,36 @@ from mrs_core.errors import InputError, run_with_sentence
 from mrs_evaluation.comparison import MakeSystem
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
-from mrs_models.dual_encoder import MESSAGE_TOKENS, REPLY_TOKENS, build_dual_encoder, load_dual_encoder
+from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.encoder_layers import freeze
-from mrs_models.losses import ReplyLoss, require_temperature
+from mrs_models.losses import ReplyLoss
 from mrs_models.response_index import ResponseIndexes
 from mrs_models.retrieval_suggester import Retriever
 from mrs_models.routes import encoders, prompts_of
-from mrs_models.starting_points import checkpoint_prompts
+from mrs_models.starting_points import ENCODER, start_kind
 from mrs_models.tiny import build_tiny
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.card import Record
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import train
-from mrs_training.options import TINY, require_least, with_model_revision
+from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids
 from mrs_training.reply.families import RETRIEVAL
-from mrs_training.reply.options import ReplyArguments
 from mrs_training.reply.recipe import ReplyRecipe
 from mrs_training.reply.retrieval_evaluation import (
-    BEST_METRIC,
     METRICS,
     ReplyEvaluator,
     RetrievalParts,
     build_index,
     sweep_alpha,
+)
+from mrs_training.reply.retrieval_options import (
+    STEPS,
+    RetrievalArguments,
+    RetrievalTrainingArguments,
+    alpha_of,
+    resolved,
 )
 from mrs_training.sampling import SampledPairs, make_sampler
 
@@ -59,110 +63,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import HfArgumentParser, Trainer, TrainingArguments
 
-STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
-SWEEP = "sweep"
 WITHOUT_BONUS = f"{MODEL}, no bonus"
-
-
-@dataclass
-class RetrievalArguments(ReplyArguments):
-    """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
-
-    length_window: int = field(
-        default=0,
-        metadata={
-            "help": "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
-            "length teach less"
-        },
-    )
-    encoders: str = field(
-        default="two", metadata={"help": "two (the paper's), one for both sides, or static (embeddings, very fast)"}
-    )
-    dimension: int = field(default=256, metadata={"help": "dimension of static embeddings"})
-    pooling: str | None = field(
-        default=None,
-        metadata={
-            "help": "pooler, mean, cls or max; default: a sentence-transformers checkpoint's own, else pooler as in "
-            "the official code, mean for `tiny`"
-        },
-    )
-    normalize: bool | None = field(
-        default=None,
-        metadata={
-            "help": "give vectors length 1, so that the score is the cosine (then pass --temperature .05); default: "
-            "the modules of a sentence-transformers checkpoint, else no (paper: the plain dot product)"
-        },
-    )
-    query_prompt: str | None = field(
-        default=None,
-        metadata={
-            "help": "text put before messages, such as `query: `; saved with the model; default: a "
-            "sentence-transformers checkpoint's own prompt for queries, else none"
-        },
-    )
-    reply_prompt: str | None = field(
-        default=None,
-        metadata={
-            "help": "text put before replies; saved with the model; default: a sentence-transformers checkpoint's own "
-            "prompt for documents, else none"
-        },
-    )
-    message_tokens: int = field(
-        default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut (official train.sh)"}
-    )
-    reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut (official train.sh)"})
-    loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
-    temperature: float = field(
-        default=1.0,
-        metadata={
-            "help": "scores are divided by it in the loss (paper: 1, plain dot products); with --normalize true pass "
-            ".05, the default of sentence-transformers (scale 20)"
-        },
-    )
-    mask_duplicates: bool | None = field(
-        default=None, metadata={"help": "do not use equal replies as negatives; default: on for eq4 alone"}
-    )
-    mini_batch_size: int = field(
-        default=64, metadata={"help": "pairs embedded at a time (GradCache); affects memory only"}
-    )
-    gather_across_devices: bool = field(
-        default=True,
-        metadata={"help": "use the replies of all devices as negatives, so that the loss is that of one device"},
-    )
-    freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
-    alpha: str = field(
-        default="0",
-        metadata={
-            "help": "weight of the log-probability bonus in suggestions (paper, section 4.1: none), or `sweep`: the "
-            "best one on validation"
-        },
-    )
-
-
-@dataclass
-class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
-    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
-
-    output_dir: str | None = field(default="build/retriever", metadata={"help": "the folder of the run"})
-    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per step and device (paper: 256)"})
-    num_train_epochs: float = field(
-        default=0.0,
-        metadata={"help": f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps"},
-    )
-    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
-    warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
-    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
-    logging_steps: float = field(default=50, metadata={"help": "steps between two points of the loss curve"})
-    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
-    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
-    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
-    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
-    metric_for_best_model: str | None = field(
-        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
-    )
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 class RetrievalTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, SentenceTransformerTrainer):
@@ -188,31 +89,9 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
     )  # fmt: skip
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
-        require_least(options, "mini_batch_size", 1)
-        require_least(options, "freeze_layers", 0)
-        require_least(options, "dimension", 1)
-        require_temperature(options.temperature)
-        _alpha(options.alpha)
-        if options.encoders != "static" and options.dimension != RetrievalArguments.dimension:
-            raise InputError(f"--dimension {options.dimension}: applies only to --encoders static; pass that too.")
-        if options.encoders == "static" and options.pooling not in (None, "mean"):
-            raise InputError(f"--pooling {options.pooling}: --encoders static supports only mean; leave it out.")
-        if options.encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
-            raise InputError("--encoders static: trains in one process (it takes seconds); launch only one.")
-        logging.getLogger("sentence_transformers.base.modules.router").setLevel(
-            logging.ERROR
-        )  # two lengths are intended
-        tiny = options.model_name_or_path == TINY
-        options = with_model_revision(options)
-        plain = tiny or options.encoders == "static"
-        own = ("", "") if plain else checkpoint_prompts(options.model_name_or_path, options.model_revision)
-        return replace(
-            options,
-            query_prompt=own[0] if options.query_prompt is None else options.query_prompt,
-            reply_prompt=own[1] if options.reply_prompt is None else options.reply_prompt,
-            pooling=options.pooling or ("mean" if tiny else None),
-            mask_duplicates=options.loss == "eq4" if options.mask_duplicates is None else options.mask_duplicates,
-        )
+        router = logging.getLogger("sentence_transformers.base.modules.router")
+        router.setLevel(logging.ERROR)  # two lengths are intended
+        return resolved(options)
 
     def saves_memory(self, options: RetrievalArguments, training: TrainingArguments, trains: bool) -> str:
         if not trains:
@@ -240,7 +119,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         self, parts: RetrievalParts, options: RetrievalArguments, training: TrainingArguments, data: RunData
     ) -> Trainer:
         assert isinstance(training, SentenceTransformerTrainingArguments)
-        for part in data.test if _alpha(options.alpha) != 0 else []:
+        for part in data.test if alpha_of(options.alpha) != 0 else []:
             if not any(value is not None for value in part.responses.log_probs):
                 raise InputError(
                     f"--alpha {options.alpha}: the response set of {part.language} has no log-probabilities."
@@ -263,7 +142,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
                 gather,
                 options.temperature,
             ),
-            evaluator=ReplyEvaluator(data.validation, _alpha(options.alpha) or 0.0, EVALUATION_SEED),
+            evaluator=ReplyEvaluator(data.validation, alpha_of(options.alpha) or 0.0, EVALUATION_SEED),
         )
         sizes = [len(source) for source in data.sources.values()]
         lengths = byte_lengths(pairs) if options.length_window else None
@@ -277,7 +156,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         return _weights(load_dual_encoder(checkpoint))
 
     def complete(self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts]) -> RetrievalParts:
-        model, alpha, sweep = fitted.parts.model, _alpha(fitted.options.alpha), None
+        model, alpha, sweep = fitted.parts.model, alpha_of(fitted.options.alpha), None
         if alpha is None:
             sweep = sweep_alpha(model, fitted.data.validation, 0)
             alpha = sweep.alpha
@@ -297,6 +176,9 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         return systems
 
     def add_figures(self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts], figures: Record) -> None:
+        name, revision = fitted.options.model_name_or_path, fitted.options.model_revision
+        if name != TINY and (kind := start_kind(name, revision)) != ENCODER:
+            figures["start"] = kind
         figures["alpha"] = next(iter(fitted.parts.indexes.values())).alpha
         if sweep := fitted.parts.sweep:
             figures["alpha_unit"] = sweep.unit
@@ -327,19 +209,6 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
 def _weights(model: SentenceTransformer) -> dict[str, Tensor]:
     both = enumerate(encoders(model))
     return {f"{number}.{name}": value for number, part in both for name, value in part.state_dict().items()}
-
-
-def _alpha(text: str) -> float | None:
-    """The weight of the bonus; None means the best one on validation."""
-    if text == SWEEP:
-        return None
-    try:
-        alpha = float(text)
-        if 0 <= alpha < float("inf"):
-            return alpha
-        raise ValueError
-    except ValueError:
-        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.") from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

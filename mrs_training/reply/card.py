@@ -171,7 +171,7 @@ def _front_matter(record: Record, family: _Kind, languages: list[str], title: st
     front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
     if adapter:
         front["tags"].append("lora")
-    if record["arguments"].get("encoders") != "static":  # which uses none of the checkpoint's weights
+    if not _untrained_vectors(record):
         front |= base_front(record, adapter)
     front["metrics"] = ["rouge"]
     if "revision" in data:  # results must name a data set on the hub
@@ -278,12 +278,16 @@ def _name(family: _Kind, data: Record, languages: list[str]) -> str:
 
 
 def _base_model(record: Record) -> str:
-    static = record["arguments"].get("encoders") == "static"
-    if static:
+    if _untrained_vectors(record):
         base = base_model(record, "")
         return STATIC.format(f"the tokenizer of {base}" if base else "a tokenizer of its own")
     kind = "BERT" if record["trainer"] == RETRIEVAL else "BART"
     return base_model(record, f"scratch (a small {kind} with a tokenizer of its own)")
+
+
+def _untrained_vectors(record: Record) -> bool:
+    """Whether it is a static retriever that used none of its checkpoint's weights."""
+    return record["arguments"].get("encoders") == "static" and "start" not in record["metrics"]
 
 
 def _limits(data: Record) -> str:

@@ -149,3 +149,59 @@ def test_a_temperature_in_a_run(base: Path, train: Train, refused: Callable[...,
     assert json.loads((run / "resume.json").read_text(encoding="utf-8"))["temperature"] == 0.05
     assert losses(run)[0] != losses(train("warm", *options))[0]
     assert refused(*options, "--temperature", 0) == "--temperature: expected a number above 0, found 0."
+
+
+def record(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
+
+
+def test_a_run_starts_from_a_run(base: Path, train: Train, refused: Callable[..., str]) -> None:
+    """Two towers: with a learning rate of 0, they and all that belongs to them come out as they went in."""
+    shape = ["--pooling", "mean", "--normalize", "true", "--query_prompt", "query: ", "--message_tokens", 12]
+    first = train("stage1", "--model_name_or_path", base, *shape)
+    second = train("stage2", "--model_name_or_path", first, "--learning_rate", 0)
+    before, after = weights(first), weights(second)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert any(
+        not torch.equal(value, before[name.replace(".query.", ".document.")])
+        for name, value in before.items()
+        if ".query." in name
+    )
+    kept = {"encoders": "two", "pooling": "mean", "normalize": True, "query_prompt": "query: ", "message_tokens": 12}
+    assert {key: arguments(second)[key] for key in kept} == kept
+    assert arguments(second)["reply_tokens"] == 30
+    assert record(second)["started_from"] == [f".../{base.name}"]
+    assert record(second)["metrics"]["start"] == "retriever"
+    assert f"(which started from `.../{base.name}`)" in (second / "README.md").read_text(encoding="utf-8")
+    assert record(first)["started_from"] == []
+    third = train("stage3", "--model_name_or_path", second, "--freeze_embeddings", "true", "--freeze_layers", 1)
+    assert record(third)["started_from"] == [".../stage1", f".../{base.name}"]
+    frozen = weights(third)
+    changed = {name for name in before if not torch.equal(frozen[name], before[name])}
+    assert changed
+    assert not [name for name in changed if ".embeddings." in name or ".layer.0." in name]
+    sentence = refused("--model_name_or_path", first, "--encoders", "one")
+    assert sentence.startswith(f"--encoders one: {first} is a trained retriever with two encoders; ")
+
+
+def test_a_static_run_starts_from_a_static_run(base: Path, train: Train, refused: Callable[..., str]) -> None:
+    first = train("stage1", "--model_name_or_path", base, "--encoders", "static", "--dimension", 8)
+    second = train("stage2", "--model_name_or_path", first, "--learning_rate", 0)
+    before, after = weights(first), weights(second)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert {key: arguments(second)[key] for key in ("encoders", "dimension")} == {"encoders": "static", "dimension": 8}
+    assert refused("--model_name_or_path", first, "--pooling", "cls").startswith("--pooling cls: --encoders static ")
+    assert refused("--model_name_or_path", base, "--dimension", 8).startswith("--dimension 8: applies only to ")
+
+
+def test_adapters_on_a_trained_retriever(base: Path, train: Train) -> None:
+    pytest.importorskip("peft")
+    from mrs_models.adapters import load_adapter
+
+    first = train("stage1", "--model_name_or_path", base, "--pooling", "mean", "--query_prompt", "query: ")
+    second = train("stage2", "--model_name_or_path", first, "--peft", "lora")
+    loaded: Any = load_adapter(second / "adapter")
+    expected = encode_messages(load_dual_encoder(second), TEXTS)
+    torch.testing.assert_close(encode_messages(loaded, TEXTS), expected, rtol=0, atol=1e-5)
+    assert prompts_of(loaded) == ("query: ", "")

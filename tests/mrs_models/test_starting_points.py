@@ -14,8 +14,7 @@ from mrs_models.adapters import Lora, add_lora, save_adapter, write_lora_state
 from mrs_models.decoding import Decoding
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.generator import Generator
-from mrs_models.routes import encoders
-from mrs_models.starting_points import ADAPTERS, GENERATOR, ROUTER, require_start
+from mrs_models.starting_points import ADAPTERS, RETRIEVER, ROUTER, require_start, start_kind
 from mrs_models.tiny_generator import build_tiny_generator
 
 TEXTS = ["how are you?", "fine, thanks!", "¿qué tal?"] * 20
@@ -50,28 +49,7 @@ def refused(name: Path | str, family: str, kind: str = "two") -> str:
     return sentence.removeprefix(beginning)
 
 
-@pytest.mark.parametrize("wanted", ["two", "static"])
-@pytest.mark.parametrize("kind", ["two", "one"])
-def test_a_retriever_does_not_start_from_a_retriever_but_from_its_encoder(
-    checkpoint: Path, tmp_path: Path, kind: str, wanted: str
-) -> None:
-    run = retriever(checkpoint, tmp_path / "run", kind)
-    sentence = refused(run, "retrieval", wanted)
-    assert sentence.startswith("is a trained retriever, and training cannot start from one yet; pass ")
-    inner = run / "query_0_Transformer"
-    assert f"pass {inner} (its message encoder" in sentence
-    first = encoders(build_dual_encoder(str(inner), "mean"))[0].state_dict()
-    for name, weights in encoders(build_dual_encoder(str(checkpoint), "mean"))[0].state_dict().items():
-        assert torch.equal(first[name], weights)
-
-
-@pytest.mark.parametrize("wanted", ["two", "static"])
-def test_nor_from_a_static_one(checkpoint: Path, tmp_path: Path, wanted: str) -> None:
-    sentence = refused(retriever(checkpoint, tmp_path / "run", "static"), "retrieval", wanted)
-    assert sentence.startswith("is a trained static retriever, and training cannot start from one yet: ")
-
-
-def test_nor_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: Path, writer: Path) -> None:
+def test_no_start_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: Path, writer: Path) -> None:
     assert refused(writer, "retrieval").startswith("is a trained generator; a retriever starts from an encoder, ")
     for kind in ("two", "static"):
         run = retriever(checkpoint, tmp_path / kind, kind)
@@ -100,7 +78,6 @@ def test_a_generator_can_start_from_a_generator(writer: Path) -> None:
 
 
 def test_a_model_of_the_hub_is_known_by_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path in a repository is no hub id, so there the message encoder is one folder of a download."""
     router = tmp_path / ROUTER
     router.write_text(json.dumps({"structure": {"query": ["query_0_Transformer", "query_1_Pooling"]}}))
     asked: list[tuple[str, str, str | None]] = []
@@ -110,9 +87,11 @@ def test_a_model_of_the_hub_is_known_by_the_same_files(tmp_path: Path, monkeypat
         return router if name == ROUTER else None
 
     monkeypatch.setattr(hub, "cached_file", cached_file)
-    with pytest.raises(InputError, match=r"^--model_name_or_path org/run: is a .* query_0_Transformer of a download"):
-        require_start("org/run", "retrieval", "v1")
-    assert asked == [("org/run", name, "v1") for name in (*ADAPTERS, GENERATOR, ROUTER)]
+    with pytest.raises(InputError, match=r"^--model_name_or_path org/run: is a trained retriever; a generator starts "):
+        require_start("org/run", "generation", "v1")
+    assert asked == [("org/run", name, "v1") for name in (*ADAPTERS, ROUTER)]
+    require_start("org/run", "retrieval", "v1")
+    assert start_kind("org/run", "v1") == RETRIEVER
 
 
 def test_what_does_not_exist_is_missed_later(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_evaluation.scoring import score_file
-from mrs_training.base_model import base_license
+from mrs_training.base_model import base_license, started_from
 from mrs_training.families import model_card, publication
 from mrs_training.reply.card import MESSAGES
 from mrs_training.run import run_record
@@ -248,6 +248,31 @@ def test_a_static_retriever_is_called_one(record: Record, base: str) -> None:
     assert ("with the tokenizer of `org/base`." if base != "tiny" else "with a tokenizer of its own.") in card
     assert "| `dimension` | 64 |" in card
     assert "base_model" not in front(card)
+
+
+def test_a_chain_of_base_models(record: Record, tmp_path: Path) -> None:
+    """A run from the folder of a run: the card names both bases, and the hub's is the one in its YAML."""
+    assert started_from("tiny") == started_from(str(tmp_path)) == []
+    first = {"arguments": {"model_name_or_path": "org/base", "model_revision": "v1"}}
+    second = {"arguments": {"model_name_or_path": "./build/stage1"}, "started_from": ["org/base@v1"]}
+    for text, found in (
+        (json.dumps(first), ["org/base@v1"]), (json.dumps(second), ["./build/stage1", "org/base@v1"]), ("{", []),
+        ('{"arguments": {}}', []), ("[]", []),
+    ):  # fmt: skip
+        (tmp_path / "run.json").write_text(text)
+        assert started_from(str(tmp_path)) == found
+    of_base = changed(record, "arguments", model_name_or_path="./build/stage2")
+    card = model_card({**of_base, "started_from": ["./build/stage1", "org/base@v1"]})
+    assert "Started from: `./build/stage2` (which started from `./build/stage1`, and that from `org/base@v1`)." in card
+    assert front(card)["base_model"] == "org/base"
+    assert "base_model" not in front(model_card({**of_base, "started_from": ["tiny"]}))
+
+
+def test_a_static_retriever_from_vectors_is_not_from_scratch(record: Record) -> None:
+    static = changed(record, "arguments", encoders="static", dimension=64, model_name_or_path="org/base")
+    card = model_card(changed(static, "metrics", start="static"))
+    assert "Started from: `org/base`." in card
+    assert front(card)["base_model"] == "org/base"
 
 
 def test_what_the_encoders_are(record: Record) -> None:

@@ -1,0 +1,182 @@
+"""The options of the retrieval trainer, and what follows from them and from the checkpoint."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from mrs_core.errors import InputError
+from mrs_models.dual_encoder import ENCODERS
+from mrs_models.losses import require_temperature
+from mrs_models.retriever_start import DEFAULTS, Start
+from mrs_models.starting_points import RETRIEVAL, require_start
+from mrs_training.options import TINY, require_least, require_one_of, with_model_revision
+from mrs_training.reply.options import ReplyArguments
+from mrs_training.reply.retrieval_evaluation import BEST_METRIC
+
+STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
+SWEEP = "sweep"
+
+
+@dataclass
+class RetrievalArguments(ReplyArguments):
+    """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
+
+    length_window: int = field(
+        default=0,
+        metadata={
+            "help": "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
+            "length teach less"
+        },
+    )
+    encoders: str | None = field(
+        default=None,
+        metadata={
+            "help": "two, one for both sides, or static (embeddings, very fast); default: those of a trained "
+            "retriever, static for a sentence-transformers model of token vectors, else two (the paper's)"
+        },
+    )
+    dimension: int | None = field(
+        default=None, metadata={"help": "dimension of untrained static embeddings; default: 256 (tiny)"}
+    )
+    pooling: str | None = field(
+        default=None,
+        metadata={
+            "help": "pooler, mean, cls or max; default: that of a trained retriever or of a sentence-transformers "
+            "checkpoint, else pooler as in the official code, mean for `tiny`"
+        },
+    )
+    normalize: bool | None = field(
+        default=None,
+        metadata={
+            "help": "give vectors length 1, so that the score is the cosine (then pass --temperature .05); default: "
+            "as a trained retriever or a sentence-transformers checkpoint does, else no (paper: plain dot product)"
+        },
+    )
+    query_prompt: str | None = field(
+        default=None,
+        metadata={
+            "help": "text put before messages, such as `query: `; saved with the model; default: the checkpoint's own "
+            "prompt for queries, if it is a sentence-transformers model or a trained retriever, else none"
+        },
+    )
+    reply_prompt: str | None = field(
+        default=None,
+        metadata={
+            "help": "text put before replies; saved with the model; default: the checkpoint's own prompt for "
+            "documents, if it is a sentence-transformers model or a trained retriever, else none"
+        },
+    )
+    message_tokens: int | None = field(
+        default=None,
+        metadata={"help": "longer messages are cut; default: as a trained retriever cuts, else 70 (official train.sh)"},
+    )
+    reply_tokens: int | None = field(
+        default=None,
+        metadata={"help": "longer replies are cut; default: as a trained retriever cuts, else 30 (official train.sh)"},
+    )
+    loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
+    temperature: float = field(
+        default=1.0,
+        metadata={
+            "help": "scores are divided by it in the loss (paper: 1, plain dot products); with --normalize true pass "
+            ".05, the default of sentence-transformers (scale 20)"
+        },
+    )
+    mask_duplicates: bool | None = field(
+        default=None, metadata={"help": "do not use equal replies as negatives; default: on for eq4 alone"}
+    )
+    mini_batch_size: int = field(
+        default=64, metadata={"help": "pairs embedded at a time (GradCache); affects memory only"}
+    )
+    gather_across_devices: bool = field(
+        default=True,
+        metadata={"help": "use the replies of all devices as negatives, so that the loss is that of one device"},
+    )
+    freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
+    alpha: str = field(
+        default="0",
+        metadata={
+            "help": "weight of the log-probability bonus in suggestions (paper, section 4.1: none), or `sweep`: the "
+            "best one on validation"
+        },
+    )
+
+
+@dataclass
+class RetrievalTrainingArguments(SentenceTransformerTrainingArguments):
+    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
+
+    output_dir: str | None = field(default="build/retriever", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per step and device (paper: 256)"})
+    num_train_epochs: float = field(
+        default=0.0,
+        metadata={"help": f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps"},
+    )
+    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
+    warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
+    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
+    logging_steps: float = field(default=50, metadata={"help": "steps between two points of the loss curve"})
+    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
+    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
+    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
+    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
+    metric_for_best_model: str | None = field(
+        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
+    )
+    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
+
+
+def resolved(options: RetrievalArguments) -> RetrievalArguments:
+    """The options with defaults that depend on others and on the checkpoint; what a trained retriever has is kept.
+
+    Raises:
+        InputError: an option is out of its range, or the checkpoint cannot have it.
+    """
+    require_least(options, "mini_batch_size", 1)
+    require_least(options, "freeze_layers", 0)
+    require_temperature(options.temperature)
+    alpha_of(options.alpha)
+    if options.encoders is not None:
+        require_one_of("encoders", options.encoders, ENCODERS)
+    options = with_model_revision(options)
+    own = _own_settings(options)
+    encoders = options.encoders or own["encoders"]
+    if options.dimension is not None:
+        require_least(options, "dimension", 1)
+        if encoders != "static":
+            raise InputError(f"--dimension {options.dimension}: applies only to --encoders static; pass that too.")
+    if encoders == "static" and options.pooling not in (None, "mean"):
+        raise InputError(f"--pooling {options.pooling}: --encoders static supports only mean; leave it out.")
+    if encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise InputError("--encoders static: trains in one process (it takes seconds); launch only one.")
+    if options.mask_duplicates is None:
+        own["mask_duplicates"] = options.loss == "eq4"
+    return replace(options, **{key: value for key, value in own.items() if getattr(options, key) is None})
+
+
+def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
+    """What stands for the options that are not given."""
+    name, revision = options.model_name_or_path, options.model_revision
+    if name == TINY:
+        return {**DEFAULTS, "pooling": "mean"}
+    require_start(name, RETRIEVAL, revision)
+    return Start.load(name, revision, options.encoders).settings()
+
+
+def alpha_of(text: str) -> float | None:
+    """The weight of the bonus; None means the best one on validation."""
+    if text == SWEEP:
+        return None
+    try:
+        alpha = float(text)
+        if 0 <= alpha < float("inf"):
+            return alpha
+        raise ValueError
+    except ValueError:
+        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.") from None
