@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,10 +17,15 @@ MODEL = "Model"  # the name of the trained model among the systems compared
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One reply to click; scores of one message can be compared, scores of different messages cannot."""
+    """One reply to click; scores of one message can be compared, scores of different messages cannot.
+
+    Attributes:
+        parts: what speaks for it, where a ranker mixes several scores; they add up to the mixed one.
+    """
 
     reply: str
     score: float
+    parts: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 class Answerer(Protocol):

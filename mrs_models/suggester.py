@@ -9,7 +9,7 @@ from mrs_core.baselines import resolve_model
 from mrs_core.manifest import require_undamaged
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import ServedModel, Suggestion
-from mrs_models.starting_points import GENERATOR
+from mrs_models.starting_points import GENERATOR, RANKER_FOLDER
 
 
 class Suggester:
@@ -44,6 +44,10 @@ class Suggester:
             from mrs_models.generation_suggester import GenerationSuggester
 
             return Suggester(GenerationSuggester.load_from(path))
+        if (path / RANKER_FOLDER).is_dir():
+            from mrs_models.ranked_suggester import RankedSuggester
+
+            return Suggester(RankedSuggester.load_from(path, str(folder)))
         from mrs_models.retrieval_suggester import RetrievalSuggester
 
         return Suggester(RetrievalSuggester.load_from(path, str(folder)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from mrs_models.response_index import ResponseIndexes
-from mrs_models.starting_points import GENERATOR
+from mrs_models.starting_points import GENERATOR, RANKER_FOLDER
 
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
 TOKENIZER = (
@@ -23,6 +23,7 @@ PART = ("config.json", "sentence_bert_config.json", *WEIGHTS, *TOKENIZER)  # one
 CARD, RECORD, CURVES = "README.md", "run.json", "curves.png"
 EVERY_RUN = (CARD, RECORD, CURVES)
 INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors"))
+RANKER = tuple(f"{RANKER_FOLDER}/{name}" for name in ("ranker.json", "*.safetensors"))
 PEFT = ("adapter_config.json", "adapter_model.safetensors")
 # Adapters only, in PEFT's layout: those of replies are in a subfolder, a generator's are beside its tokenizer.
 ADAPTER_FILES = (
@@ -38,7 +39,7 @@ SENTENCE_TRANSFORMERS = (
     "modules.json", "config_sentence_transformers.json", "router_config.json", *PART,
     *(f"{module}/{name}" for module in ("query_*", "document_*", "[0-9]*_*") for name in PART),
 )  # fmt: skip
-MODEL = tuple(dict.fromkeys((*TRANSFORMERS, *SENTENCE_TRANSFORMERS, GENERATOR, *INDEXES, *ADAPTER_OF_RUN)))
+MODEL = tuple(dict.fromkeys((*TRANSFORMERS, *SENTENCE_TRANSFORMERS, GENERATOR, *INDEXES, *RANKER, *ADAPTER_OF_RUN)))
 TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
 
 PICKLE = "a pickle, which can run code where it is loaded"

@@ -61,8 +61,9 @@ def fit(
     show_loss_bar(trainer)
     with training.main_process_first(local=False):
         run.begin(identity, recipe.family.files)
-    with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
-        trainer.train(resume_from_checkpoint=checkpoint)
+    if trains(training):
+        with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
+            trainer.train(resume_from_checkpoint=checkpoint)
     if training.load_best_model_at_end:
         _require_best(recipe, parts, trainer.state.best_model_checkpoint)
     require_finite_weights(recipe.weights(parts))
@@ -74,8 +75,14 @@ def _complete_arguments(recipe: Recipe[Options, Data, Built], training: Training
     """Fill in the library's arguments that follow from the recipe and the machine."""
     training.greater_is_better = training.metric_for_best_model not in recipe.lower_is_better
     training.dataloader_pin_memory &= torch.cuda.is_available()
-    if training.num_train_epochs <= 0 and training.max_steps <= 0:
+    if training.num_train_epochs <= 0 and training.max_steps < 0:
         training.max_steps = recipe.steps
+    training.load_best_model_at_end &= trains(training)
+
+
+def trains(training: TrainingArguments) -> bool:
+    """Whether there is anything to train: `--max_steps 0` alone evaluates and exports a model as it is."""
+    return training.num_train_epochs > 0 or training.max_steps != 0
 
 
 def _identity(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -28,8 +28,11 @@ from mrs_models.answering import MODEL
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.encoder_layers import freeze
 from mrs_models.losses import ReplyLoss
-from mrs_models.response_index import ResponseIndexes
-from mrs_models.retrieval_suggester import Retriever
+from mrs_models.ranked_suggester import RankedRetriever
+from mrs_models.ranking.language_ranker import LanguageRanker
+from mrs_models.ranking.rankers import save_rankers, settings_and_weights, with_settings
+from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_models.retrieval_suggester import Retriever, encode_messages
 from mrs_models.routes import encoders, prompts_of
 from mrs_models.starting_points import ENCODER, start_kind
 from mrs_models.tiny import build_tiny
@@ -41,6 +44,7 @@ from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids
 from mrs_training.reply.families import RETRIEVAL
+from mrs_training.reply.ranker_tuning import build_rankers
 from mrs_training.reply.recipe import ReplyRecipe
 from mrs_training.reply.retrieval_evaluation import (
     METRICS,
@@ -64,6 +68,9 @@ if TYPE_CHECKING:
     from transformers import HfArgumentParser, Trainer, TrainingArguments
 
 WITHOUT_BONUS = f"{MODEL}, no bonus"
+DIRECT = f"{MODEL}, direct scores"
+# A run with a ranker compares: the ranker as it is stored, and its three best scores.
+RANKED: Mapping[str, Mapping[str, Any]] = {MODEL: {}, f"{MODEL}, top 3": {"choice": "top"}}
 
 
 class RetrievalTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, SentenceTransformerTrainer):
@@ -161,14 +168,34 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             sweep = sweep_alpha(model, fitted.data.validation, 0)
             alpha = sweep.alpha
         indexes = {part.language: build_index(model, part, alpha) for part in fitted.data.test}
-        return RetrievalParts(model, indexes, sweep)
+        return RetrievalParts(model, indexes, sweep, self._rankers(fitted, indexes))
+
+    def _rankers(
+        self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts], indexes: Mapping[str, ResponseIndex]
+    ) -> Mapping[str, LanguageRanker]:
+        options, data, model = fitted.options.ranker_options(), fitted.data, fitted.parts.model
+        if options is None:
+            return {}
+        return build_rankers(
+            lambda texts: encode_messages(model, texts).numpy(),
+            indexes,
+            data.by_language(),
+            data.validation,
+            options,
+            fitted.training.seed,
+        )
 
     def save(self, parts: RetrievalParts, folder: Path) -> None:
         parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
         for language, index in parts.indexes.items():
             index.save(folder / ResponseIndexes.FOLDER / language)
+        save_rankers(parts.rankers, folder)
 
     def systems(self, parts: RetrievalParts) -> list[MakeSystem]:
+        if parts.rankers:
+            return [_ranked(parts, name, changes) for name, changes in RANKED.items()] + [
+                lambda part: Retriever(parts.model, parts.indexes, DIRECT)
+            ]
         systems: list[MakeSystem] = [lambda part: Retriever(parts.model, parts.indexes, MODEL)]
         if any(index.alpha for index in parts.indexes.values()):
             plain = {code: replace(index, alpha=0.0) for code, index in parts.indexes.items()}
@@ -179,6 +206,8 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         name, revision = fitted.options.model_name_or_path, fitted.options.model_revision
         if name != TINY and (kind := start_kind(name, revision)) != ENCODER:
             figures["start"] = kind
+        if rankers := fitted.parts.rankers:
+            figures["ranker"] = settings_and_weights(rankers)
         figures["alpha"] = next(iter(fitted.parts.indexes.values())).alpha
         if sweep := fitted.parts.sweep:
             figures["alpha_unit"] = sweep.unit
@@ -204,6 +233,11 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
         options.reply_prompt,
         options.normalize,
     )
+
+
+def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
+    rankers = with_settings(parts.rankers, **changes)
+    return lambda part: RankedRetriever(parts.model, parts.indexes, rankers, part.language, name)
 
 
 def _weights(model: SentenceTransformer) -> dict[str, Tensor]:

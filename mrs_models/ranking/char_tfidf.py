@@ -96,7 +96,7 @@ class CharTfidf:
         fits = len(starts) == len(grams) + 1 == len(arrays["idf"]) + 1 and len(texts) == len(weights) == starts[-1]
         if not fits or size < 1 or (len(texts) and not 0 <= texts.min() <= texts.max() < size):
             raise ValueError("the arrays of the n-gram index do not fit each other")
-        return cls(grams, arrays["idf"], starts, texts, weights, size)
+        return cls(grams, arrays["idf"].astype(np.float32), starts, texts, weights, size)
 
 
 def _counted(text: str) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:

@@ -46,16 +46,18 @@ class Mixture:
         return np.array([self.weights.get(name, 0.0) for name in names], np.float32)
 
 
-def standardised(parts: NDArray[np.float32]) -> NDArray[np.float32]:
+def standardised(parts: NDArray[np.float32], over: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     """Mean 0 and deviation 1 over the candidates; a part that does not tell them apart becomes 0.
 
     Args:
         parts: (..., c, p).
+        over: (..., n, p) the candidates that give mean and deviation; default: the c themselves.
     """
-    centred = parts - parts.mean(-2, keepdims=True)
-    deviation = centred.std(-2, keepdims=True)
-    flat = deviation <= 1e-6 * np.maximum(np.abs(parts).max(-2, keepdims=True), 1e-30)
-    return np.where(flat, 0, centred / np.where(flat, 1, deviation)).astype(np.float32)
+    base = parts if over is None else over
+    mean = base.mean(-2, keepdims=True)
+    deviation = (base - mean).std(-2, keepdims=True)
+    flat = deviation <= 1e-6 * np.maximum(np.abs(base).max(-2, keepdims=True), 1e-30)
+    return np.where(flat, 0, (parts - mean) / np.where(flat, 1, deviation)).astype(np.float32)
 
 
 def best_of_top(scores: NDArray[np.float32], gains: NDArray[np.float32], k: int = SUGGESTIONS) -> NDArray[np.float32]:

@@ -36,6 +36,13 @@ class RunData:
     test: list[LanguageData]
     origin: Record = field(default_factory=dict)
 
+    def by_language(self) -> dict[str, list[Dataset]]:
+        """The training sources by the language of their pairs."""
+        found: dict[str, list[Dataset]] = {}
+        for source in self.plan.sources:
+            found.setdefault(source.language, []).append(self.sources[source.config])
+        return found
+
     def texts(self) -> Iterator[str]:
         """Messages and replies of the training sources."""
         for pairs in self.sources.values():

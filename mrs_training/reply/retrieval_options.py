@@ -14,7 +14,7 @@ from mrs_models.losses import require_temperature
 from mrs_models.retriever_start import DEFAULTS, Start
 from mrs_models.starting_points import RETRIEVAL, require_start
 from mrs_training.options import TINY, require_least, require_one_of, with_model_revision
-from mrs_training.reply.options import ReplyArguments
+from mrs_training.reply.ranker_options import RankerArguments
 from mrs_training.reply.retrieval_evaluation import BEST_METRIC
 
 STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
@@ -22,7 +22,7 @@ SWEEP = "sweep"
 
 
 @dataclass
-class RetrievalArguments(ReplyArguments):
+class RetrievalArguments(RankerArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     length_window: int = field(
@@ -142,6 +142,7 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     require_least(options, "freeze_layers", 0)
     require_temperature(options.temperature)
     alpha_of(options.alpha)
+    options.ranker_options()
     if options.encoders is not None:
         require_one_of("encoders", options.encoders, ENCODERS)
     options = with_model_revision(options)

@@ -1,0 +1,111 @@
+"""Suggestions of a retriever with a ranker, to serve and to evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mrs_core.predictions import SUGGESTIONS
+from mrs_models.answering import MODEL, Suggestion
+from mrs_models.ranking.language_ranker import LanguageRanker
+from mrs_models.ranking.rankers import Rankers
+from mrs_models.response_index import Encode, ResponseIndex
+from mrs_models.retrieval_suggester import RetrievalSuggester, Retriever, encode_messages, encode_replies
+from mrs_models.suggest_arguments import answer_all, require_count, require_messages
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+AT_A_TIME = 256  # messages whose vectors are held at a time
+
+
+class RankedSuggester(RetrievalSuggester):
+    """Answers through the ranker of the message's language, or from its response set alone where it has none.
+
+    Args:
+        encode: messages -> (n, dimension) vectors.
+        indexes: language -> its response index.
+        rankers: language -> its ranker over that index.
+    """
+
+    def __init__(
+        self, encode: Encode, indexes: Mapping[str, ResponseIndex], rankers: Mapping[str, LanguageRanker]
+    ) -> None:
+        super().__init__(encode, indexes)
+        self.rankers = rankers
+
+    @classmethod
+    def load_from(cls, path: Path, name: str) -> RankedSuggester:
+        """As `RetrievalSuggester.load_from`, with the folder's `ranker/`.
+
+        Raises:
+            InputError: its files are missing, damaged or do not fit each other.
+        """
+        plain = RetrievalSuggester.load_from(path, name)
+        return cls(plain._encode, plain.indexes, Rankers(path, plain.indexes))
+
+    def require_language(self, language: str) -> None:
+        super().require_language(language)
+        if language in self.rankers:
+            self.rankers[language]  # a damaged one is found now
+
+    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+        """As `Suggester.suggest`; a score is the probability among the best candidates."""
+        self.require_language(language)
+        if language not in self.rankers:
+            return super().suggest(messages, language, k)
+        texts, count, ranker = require_messages(messages), require_count(k), self.rankers[language]
+        return answer_all(texts, lambda asked: _ranked(self._encode, ranker, asked, count))
+
+
+class RankedRetriever:
+    """A trained dual encoder with rankers as a system to evaluate.
+
+    Args:
+        indexes: language -> its response index; it answers where there is no ranker.
+        rankers: language -> its ranker.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        indexes: Mapping[str, ResponseIndex],
+        rankers: Mapping[str, LanguageRanker],
+        language: str,
+        name: str = MODEL,
+    ) -> None:
+        self.name, self._model, self._rankers, self._language = name, model, rankers, language
+        self._plain = Retriever(model, indexes, name)
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        if language not in self._rankers:
+            return self._plain.suggest(messages, language, k)
+        texts = require_messages(messages)
+        return _ranked(lambda some: encode_messages(self._model, some), self._rankers[language], texts, k)
+
+    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+        if self._language not in self._rankers:
+            return self._plain.score_pools(messages, candidates, pools)
+        ranker = self._rankers[self._language]
+        known = ranker.known(candidates)
+        replies, vectors = (
+            encode(self._model, list(texts)).numpy()
+            for encode, texts in ((encode_replies, candidates), (encode_messages, messages))
+        )
+        scores = [
+            ranker.score_pool(message, vector, known, rows, replies[rows] @ vector)
+            for message, vector, rows in zip(messages, vectors, pools, strict=True)
+        ]
+        return np.stack(scores) if scores else np.empty(pools.shape, np.float32)
+
+
+def _ranked(encode: Encode, ranker: LanguageRanker, messages: list[str], k: int) -> list[list[Suggestion]]:
+    answers = []
+    for begin in range(0, len(messages), AT_A_TIME):
+        some = messages[begin : begin + AT_A_TIME]
+        vectors = encode(some).numpy()
+        answers += [ranker.suggest(message, vector, k) for message, vector in zip(some, vectors, strict=True)]
+    return answers

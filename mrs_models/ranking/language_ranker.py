@@ -1,0 +1,221 @@
+"""What speaks for each reply of a language, mixed into one score, and the suggestions chosen by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mrs_core.text import normalise_reply
+from mrs_models.answering import Suggestion
+from mrs_models.ranking.char_tfidf import CharTfidf
+from mrs_models.ranking.choice import WIDTH, choose_expected, choose_mmr, softmax
+from mrs_models.ranking.memory import MessageMemory
+from mrs_models.ranking.mixture import Mixture, standardised
+from mrs_models.ranking.reply_ngrams import ReplyNgrams
+from mrs_models.response_index import ResponseIndex
+
+PARTS = {
+    "direct": "message vector . reply vector, as in the paper",
+    "nearest": "cosine of the nearest remembered message that got the reply",
+    "votes": "all remembered messages that got it: T ln(sum of exp(cosine / T))",
+    "tfidf_nearest": "as nearest, by character n-gram TF-IDF",
+    "tfidf_votes": "as votes, by character n-gram TF-IDF",
+    "log_prob": "log-probability of the reply (the paper's bonus, section 4.1)",
+}
+DENSE, LEXICAL = ("nearest", "votes"), ("tfidf_nearest", "tfidf_votes")
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class RankerSettings:
+    """What validation chose for all languages of a model.
+
+    Attributes:
+        names: of the parts that are mixed.
+        vote_temperature, tfidf_temperature: of `votes` and `tfidf_votes`.
+        choice: how three are chosen, see `mrs_models.ranking.choice.CHOICES`.
+        temperature: of the distribution over the candidates, in units of the mixed score.
+    """
+
+    names: tuple[str, ...] = tuple(PARTS)
+    vote_temperature: float = 0.05
+    tfidf_temperature: float = 0.1
+    choice: str = "expected"
+    temperature: float = 0.3
+
+
+@dataclass(frozen=True)
+class LanguageRanker:
+    """The replies of one language with their memory; build it with `build`.
+
+    Attributes:
+        index: N replies with their vectors, clusters and log-probabilities.
+        memory: messages whose replies are rows of the index.
+        remembered: (N,) int64 the place in `memory.replies` of each reply, or of the nearest one that has messages.
+        share: (N,) float32 how much of its score counts: 1 for a reply that has messages itself.
+        ngrams: those of the replies, for their similarity.
+        mixture: the weights of the parts.
+    """
+
+    index: ResponseIndex
+    memory: MessageMemory
+    remembered: NDArray[np.int64]
+    share: Array
+    ngrams: ReplyNgrams
+    settings: RankerSettings
+    mixture: Mixture
+
+    @classmethod
+    def build(
+        cls, index: ResponseIndex, memory: MessageMemory, ngrams: ReplyNgrams, settings: RankerSettings
+    ) -> LanguageRanker:
+        """Find for each reply without messages the nearest that has some."""
+        remembered = np.zeros(len(index.replies), np.int64)
+        share = np.zeros(len(index.replies), np.float32)
+        remembered[memory.replies] = np.arange(len(memory.replies))
+        share[memory.replies] = 1
+        ranker = cls(index, memory, remembered, share, ngrams, settings, Mixture())
+        for row in np.flatnonzero(share == 0):
+            remembered[row], share[row] = ranker.nearest_remembered(index.replies[row])
+        return ranker
+
+    def parts(self, message: str, vector: Array) -> Array:
+        """(N, p) what each part of the settings says for each reply, not yet standardised."""
+        names, settings, memory = self.settings.names, self.settings, self.memory
+        found: dict[str, Array] = {}
+        if "direct" in names:
+            found["direct"] = (self.index.vectors @ torch.from_numpy(vector)).numpy()
+        if any(name in names for name in DENSE):
+            found |= dict(zip(DENSE, self._by_messages(memory.cosines(vector), settings.vote_temperature), strict=True))
+        if memory.ngrams is not None and any(name in names for name in LEXICAL):
+            cosines = memory.ngrams.cosines(message)
+            found |= dict(zip(LEXICAL, self._by_messages(cosines, settings.tfidf_temperature), strict=True))
+        if "log_prob" in names:
+            found["log_prob"] = self.index.log_probs.numpy()
+        zeros = np.zeros(len(self.index.replies), np.float32)
+        return np.stack([found.get(name, zeros) for name in names], -1)
+
+    def _by_messages(self, cosines: Array, temperature: float) -> tuple[Array, Array]:
+        """(N,) the nearest and the votes; a reply without messages has a share of the nearest one's."""
+        of_replies = self.memory.nearest(cosines), self.memory.votes(cosines, temperature)
+        nearest, votes = (_shared(values[self.remembered], self.share, values.min()) for values in of_replies)
+        return nearest, votes
+
+    def rank(self, message: str, vector: Array) -> Array:
+        """(N,) mixed scores."""
+        return np.asarray(standardised(self.parts(message, vector)) @ self.weights)
+
+    @cached_property
+    def weights(self) -> Array:
+        """(p,) of the parts."""
+        return self.mixture.vector(self.settings.names)
+
+    def suggest(self, message: str, vector: Array, k: int) -> list[Suggestion]:
+        """Up to k suggestions with their probability among the `WIDTH` best replies; not two of a cluster.
+
+        In the order of choice: the first alone is the best, the second adds most to it, and so on.
+        """
+        parts = standardised(self.parts(message, vector))
+        scores = parts @ self.weights
+        rows = self._best(scores, max(WIDTH, k))
+        probabilities = softmax(scores[rows], self.settings.temperature)
+        found = []
+        for place in self._chosen(rows, scores[rows], probabilities, k):
+            told = dict(zip(self.settings.names, (parts[rows[place]] * self.weights).tolist(), strict=True))
+            found.append(Suggestion(self.index.replies[rows[place]], float(probabilities[place]), told))
+        return found
+
+    def _chosen(self, rows: NDArray[np.int64], scores: Array, probabilities: NDArray[np.float64], k: int) -> list[int]:
+        if self.settings.choice == "top":
+            return list(range(min(k, len(rows))))
+        similarity = self.ngrams.similarities(rows)
+        if self.settings.choice == "mmr":
+            return choose_mmr(scores, similarity, k)
+        return choose_expected(probabilities, similarity, k)
+
+    def _best(self, scores: Array, width: int) -> NDArray[np.int64]:
+        """Rows of the best replies, best first, the first of each cluster."""
+        clusters = self.index.clusters.numpy()
+        reach = min(len(scores), 4 * width)
+        while True:
+            some = np.sort(np.argpartition(-scores, reach - 1)[:reach])
+            order = some[np.argsort(-scores[some], kind="stable")]
+            first = order[np.sort(np.unique(clusters[order], return_index=True)[1])]
+            if len(first) >= width or reach == len(scores):
+                return first[:width]
+            reach = min(len(scores), 4 * reach)
+
+    # --- replies that the index may lack
+
+    def score_pool(
+        self, message: str, vector: Array, replies: KnownReplies, rows: NDArray[np.int64], direct: Array
+    ) -> Array:
+        """(r,) mixed scores of the replies `rows` of `replies`, on the scale of `rank`.
+
+        A reply that the index lacks has a share of the score that its nearest remembered reply gets from the memory,
+        and the lowest log-probability.
+
+        Args:
+            direct: (r,) their own `message vector . reply vector`.
+        """
+        own = self.parts(message, vector)
+        places, share = replies.rows[rows], replies.share[rows]
+        asked = own[places].copy()
+        for column, name in enumerate(self.settings.names):
+            if name == "direct":
+                asked[:, column] = direct
+            elif name == "log_prob":
+                asked[share < 1, column] = own[:, column].min()
+            else:
+                asked[:, column] = _shared(asked[:, column], share, own[:, column].min())
+        return np.asarray(standardised(asked, own) @ self.weights)
+
+    def known(self, replies: Sequence[str]) -> KnownReplies:
+        """Find replies in the index, or the nearest remembered ones for those that it lacks."""
+        found = [
+            (row, 1.0)
+            if (row := self._rows.get(normalise_reply(reply))) is not None
+            else self._row_of(*self.nearest_remembered(reply))
+            for reply in replies
+        ]
+        return KnownReplies(np.array([row for row, _ in found]), np.array([share for _, share in found], np.float32))
+
+    def nearest_remembered(self, reply: str) -> tuple[int, float]:
+        """Place in `memory.replies` of the reply nearest by character TF-IDF, and its cosine."""
+        cosines = self._reply_texts.cosines(reply)
+        place = int(cosines.argmax())
+        return place, min(float(cosines[place]), 1.0)
+
+    def _row_of(self, place: int, share: float) -> tuple[int, float]:
+        return int(self.memory.replies[place]), min(share, 0.999)  # 1 is kept for replies of the index
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        return {normalise_reply(reply): row for row, reply in enumerate(self.index.replies)}
+
+    @cached_property
+    def _reply_texts(self) -> CharTfidf:
+        return CharTfidf.build([self.index.replies[row] for row in self.memory.replies])
+
+
+@dataclass(frozen=True)
+class KnownReplies:
+    """n replies as rows of an index.
+
+    Attributes:
+        rows: (n,) of the reply, or of the nearest remembered one.
+        share: (n,) 1 if the index has it, else the cosine with that one.
+    """
+
+    rows: NDArray[np.int64]
+    share: Array
+
+
+def _shared(values: Array, share: Array, floor: float) -> Array:
+    """Scores of replies that stand in for others: only a share of what lies above the lowest counts."""
+    return np.asarray(floor + share * (values - floor), np.float32)

@@ -1,0 +1,70 @@
+"""The options of a retriever's ranker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mrs_core.errors import InputError
+from mrs_models.ranking.choice import CHOICES
+from mrs_models.ranking.language_ranker import PARTS
+from mrs_models.ranking.memory import PROTOTYPES
+from mrs_training.options import require_least, require_one_of
+from mrs_training.reply.options import ReplyArguments
+from mrs_training.reply.ranker_tuning import RankerOptions
+
+
+@dataclass
+class RankerArguments(ReplyArguments):
+    """Whether suggestions come from a ranker over several scores, and what it remembers and mixes."""
+
+    ranker: bool = field(
+        default=False,
+        metadata={
+            "help": "remember the training messages, mix several scores with weights from validation and choose three "
+            "suggestions that complement each other (ours; the paper suggests the three best direct scores)"
+        },
+    )
+    ranker_parts: list[str] = field(
+        default_factory=lambda: list(PARTS),
+        metadata={"help": f"what the ranker mixes, of {', '.join(PARTS)} (default: all)"},
+    )
+    choice: str = field(
+        default=CHOICES[0],
+        metadata={
+            "help": "how a ranker chooses suggestions: expected (largest expected similarity of the best one, Towle "
+            "and Zhou 2023), mmr (maximal marginal relevance) or top (best scores)"
+        },
+    )
+    memory_dimension: int | None = field(
+        default=None,
+        metadata={"help": "dimension of the remembered vectors, on their principal axes (default: the encoder's)"},
+    )
+    memory_prototypes: int = field(
+        default=PROTOTYPES, metadata={"help": "messages that are remembered per reply, the most typical ones (ours)"}
+    )
+
+    def ranker_options(self) -> RankerOptions | None:
+        """What a ranker is built with; None if none was asked for.
+
+        Raises:
+            InputError: an option is out of its range, or given without --ranker true.
+        """
+        for name in self.ranker_parts:
+            require_one_of("ranker_parts", name, tuple(PARTS))
+        require_one_of("choice", self.choice, CHOICES)
+        require_least(self, "memory_prototypes", 1)
+        if self.memory_dimension is not None:
+            require_least(self, "memory_dimension", 1)
+        if not self.ranker_parts:
+            raise InputError(f"--ranker_parts: expected at least one of {', '.join(PARTS)}.")
+        options = RankerOptions(
+            tuple(name for name in PARTS if name in self.ranker_parts),
+            self.choice,
+            self.memory_dimension,
+            self.memory_prototypes,
+        )
+        if not self.ranker and options != RankerOptions():
+            raise InputError(
+                "--ranker_parts, --choice and --memory_...: apply only to a ranker; pass --ranker true, too."
+            )
+        return options if self.ranker else None
