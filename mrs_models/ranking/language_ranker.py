@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from mrs_core.text import normalise_reply
@@ -89,7 +88,7 @@ class LanguageRanker:
         names, settings, memory = self.settings.names, self.settings, self.memory
         found: dict[str, Array] = {}
         if "direct" in names:
-            found["direct"] = (self.index.vectors @ torch.from_numpy(vector)).numpy()
+            found["direct"] = self.index.vectors.numpy() @ vector  # torch spreads small products over threads
         if any(name in names for name in DENSE):
             found |= dict(zip(DENSE, self._by_messages(memory.cosines(vector), settings.vote_temperature), strict=True))
         if memory.ngrams is not None and any(name in names for name in LEXICAL):
@@ -121,22 +120,27 @@ class LanguageRanker:
         In the order of choice: the first alone is the best, the second adds most to it, and so on.
         """
         parts = standardised(self.parts(message, vector))
-        scores = parts @ self.weights
+        rows, probabilities = self.choose(parts @ self.weights, k)
+        return [
+            Suggestion(
+                self.index.replies[row],
+                float(probability),
+                dict(zip(self.settings.names, (parts[row] * self.weights).tolist(), strict=True)),
+            )
+            for row, probability in zip(rows, probabilities, strict=True)
+        ]
+
+    def choose(self, scores: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows of up to k replies in the order of choice, and their probabilities, from (N,) mixed scores."""
         rows = self._best(scores, max(WIDTH, k))
         probabilities = softmax(scores[rows], self.settings.temperature)
-        found = []
-        for place in self._chosen(rows, scores[rows], probabilities, k):
-            told = dict(zip(self.settings.names, (parts[rows[place]] * self.weights).tolist(), strict=True))
-            found.append(Suggestion(self.index.replies[rows[place]], float(probabilities[place]), told))
-        return found
-
-    def _chosen(self, rows: NDArray[np.int64], scores: Array, probabilities: NDArray[np.float64], k: int) -> list[int]:
         if self.settings.choice == "top":
-            return list(range(min(k, len(rows))))
-        similarity = self.ngrams.similarities(rows)
-        if self.settings.choice == "mmr":
-            return choose_mmr(scores, similarity, k)
-        return choose_expected(probabilities, similarity, k)
+            places = list(range(min(k, len(rows))))
+        elif self.settings.choice == "mmr":
+            places = choose_mmr(scores[rows], self.ngrams.similarities(rows), k)
+        else:
+            places = choose_expected(probabilities, self.ngrams.similarities(rows), k)
+        return rows[places], probabilities[places]
 
     def _best(self, scores: Array, width: int) -> NDArray[np.int64]:
         """Rows of the best replies, best first, the first of each cluster."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import normalise_reply
 from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData, sample_rows
 from mrs_metrics.rouge import WEIGHTS, Prepared, f1_by_order, prepare_official
@@ -57,6 +58,10 @@ class _Asked:
     references: list[Prepared]
     tokenizer: Tokenizer
     read: dict[str, Prepared] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[tuple[str, NDArray[np.float32]]]:
+        """Each message with its vector."""
+        return zip(self.messages, self.vectors, strict=True)
 
     def gains(self, ranker: LanguageRanker, number: int, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """(r,) weighted ROUGE of replies of the index against a reference."""
@@ -143,7 +148,8 @@ def tune_rankers(
     mixtures = tune(examples, settings.names, seed=seed)
     tuned = {language: replace(ranker, mixture=mixtures[language]) for language, ranker in tuned.items()}
     if settings.choice == "expected":
-        temperature = max(SET_TEMPERATURES, key=lambda value: _chosen_gain(tuned, asked, value))
+        scores = {lang: [tuned[lang].rank(*row) for row in of.rows()] for lang, of in asked.items()}
+        temperature = max(SET_TEMPERATURES, key=lambda value: _chosen_gain(tuned, asked, scores, value))
         settings = replace(settings, temperature=temperature)
     return {language: replace(ranker, settings=settings) for language, ranker in tuned.items()}
 
@@ -159,7 +165,7 @@ def _best_temperature(
     def gain(value: float) -> float:
         changed: dict[str, Any] = {"names": (name,), option: value}
         alone = replace(settings, **changed)
-        found = [_examples(replace(rankers[lang], settings=alone), of, 3) for lang, of in asked.items()]
+        found = [_examples(replace(rankers[lang], settings=alone), of, SUGGESTIONS) for lang, of in asked.items()]
         return float(np.concatenate([best_of_top(one.parts[..., 0], one.gains) for one in found]).mean())
 
     return max(grid, key=gain)
@@ -172,7 +178,7 @@ def _examples(ranker: LanguageRanker, asked: _Asked, width: int = WIDTH) -> Exam
     columns = min(width * len(ranker.settings.names), total)
     parts = np.full((len(asked.messages), columns, len(ranker.settings.names)), -1e6, np.float32)
     gains = np.zeros((len(asked.messages), columns), np.float32)
-    for number, (message, vector) in enumerate(zip(asked.messages, asked.vectors, strict=True)):
+    for number, (message, vector) in enumerate(asked.rows()):
         found = standardised(ranker.parts(message, vector))
         rows = np.unique(np.argpartition(-found, width - 1, axis=0)[:width])
         parts[number, : len(rows)] = found[rows]
@@ -180,12 +186,16 @@ def _examples(ranker: LanguageRanker, asked: _Asked, width: int = WIDTH) -> Exam
     return Examples(parts, gains)
 
 
-def _chosen_gain(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, _Asked], temperature: float) -> float:
+def _chosen_gain(
+    rankers: Mapping[str, LanguageRanker],
+    asked: Mapping[str, _Asked],
+    scores: Mapping[str, Sequence[NDArray[np.float32]]],
+    temperature: float,
+) -> float:
+    """Mean gain of three replies chosen with a temperature."""
     gains: list[float] = []
     for language, of in asked.items():
         ranker = replace(rankers[language], settings=replace(rankers[language].settings, temperature=temperature))
-        rows = {reply: row for row, reply in enumerate(ranker.index.replies)}
-        for number, (message, vector) in enumerate(zip(of.messages, of.vectors, strict=True)):
-            chosen = np.array([rows[found.reply] for found in ranker.suggest(message, vector, 3)])
-            gains.append(float(of.gains(ranker, number, chosen).max()))
+        for number, row in enumerate(scores[language]):
+            gains.append(float(of.gains(ranker, number, ranker.choose(row, SUGGESTIONS)[0]).max()))
     return float(np.mean(gains))
