@@ -55,6 +55,7 @@ LATER_FIELDS: dict[str, tuple[tuple[type, ...], Any]] = {
     "query_prompt": ((str,), ""),
     "reply_prompt": ((str,), ""),
     "normalize": ((bool, type(None)), None),
+    "layers": ((int, type(None)), None),
 }
 
 

@@ -18,9 +18,10 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Router
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_core.errors import InputError
+from mrs_models.encoder_layers import keep_layers
 from mrs_models.message_encoder import POOLINGS
 from mrs_models.retriever_start import Start
-from mrs_models.routes import ROUTES, normalizes
+from mrs_models.routes import ROUTES, distinct_encoders, normalizes
 from mrs_models.starting_points import RETRIEVAL, require_start
 
 ENCODERS = ("two", "one", "static")
@@ -38,6 +39,7 @@ def build_dual_encoder(
     query_prompt: str | None = None,
     reply_prompt: str | None = None,
     normalize: bool | None = None,
+    layers: int | None = None,
 ) -> SentenceTransformer:
     """Both routes from one checkpoint, or those of a trained retriever.
 
@@ -59,6 +61,7 @@ def build_dual_encoder(
         query_prompt, reply_prompt: text put before messages and before replies, such as `query: `; None: the prompts
             of a sentence-transformers model for queries and documents, if it has any and its weights are used.
         normalize: whether vectors get length 1, so that the dot product is the cosine; None: as `pooling` says.
+        layers: of each encoder, the first ones; None: all.
 
     Raises:
         InputError: an argument is not one of those above, the checkpoint cannot be loaded, is a trained generator or
@@ -82,6 +85,9 @@ def build_dual_encoder(
         if min(lengths) < 1:
             raise InputError(f"--message_tokens, --reply_tokens: expected 1 or more, found {min(lengths)}.")
         routes = start.routes(asked["encoders"], pooling, lengths, dimension)
+    if layers is not None:
+        for encoder in distinct_encoders(routes):
+            keep_layers(encoder, layers)
     prompts = (asked["query_prompt"], asked["reply_prompt"])
     for option, prompt, modules, tokens in zip(("query_prompt", "reply_prompt"), prompts, routes, lengths, strict=True):
         _require_room(option, prompt, modules[0], tokens)

@@ -1,8 +1,8 @@
-"""The transformer layers of a dual encoder's encoders: freezing the lowest ones."""
+"""The transformer layers of a dual encoder: keeping the lowest, freezing the lowest, learning rates by layer."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -10,6 +10,24 @@ from torch import nn
 
 from mrs_core.errors import InputError
 from mrs_models.routes import encoders
+
+
+def keep_layers(encoder: nn.Module, layers: int) -> None:
+    """Keep the first layers of an encoder and drop the others, in place: weights and configuration.
+
+    Raises:
+        InputError: it has fewer, or keeps them under names this function does not know.
+    """
+    config: Any = getattr(encoder, "config", None)
+    if layers < 1:
+        raise InputError(f"--layers: expected 1 or more, found {layers}.")
+    if layers == getattr(config, "num_hidden_layers", None):
+        return
+    own = _layers(encoder, "--layers", "leave it out")
+    if layers > len(own):
+        raise InputError(f"--layers {layers}: the encoder has only {len(own)} layers.")
+    cast(Any, encoder).encoder.layer = own[:layers]
+    config.num_hidden_layers = layers
 
 
 def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> int:
@@ -22,17 +40,12 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
     """
     frozen: list[nn.Module] = []
     for encoder in encoders(model):
-        layers = getattr(getattr(encoder, "encoder", None), "layer", None)
         if isinstance(encoder, StaticEmbedding):
             raise InputError(
                 "--encoders static: it has one table and no layers, so freezing leaves nothing to train; "
                 "pass --freeze_layers 0 --freeze_embeddings false."
             )
-        if layers is None or not hasattr(encoder, "embeddings"):
-            raise InputError(
-                f"--freeze_layers: {type(encoder).__name__} does not keep its layers as BERT and XLM-R do; "
-                "pass --freeze_layers 0 --freeze_embeddings false."
-            )
+        layers = _layers(encoder, "--freeze_layers", "pass --freeze_layers 0 --freeze_embeddings false")
         if lowest_layers > len(layers):
             raise InputError(f"--freeze_layers {lowest_layers}: the encoder has only {len(layers)} layers.")
         frozen += [cast(nn.Module, encoder.embeddings)] if embeddings else []
@@ -41,3 +54,35 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
     for parameter in parameters:
         parameter.requires_grad_(False)
     return sum(parameter.numel() for parameter in parameters)
+
+
+def rate_factors(model: SentenceTransformer, decay: float) -> dict[int, float]:
+    """Layer-wise learning rates (Howard and Ruder 2018, section 3.2: discriminative fine-tuning).
+
+    Args:
+        decay: the rate of a layer over that of the one above it, in (0, 1].
+
+    Returns:
+        `id` of a parameter -> the share of the learning rate that it gets: 1 in the top layer, `decay` in the one
+        below, and so on down to the embeddings. What is above the layers is not listed; it has the whole rate.
+
+    Raises:
+        InputError: the decay is out of its range, or an encoder keeps its layers under unknown names.
+    """
+    if not 0 < decay <= 1:
+        raise InputError(f"--layer_decay: expected more than 0 and at most 1, found {decay:g}.")
+    factors: dict[int, float] = {}
+    for encoder in encoders(model):
+        layers = _layers(encoder, "--layer_decay", "leave it out")
+        for below, part in enumerate([*reversed(layers), cast(nn.Module, encoder.embeddings)]):
+            factors |= {id(parameter): decay**below for parameter in part.parameters()}
+    return factors
+
+
+def _layers(encoder: nn.Module, option: str, advice: str) -> nn.ModuleList:
+    if isinstance(encoder, StaticEmbedding):
+        raise InputError(f"{option}: static vectors are one table without layers; {advice}.")
+    layers = getattr(getattr(encoder, "encoder", None), "layer", None)
+    if layers is None or not hasattr(encoder, "embeddings"):
+        raise InputError(f"{option}: {type(encoder).__name__} does not keep its layers as BERT and XLM-R do; {advice}.")
+    return cast(nn.ModuleList, layers)

@@ -35,6 +35,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "query_prompt": "",
         "reply_prompt": "",
         "normalize": None,
+        "layers": None,
     }
 )
 TOKEN_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}

@@ -25,7 +25,12 @@ def routes_of(model: SentenceTransformer) -> list[list[nn.Module]]:
 
 def encoders(model: SentenceTransformer) -> list[nn.Module]:
     """The distinct encoders, message first: transformers models or static tables; one where the routes share it."""
-    inputs = (modules[0] for modules in routes_of(model))
+    return distinct_encoders(routes_of(model))
+
+
+def distinct_encoders(routes: Sequence[Sequence[nn.Module]]) -> list[nn.Module]:
+    """Those of the routes' first modules."""
+    inputs = (modules[0] for modules in routes)
     found = (module.auto_model if isinstance(module, Transformer) else module for module in inputs)
     return list(dict.fromkeys(cast("list[nn.Module]", list(found))))
 
@@ -70,6 +75,7 @@ def build_settings(model: SentenceTransformer) -> dict[str, Any]:
         "reply_tokens": document.document_length or document.max_seq_length,
         "pooling": _pooling_of(routes[0]),
         "encoders": "one" if query is document else "two",
+        "layers": getattr(query.config, "num_hidden_layers", None),
         **shared,
     }
 

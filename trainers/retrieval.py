@@ -26,7 +26,7 @@ from mrs_evaluation.comparison import MakeSystem
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
-from mrs_models.encoder_layers import freeze
+from mrs_models.encoder_layers import freeze, rate_factors
 from mrs_models.losses import ReplyLoss
 from mrs_models.ranked_suggester import RankedRetriever
 from mrs_models.ranking.language_ranker import LanguageRanker
@@ -40,6 +40,7 @@ from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.card import Record
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.launch import train
+from mrs_training.layer_rates import LayerRates
 from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids
@@ -73,7 +74,7 @@ DIRECT = f"{MODEL}, direct scores"
 RANKED: Mapping[str, Mapping[str, Any]] = {MODEL: {}, f"{MODEL}, top 3": {"choice": "top"}}
 
 
-class RetrievalTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, SentenceTransformerTrainer):
+class RetrievalTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, LayerRates, SentenceTransformerTrainer):
     """The library's trainer with our batches, and without its cards, which would hold training texts."""
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
@@ -92,7 +93,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
     )
     resume_keys = (
         "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
-        "mask_duplicates", "freeze_layers",
+        "mask_duplicates", "freeze_layers", "layers", "layer_decay",
     )  # fmt: skip
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
@@ -151,6 +152,9 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             ),
             evaluator=ReplyEvaluator(data.validation, alpha_of(options.alpha) or 0.0, EVALUATION_SEED),
         )
+        if options.layer_decay != 1:
+            trainer.rate_factors = rate_factors(parts.model, options.layer_decay)
+            trainer.get_optimizer_cls_and_kwargs(training)  # refuses one that cannot have them, before the run begins
         sizes = [len(source) for source in data.sources.values()]
         lengths = byte_lengths(pairs) if options.length_window else None
         trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
@@ -232,6 +236,7 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
         options.query_prompt,
         options.reply_prompt,
         options.normalize,
+        options.layers,
     )
 
 

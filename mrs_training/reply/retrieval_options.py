@@ -96,6 +96,16 @@ class RetrievalArguments(RankerArguments):
         default=True,
         metadata={"help": "use the replies of all devices as negatives, so that the loss is that of one device"},
     )
+    layers: int | None = field(
+        default=None, metadata={"help": "keep only the first N transformer layers of the checkpoint; default: all"}
+    )
+    layer_decay: float = field(
+        default=1.0,
+        metadata={
+            "help": "a layer's learning rate over that of the layer above; the top layer has --learning_rate, the "
+            "embeddings the lowest; 1: one rate (paper)"
+        },
+    )
     freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
     alpha: str = field(
         default="0",
@@ -141,6 +151,10 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     require_least(options, "mini_batch_size", 1)
     require_least(options, "freeze_layers", 0)
     require_temperature(options.temperature)
+    if options.layers is not None:
+        require_least(options, "layers", 1)
+    if not 0 < options.layer_decay <= 1:
+        raise InputError(f"--layer_decay: expected more than 0 and at most 1, found {options.layer_decay:g}.")
     alpha_of(options.alpha)
     options.ranker_options()
     if options.encoders is not None:
@@ -156,6 +170,9 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
         raise InputError(f"--pooling {options.pooling}: --encoders static supports only mean; leave it out.")
     if encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise InputError("--encoders static: trains in one process (it takes seconds); launch only one.")
+    if encoders == "static" and (options.layers is not None or options.layer_decay != 1):
+        option = "layers" if options.layers is not None else "layer_decay"
+        raise InputError(f"--{option}: static vectors are one table without layers; leave it out.")
     if options.mask_duplicates is None:
         own["mask_duplicates"] = options.loss == "eq4"
     return replace(options, **{key: value for key, value in own.items() if getattr(options, key) is None})

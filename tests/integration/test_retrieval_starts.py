@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 from mrs_datasets.prepared import PreparedData
-from mrs_models.dual_encoder import load_dual_encoder
+from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.retrieval_suggester import encode_messages
 from mrs_models.routes import prompts_of
@@ -205,3 +206,43 @@ def test_adapters_on_a_trained_retriever(base: Path, train: Train) -> None:
     expected = encode_messages(load_dual_encoder(second), TEXTS)
     torch.testing.assert_close(encode_messages(loaded, TEXTS), expected, rtol=0, atol=1e-5)
     assert prompts_of(loaded) == ("query: ", "")
+
+
+def test_fewer_layers_with_falling_rates_and_a_resumed_run(
+    base: Path, train: Train, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    options = ["--model_name_or_path", base, "--pooling", "mean", "--layers", 2, "--layer_decay", 0.5]
+    options += ["--optim", "sgd", "--lr_scheduler_type", "constant", "--warmup_steps", 0, "--max_grad_norm", 0]
+    run = train("layers", *options)
+    kept = {"layers": 2, "layer_decay": 0.5}
+    assert {key: arguments(run)[key] for key in kept} == kept
+    resume = json.loads((run / "resume.json").read_text(encoding="utf-8"))
+    assert {key: resume[key] for key in kept} == kept
+    assert not [name for name in weights(run) if ".layer.2." in name]
+    state = torch.load(run / "checkpoint-2" / "optimizer.pt", weights_only=True)
+    rates = [group["lr"] for group in state["param_groups"]]
+    assert sorted(set(rates), reverse=True) == [1e-3, 5e-4, 2.5e-4]
+    logged = json.loads((run / "checkpoint-2" / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
+    assert [entry["learning_rate"] for entry in logged if "learning_rate" in entry] == [1e-3, 1e-3]
+    plain = train("one-rate", *options, "--layer_decay", 1)
+    before = dict(build_dual_encoder(str(base), "mean", layers=2).state_dict())
+    for part, share in (("embeddings.word", 0.25), ("layer.0.", 0.5), ("layer.1.", 1.0)):
+        first = [weights_at(folder, 1) for folder in (run, plain)]
+        moved = [
+            sum(float((step[name] - before[name]).abs().sum()) for name in before if part in name) for step in first
+        ]
+        assert moved[0] == pytest.approx(share * moved[1], rel=2e-2), part
+    resumed = tmp_path / "resumed"
+    shutil.copytree(run, resumed)
+    shutil.rmtree(resumed / "checkpoint-2")
+    (resumed / "run.json").unlink()
+    train("resumed", *options, "--resume_from_checkpoint", "last")
+    assert all(torch.equal(value, weights(run)[name]) for name, value in weights(resumed).items())
+    assert refused(*options, "--layer_decay", 2).startswith("--layer_decay: expected more than 0 and at most 1, found")
+    assert refused(*options, "--layers", 9) == "--layers 9: the encoder has only 3 layers."
+    static = refused("--model_name_or_path", base, "--encoders", "static", "--layers", 1)
+    assert static == "--layers: static vectors are one table without layers; leave it out."
+
+
+def weights_at(folder: Path, step: int) -> dict[str, torch.Tensor]:
+    return weights(folder / f"checkpoint-{step}")

@@ -76,7 +76,7 @@ def test_arguments_go_before_what_a_retriever_has(checkpoint: Path, tmp_path: Pa
     )  # fmt: skip
     assert build_settings(other) == {
         "encoders": "two", "pooling": "mean", "message_tokens": 20, "reply_tokens": 5, "query_prompt": "",
-        "reply_prompt": "s ", "normalize": True,
+        "reply_prompt": "s ", "normalize": True, "layers": 3,
     }  # fmt: skip
     for encoder in encoders(other):
         for name, weights in encoders(model)[0].state_dict().items():
