@@ -61,6 +61,11 @@ def start_kind(name: str, revision: str | None = None) -> str:
     return STATIC if first.endswith(".StaticEmbedding") else ENCODER
 
 
+def is_transformers(name: str, revision: str | None = None) -> bool:
+    """Whether a checkpoint has no files of sentence-transformers."""
+    return _file(name, "modules.json", revision) is None
+
+
 def checkpoint_prompts(name: str, revision: str | None = None) -> tuple[str, str]:
     """The prompts of a sentence-transformers checkpoint for messages and replies; empty where it has none."""
     path = _file(name, CONFIG, revision)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from datasets import concatenate_datasets
+from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
@@ -25,6 +25,7 @@ from mrs_core.errors import InputError, run_with_sentence
 from mrs_evaluation.comparison import MakeSystem
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
+from mrs_models.distillation import DistilledReplyLoss
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.encoder_layers import freeze, rate_factors
 from mrs_models.losses import ReplyLoss
@@ -43,7 +44,7 @@ from mrs_training.launch import train
 from mrs_training.layer_rates import LayerRates
 from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
-from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids
+from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids, with_rows
 from mrs_training.reply.families import RETRIEVAL
 from mrs_training.reply.ranker_tuning import build_rankers
 from mrs_training.reply.recipe import ReplyRecipe
@@ -60,6 +61,7 @@ from mrs_training.reply.retrieval_options import (
     RetrievalTrainingArguments,
     alpha_of,
     resolved,
+    teacher_vectors,
 )
 from mrs_training.sampling import SampledPairs, make_sampler
 
@@ -94,6 +96,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
     resume_keys = (
         "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
         "mask_duplicates", "freeze_layers", "layers", "layer_decay",
+        "teacher", "teacher_prompt", "teacher_temperature", "distill_weight",
     )  # fmt: skip
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
@@ -137,19 +140,13 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         training.prompts = {column: prompt for column, prompt in texts if prompt}
         with training.main_process_first(local=False):
             pairs = concatenate_datasets([with_reply_ids(source) for source in data.sources.values()])
-        gather = options.gather_across_devices and training.world_size > 1
+        if options.teacher is not None:
+            pairs = with_rows(pairs)
         trainer = RetrievalTrainer(
             model=parts.model,
             args=training,
             train_dataset=pairs,
-            loss=ReplyLoss(
-                parts.model,
-                options.loss,
-                bool(options.mask_duplicates),
-                options.mini_batch_size,
-                gather,
-                options.temperature,
-            ),
+            loss=_loss(parts.model, options, training, pairs),
             evaluator=ReplyEvaluator(data.validation, alpha_of(options.alpha) or 0.0, EVALUATION_SEED),
         )
         if options.layer_decay != 1:
@@ -243,6 +240,20 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
 def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
     rankers = with_settings(parts.rankers, **changes)
     return lambda part: RankedRetriever(parts.model, parts.indexes, rankers, part.language, name)
+def _loss(
+    model: SentenceTransformer, options: RetrievalArguments, training: TrainingArguments, pairs: Dataset
+) -> ReplyLoss:
+    shared: dict[str, Any] = {
+        "kind": options.loss,
+        "mask_duplicates": bool(options.mask_duplicates),
+        "mini_batch_size": options.mini_batch_size,
+        "temperature": options.temperature,
+    }
+    if options.teacher is None:
+        gather = options.gather_across_devices and training.world_size > 1
+        return ReplyLoss(model, gather_across_devices=gather, **shared)
+    vectors = teacher_vectors(options, pairs["message"][:], pairs["reply"][:], training.device)
+    return DistilledReplyLoss(model, teacher=vectors, weight=options.distill_weight or 1.0, **shared)
 
 
 def _weights(model: SentenceTransformer) -> dict[str, Tensor]:

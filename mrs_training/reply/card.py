@@ -45,7 +45,8 @@ MESSAGES = {
 SETTINGS_SHOWN = (
     "setting", "loss", "temperature", "mask_duplicates", "encoders", "dimension", "pooling", "normalize",
     "query_prompt", "reply_prompt", "message_tokens", "reply_tokens", "layers", "freeze_embeddings", "freeze_layers",
-    "layer_decay", "alpha", "beams", "label_smoothing_factor", "batches", "length_window", *SHOWN,
+    "layer_decay", "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "alpha",
+    "beams", "label_smoothing_factor", "batches", "length_window", *SHOWN,
 )  # fmt: skip
 COLUMNS_OF_ROWS = (*SPLITS, "responses")
 SAMPLE_LIMITS = (

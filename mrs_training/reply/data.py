@@ -129,6 +129,16 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
         return pairs.map(_reply_ids, batched=True, desc="reply ids")
 
 
+def with_rows(pairs: Dataset) -> Dataset:
+    """Add the row of each pair to its `label`, after the reply's id; see `mrs_models.distillation`."""
+    with bars_for_long_work(len(pairs) > LONG_WORK):
+        return pairs.map(_rows, batched=True, with_indices=True, desc="rows")
+
+
+def _rows(batch: dict[str, list[Any]], indices: list[int]) -> dict[str, list[list[int]]]:
+    return {"label": [list(pair) for pair in zip(batch["label"], indices, strict=True)]}
+
+
 def _reply_ids(batch: dict[str, list[Any]]) -> dict[str, list[int]]:
     digests = (hashlib.blake2b(normalise_reply(r).encode(), digest_size=8).digest() for r in batch["reply"])
     return {"label": [int.from_bytes(digest, "big", signed=True) for digest in digests]}

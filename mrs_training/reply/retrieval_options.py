@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
 
 from mrs_core.errors import InputError
+from mrs_core.hub import split_revision
+from mrs_models.distillation import TeacherVectors, load_teacher
 from mrs_models.dual_encoder import ENCODERS
 from mrs_models.losses import require_temperature
 from mrs_models.retriever_start import DEFAULTS, Start
@@ -19,6 +25,7 @@ from mrs_training.reply.retrieval_evaluation import BEST_METRIC
 
 STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
 SWEEP = "sweep"
+TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight")
 
 
 @dataclass
@@ -88,6 +95,26 @@ class RetrievalArguments(RankerArguments):
     )
     mask_duplicates: bool | None = field(
         default=None, metadata={"help": "do not use equal replies as negatives; default: on for eq4 alone"}
+    )
+    teacher: str | None = field(
+        default=None,
+        metadata={
+            "help": "a model whose similarities within a batch are learned, too: a trained retriever, a "
+            "sentence-transformers model or an encoder; a hub id (also ORG/NAME@REVISION) or a folder"
+        },
+    )
+    teacher_prompt: str | None = field(
+        default=None, metadata={"help": "text put before the teacher's messages and replies; default: its own prompts"}
+    )
+    teacher_temperature: float | None = field(
+        default=None,
+        metadata={
+            "help": "the teacher's similarities are divided by it (the student's by --temperature); default: .05 for "
+            "cosines, as sentence-transformers' scale of 20, else 1"
+        },
+    )
+    distill_weight: float | None = field(
+        default=None, metadata={"help": "weight of what is learned from the teacher; default: 1, as the replies (ours)"}
     )
     mini_batch_size: int = field(
         default=64, metadata={"help": "pairs embedded at a time (GradCache); affects memory only"}
@@ -173,6 +200,9 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     if encoders == "static" and (options.layers is not None or options.layer_decay != 1):
         option = "layers" if options.layers is not None else "layer_decay"
         raise InputError(f"--{option}: static vectors are one table without layers; leave it out.")
+    _require_sound_teacher(options)
+    if options.teacher is not None:
+        own["distill_weight"] = 1.0
     if options.mask_duplicates is None:
         own["mask_duplicates"] = options.loss == "eq4"
     return replace(options, **{key: value for key, value in own.items() if getattr(options, key) is None})
@@ -185,6 +215,37 @@ def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
         return {**DEFAULTS, "pooling": "mean"}
     require_start(name, RETRIEVAL, revision)
     return Start.load(name, revision, options.encoders).settings()
+
+
+def _require_sound_teacher(options: RetrievalArguments) -> None:
+    given = [name for name in TEACHER_OPTIONS if getattr(options, name) is not None]
+    if options.teacher is None and given:
+        raise InputError(f"--{given[0]}: has no effect without --teacher; pass that too, or leave it out.")
+    if options.teacher_temperature is not None:
+        require_temperature(options.teacher_temperature, "teacher_temperature")
+    if options.distill_weight is not None and not 0 < options.distill_weight < float("inf"):
+        raise InputError(f"--distill_weight: expected a number above 0, found {options.distill_weight:g}.")
+    if options.teacher is not None and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise InputError(
+            "--teacher: trains in one process, since similarities are those of a whole batch, of which each process "
+            "has a part; launch only one."
+        )
+
+
+def teacher_vectors(
+    options: RetrievalArguments, messages: Sequence[str], replies: Sequence[str], device: torch.device
+) -> TeacherVectors:
+    """The vectors that the options' teacher gives to training pairs.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    name = str(options.teacher)
+    name, revision = (name, None) if Path(name).exists() else split_revision(name, None)
+    lengths = (options.message_tokens or 0, options.reply_tokens or 0)
+    teacher = load_teacher(name, *lengths, options.teacher_prompt, revision).to(device)
+    print(f"--teacher {options.teacher}: encoding the texts of {len(messages):,} pairs", file=sys.stderr)
+    return TeacherVectors.compute(teacher, messages, replies, options.teacher_temperature)
 
 
 def alpha_of(text: str) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from mrs_core.errors import InputError
 from mrs_datasets.prepared import PreparedData
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.message_encoder import MessageEncoder
@@ -246,3 +247,52 @@ def test_fewer_layers_with_falling_rates_and_a_resumed_run(
 
 def weights_at(folder: Path, step: int) -> dict[str, torch.Tensor]:
     return weights(folder / f"checkpoint-{step}")
+
+
+def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., str], tmp_path: Path) -> None:
+    """The teacher is wider than its student, and runs before training, once."""
+    student = ["--model_name_or_path", base, "--encoders", "static", "--dimension", 8]
+    options = ["--model_name_or_path", base, "--pooling", "mean", "--layers", 1, "--normalize", "true"]
+    plain = train("plain", *options)
+    teaching = ["--teacher", base, "--teacher_prompt", "query: ", "--distill_weight", 2]
+    run = train("student", *options, *teaching)
+    small = train("small", *student, *teaching)
+    kept = {"teacher": f".../{base.name}", "teacher_prompt": "query: ", "distill_weight": 2.0}
+    for folder in (run, small):
+        assert {key: arguments(folder)[key] for key in kept} == kept
+    assert arguments(plain)["distill_weight"] is None
+    assert all(mine > alone for mine, alone in zip(losses(run), losses(plain), strict=True))
+    assert f"| `teacher` | .../{base.name} |" in (run / "README.md").read_text(encoding="utf-8")
+    resumed = tmp_path / "resumed"
+    shutil.copytree(run, resumed)
+    shutil.rmtree(resumed / "checkpoint-2")
+    (resumed / "run.json").unlink()
+    train("resumed", *options, *teaching, "--resume_from_checkpoint", "last")
+    assert all(torch.equal(value, weights(run)[name]) for name, value in weights(resumed).items())
+    taught_by_run = train("second", *options, "--teacher", run)
+    assert arguments(taught_by_run)["distill_weight"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--distill_weight", 2], "--distill_weight: has no effect without --teacher; pass that too, or leave it out."),
+        (["--teacher_prompt", "q"], "--teacher_prompt: has no effect without --teacher; "),
+        (["--teacher", "BASE", "--distill_weight", -1], "--distill_weight: expected a number above 0, found -1."),
+        (["--teacher", "BASE", "--teacher_temperature", 0], "--teacher_temperature: expected a number above 0, found"),
+        (["--teacher", "./nowhere"], "--teacher ./nowhere: cannot load the encoder ("),
+    ],
+)
+def test_teachers_that_are_refused(
+    base: Path, refused: Callable[..., str], options: list[object], sentence: str
+) -> None:
+    given = [base if option == "BASE" else option for option in options]
+    assert refused("--model_name_or_path", base, "--pooling", "mean", *given).startswith(sentence)
+
+
+def test_a_teacher_needs_one_process(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mrs_training.reply.retrieval_options import RetrievalArguments, resolved
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match=r"^--teacher: trains in one process, .*; launch only one\.$"):
+        resolved(RetrievalArguments(model_name_or_path=str(base), teacher=str(base)))
