@@ -170,6 +170,45 @@ class DistilledReplyLoss(ReplyLoss):
         return total
 
 
+class VectorLoss(ReplyLoss):
+    """The distance of the student's vectors from a teacher's, and no reply loss: the student learns to be the teacher.
+
+    With the student's vectors m and r of a pair and the teacher's M and R: `(1 - cos(m, M) + 1 - cos(r, R)) / 2`, the
+    mean over the batch (Reimers and Gurevych 2020, "Making Monolingual Sentence Embeddings Multilingual", section 3,
+    has the squared distance in its place). Vectors are compared, so the dimensions are equal.
+
+    Args:
+        model, mini_batch_size: as for `ReplyLoss`.
+        teacher: vectors of all training pairs.
+
+    The `label` column is that of `DistilledReplyLoss`.
+    """
+
+    def __init__(self, model: SentenceTransformer, mini_batch_size: int = 32, *, teacher: TeacherVectors) -> None:
+        super().__init__(model, mini_batch_size=mini_batch_size)
+        own, of_teacher = model.get_sentence_embedding_dimension(), teacher.messages.shape[1]
+        if own is not None and own != of_teacher:
+            raise InputError(
+                f"--distill vectors: the teacher's vectors have {of_teacher} dimensions and the student's {own}; "
+                "choose a student of the same, or --distill similarities."
+            )
+        self.teacher = teacher
+
+    def calculate_loss(
+        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
+    ) -> Tensor:
+        """The mean loss of the pairs; `labels` is (n, 2), otherwise as for `ReplyLoss`."""
+        if labels is None or labels.ndim != 2:
+            raise ValueError("A distilled loss needs the reply's id and the pair's row in the `label` column.")
+        sides = zip(reps, self.teacher.of(labels[:, 1]), strict=True)
+        cosines = [torch.cosine_similarity(torch.cat(own).float(), teacher) for own, teacher in sides]
+        loss = 1 - torch.stack(cosines).mean()
+        if with_backward:
+            loss.backward()
+            loss = loss.detach()
+        return loss
+
+
 def divergence(student: Tensor, teacher: Tensor, without: Tensor | None = None) -> Tensor:
     """KL divergence of the student's distribution of a row from the teacher's.
 

@@ -28,6 +28,11 @@ def encoders(model: SentenceTransformer) -> list[nn.Module]:
     return distinct_encoders(routes_of(model))
 
 
+def transformers_of(model: SentenceTransformer) -> list[Transformer]:
+    """The distinct modules that read text with a transformers encoder, message first."""
+    return list(dict.fromkeys(modules[0] for modules in routes_of(model) if isinstance(modules[0], Transformer)))
+
+
 def distinct_encoders(routes: Sequence[Sequence[nn.Module]]) -> list[nn.Module]:
     """Those of the routes' first modules."""
     inputs = (modules[0] for modules in routes)

@@ -25,10 +25,11 @@ from mrs_core.errors import InputError, run_with_sentence
 from mrs_evaluation.comparison import MakeSystem
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
-from mrs_models.distillation import DistilledReplyLoss
+from mrs_models.distillation import DistilledReplyLoss, VectorLoss
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.encoder_layers import freeze, rate_factors
 from mrs_models.losses import ReplyLoss
+from mrs_models.pruned_vocabulary import prune_vocabulary
 from mrs_models.ranked_suggester import RankedRetriever
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import save_rankers, settings_and_weights, with_settings
@@ -44,7 +45,7 @@ from mrs_training.launch import train
 from mrs_training.layer_rates import LayerRates
 from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
-from mrs_training.reply.data import RunData, byte_lengths, with_reply_ids, with_rows
+from mrs_training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
 from mrs_training.reply.families import RETRIEVAL
 from mrs_training.reply.ranker_tuning import build_rankers
 from mrs_training.reply.recipe import ReplyRecipe
@@ -96,7 +97,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
     resume_keys = (
         "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
         "mask_duplicates", "freeze_layers", "layers", "layer_decay",
-        "teacher", "teacher_prompt", "teacher_temperature", "distill_weight",
+        "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed", "keep_pieces",
     )  # fmt: skip
 
     def resolved(self, options: RetrievalArguments) -> RetrievalArguments:
@@ -122,6 +123,8 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
                 model = _built(options, folder, training.seed)
         else:
             model = _built(options, options.model_name_or_path, training.seed)
+        if options.keep_pieces is not None:
+            prune_vocabulary(model, data.texts(), options.keep_pieces)
         if options.freeze_embeddings or options.freeze_layers:
             freeze(model, options.freeze_embeddings, options.freeze_layers)
         return RetrievalParts(model)
@@ -139,7 +142,8 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         texts = zip(training.router_mapping, prompts_of(parts.model), strict=True)
         training.prompts = {column: prompt for column, prompt in texts if prompt}
         with training.main_process_first(local=False):
-            pairs = concatenate_datasets([with_reply_ids(source) for source in data.sources.values()])
+            sources = with_perturbed(data, options.perturbed or 0, training.seed)
+            pairs = concatenate_datasets([with_reply_ids(source) for source in sources])
         if options.teacher is not None:
             pairs = with_rows(pairs)
         trainer = RetrievalTrainer(
@@ -152,7 +156,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         if options.layer_decay != 1:
             trainer.rate_factors = rate_factors(parts.model, options.layer_decay)
             trainer.get_optimizer_cls_and_kwargs(training)  # refuses one that cannot have them, before the run begins
-        sizes = [len(source) for source in data.sources.values()]
+        sizes = [len(source) for source in sources]
         lengths = byte_lengths(pairs) if options.length_window else None
         trainer.pair_sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
         return trainer
@@ -240,6 +244,8 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
 def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
     rankers = with_settings(parts.rankers, **changes)
     return lambda part: RankedRetriever(parts.model, parts.indexes, rankers, part.language, name)
+
+
 def _loss(
     model: SentenceTransformer, options: RetrievalArguments, training: TrainingArguments, pairs: Dataset
 ) -> ReplyLoss:
@@ -253,6 +259,8 @@ def _loss(
         gather = options.gather_across_devices and training.world_size > 1
         return ReplyLoss(model, gather_across_devices=gather, **shared)
     vectors = teacher_vectors(options, pairs["message"][:], pairs["reply"][:], training.device)
+    if options.distill == "vectors":
+        return VectorLoss(model, options.mini_batch_size, teacher=vectors)
     return DistilledReplyLoss(model, teacher=vectors, weight=options.distill_weight or 1.0, **shared)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 
 from mrs_core.text import normalise_reply
 from mrs_datasets.prepared import PreparedData, bars_for_long_work
 from mrs_evaluation.language_data import LanguageData, examples_hash, load_language, sample_rows
+from mrs_models.perturbed_texts import perturbed
 from mrs_training.card import Record
 from mrs_training.reply.options import ReplyArguments
 from mrs_training.reply.settings import TrainingPlan, make_plan
@@ -127,6 +128,20 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
     """Add the `label` column: equal for replies with the same normalised form, on every rank and machine."""
     with bars_for_long_work(len(pairs) > LONG_WORK):
         return pairs.map(_reply_ids, batched=True, desc="reply ids")
+
+
+def with_perturbed(data: RunData, copies: int, seed: int) -> list[Dataset]:
+    """The training sources, each followed by `copies` perturbed versions of its messages with their replies."""
+    if not copies:
+        return list(data.sources.values())
+    extended = []
+    for source in data.plan.sources:
+        pairs = data.sources[source.config].select_columns(["message", "reply"])
+        messages = perturbed(pairs["message"][:], source.language, copies, seed)
+        replies = [reply for reply in pairs["reply"][:] for _ in range(copies)]
+        more = Dataset.from_dict({"message": messages, "reply": replies}, features=pairs.features)
+        extended.append(concatenate_datasets([pairs, more]))
+    return extended
 
 
 def with_rows(pairs: Dataset) -> Dataset:

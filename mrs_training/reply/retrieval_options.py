@@ -25,7 +25,9 @@ from mrs_training.reply.retrieval_evaluation import BEST_METRIC
 
 STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
 SWEEP = "sweep"
-TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight")
+DISTILL = ("similarities", "vectors")
+TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed")
+PERTURBED = 20  # copies; ours: with --distill vectors on the sample, few epochs over many copies
 
 
 @dataclass
@@ -116,6 +118,27 @@ class RetrievalArguments(RankerArguments):
     distill_weight: float | None = field(
         default=None, metadata={"help": "weight of what is learned from the teacher; default: 1, as the replies (ours)"}
     )
+    distill: str | None = field(
+        default=None,
+        metadata={
+            "help": "similarities: learn replies, and the teacher's similarities within a batch; vectors: only copy "
+            "the teacher's vectors, from which a small student learns most; default: similarities"
+        },
+    )
+    perturbed: int | None = field(
+        default=None,
+        metadata={
+            "help": "with --distill vectors: perturbed copies of each message that are learned, too; default: "
+            f"{PERTURBED} (chosen on the sample's validation split)"
+        },
+    )
+    keep_pieces: int | None = field(
+        default=None,
+        metadata={
+            "help": "cut the vocabulary of the start to the N pieces that the training texts use most, and their "
+            "characters (a small multilingual model is mostly embeddings); default: keep it"
+        },
+    )
     mini_batch_size: int = field(
         default=64, metadata={"help": "pairs embedded at a time (GradCache); affects memory only"}
     )
@@ -177,6 +200,8 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     """
     require_least(options, "mini_batch_size", 1)
     require_least(options, "freeze_layers", 0)
+    if options.keep_pieces is not None:
+        require_least(options, "keep_pieces", 100)
     require_temperature(options.temperature)
     if options.layers is not None:
         require_least(options, "layers", 1)
@@ -202,7 +227,8 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
         raise InputError(f"--{option}: static vectors are one table without layers; leave it out.")
     _require_sound_teacher(options)
     if options.teacher is not None:
-        own["distill_weight"] = 1.0
+        own |= {"distill_weight": 1.0, "distill": DISTILL[0]}
+        own["perturbed"] = PERTURBED if options.distill == DISTILL[1] else 0
     if options.mask_duplicates is None:
         own["mask_duplicates"] = options.loss == "eq4"
     return replace(options, **{key: value for key, value in own.items() if getattr(options, key) is None})
@@ -225,6 +251,16 @@ def _require_sound_teacher(options: RetrievalArguments) -> None:
         require_temperature(options.teacher_temperature, "teacher_temperature")
     if options.distill_weight is not None and not 0 < options.distill_weight < float("inf"):
         raise InputError(f"--distill_weight: expected a number above 0, found {options.distill_weight:g}.")
+    if options.distill is not None:
+        require_one_of("distill", options.distill, DISTILL)
+    if options.perturbed is not None:
+        require_least(options, "perturbed", 0)
+    if options.perturbed and options.distill != DISTILL[1]:
+        raise InputError("--perturbed: applies to --distill vectors; perturbed messages have no reply to learn.")
+    if options.distill == DISTILL[1]:
+        for name in ("distill_weight", "teacher_temperature"):
+            if getattr(options, name) is not None:
+                raise InputError(f"--{name}: has no effect with --distill vectors; leave it out.")
     if options.teacher is not None and int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise InputError(
             "--teacher: trains in one process, since similarities are those of a whole batch, of which each process "
