@@ -68,7 +68,7 @@ def _kept(facts: Mapping[str, Any], counted: Counter[int], pieces: int) -> list[
 def _cut_tokenizer(tokenizer: Any, facts: dict[str, Any], kept: list[int]) -> None:
     new = {old: number for number, old in enumerate(kept)}
     vocabulary = facts["model"]["vocab"]
-    facts["model"]["vocab"] = [vocabulary[old] for old in kept]
+    facts["model"]["vocab"] = [vocabulary[old] for old in kept if old < len(vocabulary)]  # others were added to it
     facts["model"]["unk_id"] = new[facts["model"]["unk_id"]]
     for token in facts["added_tokens"]:
         token["id"] = new[token["id"]]
