@@ -28,10 +28,10 @@ demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded samp
 		--output_dir $(DEMO)/generator --overwrite true
 	$(OFFLINE) $(BIN)/mrs models compare $(DEMO)/retriever $(DEMO)/generator
 	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --lang es
-	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang es "¿Quedamos mañana?"
-	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang en "Are you coming to dinner tonight?"
-	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang ja "明日の会議は何時からですか？"
-	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever --lang de "Danke für deine Hilfe gestern!"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "¿Quedamos mañana?"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "Are you coming to dinner tonight?"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "明日の会議は何時からですか？"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "Danke für deine Hilfe gestern!"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/generator --lang en "Are you coming to dinner tonight?"
 
 demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and a model trained on it

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mrs_models.suggester import Suggester
 
 DEFAULT_MODEL = "sample-retriever"
+LIKELY = 0.1  # the least probability of a language that is named where none is clear
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -29,7 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
         f"(default {DEFAULT_MODEL}, part of the package)",
     )
     parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
-    parser.add_argument("--lang", required=True, help="the language of the messages")
+    parser.add_argument("--lang", help="the language of the messages (default: detected, message by message)")
     parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one per line")
     parser.add_argument("--json", action="store_true", help="print one JSON object per message")
     parser.add_argument(
@@ -58,23 +59,44 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
-    suggester.require_language(options.lang)
+    if options.lang is not None:
+        suggester.require_language(options.lang)
+    elif len(options.message) != 1:
+        suggester.detect("")  # a model that cannot is refused now
+    elif suggester.sure_language(message := _as_text(options.message[0])) is None:
+        raise InputError(_unsure(suggester, message))
     if not options.json:  # there, every object names the model
         print(f"model: {visible(options.model)}", file=sys.stderr)
     messages = _typed_messages() if options.interactive else iter(options.message)
-    for message in (os.fsencode(message).decode("utf-8", "replace") for message in messages):
+    for message in map(_as_text, messages):
         if not message.strip() and not options.json:
             continue
-        suggestions = suggester.suggest([message], options.lang, options.count)[0]
+        language = options.lang or (suggester.sure_language(message) if message.strip() else None)
+        suggestions = suggester.suggest([message], language, options.count)[0] if language else []
         if options.json:
             found = [{"reply": s.reply, "score": round(s.score, 6)} for s in suggestions]
-            line = {"message": message, "lang": options.lang, "model": str(options.model), "suggestions": found}
+            line = {"message": message, "lang": language, "model": str(options.model), "suggestions": found}
             print(visible_json(line), flush=True)
+        elif language is None:
+            print(f"mrs suggest: {_unsure(suggester, message)}", file=sys.stderr)
         else:
-            print(f"> {visible(message)}")
+            print(f"> {visible(message)}" + ("" if options.lang else f"  [{language}]"))
             for number, suggestion in enumerate(suggestions, start=1):
                 print(f"  {number}. {visible(suggestion.reply)}", flush=True)
     return 0
+
+
+def _unsure(suggester: Suggester, message: str) -> str:
+    """A sentence about a message whose language is not clear."""
+    ranked = suggester.rank_languages(message)
+    likely = [f"{code} ({probability:.0%})" for code, probability in ranked if probability >= LIKELY]
+    named = f"it may be {' or '.join(likely)}; " if ranked[0][1] > ranked[-1][1] else ""
+    known = " ".join(suggester.languages)
+    return f"{visible(message)}: the language is not clear; {named}pass --lang with one of {known}."
+
+
+def _as_text(message: str) -> str:
+    return os.fsencode(message).decode("utf-8", "replace")
 
 
 def _typed_messages() -> Iterator[str]:

@@ -42,7 +42,10 @@ class ArgumentError(InputError, ValueError):
 
     def as_option(self, options: Mapping[str, str]) -> InputError:
         """The same error with the command line's option names; `options` maps argument names to options."""
-        return InputError(f"{options[self.name]} {self.value}: {self.problem}") if self.name in options else self
+        if self.name not in options:
+            return self
+        value = "" if self.value is ... else f" {self.value}"
+        return InputError(f"{options[self.name]}{value}: {self.problem}")
 
 
 class MissingExtraError(MrsError):

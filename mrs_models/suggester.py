@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrs_core.baselines import resolve_model
+from mrs_core.errors import ArgumentError, InputError
 from mrs_core.manifest import require_undamaged
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import ServedModel, Suggestion
-from mrs_models.starting_points import GENERATOR, RANKER_FOLDER
+from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
+from mrs_models.suggest_arguments import require_count, require_messages
+
+if TYPE_CHECKING:
+    from mrs_models.language_detector import LanguageDetector
 
 
 class Suggester:
@@ -17,6 +24,7 @@ class Suggester:
 
     Attributes:
         model: what answers.
+        folder: where it comes from, with its language detector; None if it has none.
 
     Example:
         >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
@@ -24,8 +32,8 @@ class Suggester:
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
-    def __init__(self, model: ServedModel) -> None:
-        self.model = model
+    def __init__(self, model: ServedModel, folder: Path | None = None) -> None:
+        self.model, self.folder = model, folder
 
     @staticmethod
     def load(folder: str | Path, revision: str | None = None, verify: bool = False) -> Suggester:
@@ -43,14 +51,14 @@ class Suggester:
         if (path / GENERATOR).is_file():
             from mrs_models.generation_suggester import GenerationSuggester
 
-            return Suggester(GenerationSuggester.load_from(path))
+            return Suggester(GenerationSuggester.load_from(path), path)
         if (path / RANKER_FOLDER).is_dir():
             from mrs_models.ranked_suggester import RankedSuggester
 
-            return Suggester(RankedSuggester.load_from(path, str(folder)))
+            return Suggester(RankedSuggester.load_from(path, str(folder)), path)
         from mrs_models.retrieval_suggester import RetrievalSuggester
 
-        return Suggester(RetrievalSuggester.load_from(path, str(folder)))
+        return Suggester(RetrievalSuggester.load_from(path, str(folder)), path)
 
     @property
     def languages(self) -> list[str]:
@@ -61,20 +69,75 @@ class Suggester:
         """Raise ArgumentError if the model does not answer in the language."""
         self.model.require_language(language)
 
-    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+    def detect(self, message: str) -> tuple[str, float]:
+        """The most probable language of a message among `languages`, and its probability; see `rank_languages`."""
+        return self.rank_languages(message)[0]
+
+    def rank_languages(self, message: str) -> list[tuple[str, float]]:
+        """The languages of the model with their probabilities for a message, the most probable first.
+
+        Raises:
+            ArgumentError: the message is no text, or the model has several languages and no detector.
+            InputError: the detector's file is damaged or of another model.
+        """
+        (text,) = require_messages([message])
+        return self._detector.rank(text) if len(self.languages) > 1 else [(self.languages[0], 1.0)]
+
+    def sure_language(self, message: str) -> str | None:
+        """The language of a message where `mrs_models.language_detector.SURE` of it, else None; errors as `detect`."""
+        from mrs_models.language_detector import SURE
+
+        language, probability = self.detect(message)
+        return language if probability >= SURE else None
+
+    @cached_property
+    def _detector(self) -> LanguageDetector:
+        from mrs_models.language_detector import DETECTOR, LanguageDetector
+
+        path = self.folder / DETECTOR if self.folder else Path(DETECTOR)
+        if self.folder and not path.is_file() and (self.folder / ADAPTER_RECORD).is_file():
+            path = self.folder.parent / DETECTOR  # the adapter's folder within that of its run
+        known = " ".join(self.languages)
+        if not self.folder or not path.is_file():
+            raise ArgumentError(
+                "language", f"the model has no {DETECTOR} to detect it; it answers {known}, pass one of these."
+            )
+        detector = LanguageDetector.load(path)
+        if set(detector.languages) != set(self.languages):
+            raise InputError(
+                f"{path}: detects {' '.join(sorted(detector.languages))}, and the model answers {known}; the detector "
+                "belongs to another model."
+            )
+        return detector
+
+    def suggest(
+        self, messages: Sequence[str], language: str | None = None, k: int = SUGGESTIONS
+    ) -> list[list[Suggestion]]:
         """Up to k suggestions per message, best first, without duplicates.
 
         Args:
             messages: a list of texts. A blank one (nothing but white space) gets an empty list: there is nothing to
                 answer.
-            language: one of `languages`.
+            language: one of `languages`; None: the one that `sure_language` finds for each message. One whose language
+                is not sure gets an empty list, too.
             k: how many, from 1.
 
         Returns:
             A list for each message, in their order.
 
         Raises:
-            ArgumentError: an InputError and a ValueError: the model does not answer in the language, the messages are
-                not a list of texts, one of them holds a lone surrogate, or k is not a whole number from 1.
+            ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
+                it, the messages are not a list of texts, one of them holds a lone surrogate, or k is not a whole number
+                from 1.
         """
-        return self.model.suggest(messages, language, k)
+        if language is not None:
+            return self.model.suggest(messages, language, k)
+        texts, count = require_messages(messages), require_count(k)
+        found = [self.sure_language(text) if text.strip() else None for text in texts]
+        answers: list[list[Suggestion]] = [[] for _ in texts]
+        for code in dict.fromkeys(code for code in found if code):
+            numbers = [number for number, other in enumerate(found) if other == code]
+            rows = self.model.suggest([texts[number] for number in numbers], code, count)
+            for number, row in zip(numbers, rows, strict=True):
+                answers[number] = row
+        return answers

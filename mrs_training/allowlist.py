@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from mrs_models.language_detector import DETECTOR
 from mrs_models.response_index import ResponseIndexes
 from mrs_models.starting_points import GENERATOR, RANKER_FOLDER
 
@@ -39,7 +40,9 @@ SENTENCE_TRANSFORMERS = (
     "modules.json", "config_sentence_transformers.json", "router_config.json", *PART,
     *(f"{module}/{name}" for module in ("query_*", "document_*", "[0-9]*_*") for name in PART),
 )  # fmt: skip
-MODEL = tuple(dict.fromkeys((*TRANSFORMERS, *SENTENCE_TRANSFORMERS, GENERATOR, *INDEXES, *RANKER, *ADAPTER_OF_RUN)))
+MODEL = tuple(
+    dict.fromkeys((*TRANSFORMERS, *SENTENCE_TRANSFORMERS, GENERATOR, DETECTOR, *INDEXES, *RANKER, *ADAPTER_OF_RUN))
+)
 TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
 
 PICKLE = "a pickle, which can run code where it is loaded"

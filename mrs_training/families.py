@@ -9,6 +9,7 @@ from mrs_core.errors import InputError
 from mrs_core.hub import is_repo_id
 from mrs_core.publication import Publication
 from mrs_models.adapters import base_of
+from mrs_models.language_detector import DETECTOR
 from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, INDEXES, RECORD, STAYS
 from mrs_training.card import Record
 from mrs_training.family import Family, with_weights
@@ -52,7 +53,8 @@ def publication(folder: Path, record: Record, repo_id: str, card: str) -> Public
 
 
 def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
-    """What is published of a run's adapters: their files, the response indexes or generator settings, and the card.
+    """What is published of a run's adapters: their files, the response indexes or generator settings, the language
+    detector, and the card.
 
     Raises:
         InputError: the run trained no adapters, or their base is not on the hub, where others could find it.
@@ -61,7 +63,7 @@ def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
     base, _ = base_of(own)
     if Path(base).exists() or not is_repo_id(base):
         raise InputError(f"{own}: the base {base} is a local folder; publish it, and train with its hub id.")
-    others = Publication("model", repo_id, folder, (*INDEXES, CURVES)).files()
+    others = Publication("model", repo_id, folder, (*INDEXES, DETECTOR, CURVES)).files()
     record = as_json(of_adapter(read_record(folder), list(others))).encode()
     instead = {**others, RECORD: record, CARD: card.encode()}
     return with_weights(Publication("model", repo_id, own, ADAPTER_FILES, STAYS, instead=instead))

@@ -47,6 +47,7 @@ from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
 from mrs_training.reply.families import RETRIEVAL
+from mrs_training.reply.language_detection import train_detector
 from mrs_training.reply.ranker_tuning import build_rankers
 from mrs_training.reply.recipe import ReplyRecipe
 from mrs_training.reply.retrieval_evaluation import (
@@ -173,7 +174,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             sweep = sweep_alpha(model, fitted.data.validation, 0)
             alpha = sweep.alpha
         indexes = {part.language: build_index(model, part, alpha) for part in fitted.data.test}
-        return RetrievalParts(model, indexes, sweep, self._rankers(fitted, indexes))
+        return RetrievalParts(model, indexes, sweep, self._rankers(fitted, indexes), train_detector(fitted.data.test))
 
     def _rankers(
         self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts], indexes: Mapping[str, ResponseIndex]
@@ -195,6 +196,8 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         for language, index in parts.indexes.items():
             index.save(folder / ResponseIndexes.FOLDER / language)
         save_rankers(parts.rankers, folder)
+        if parts.detector:
+            parts.detector.save(folder)
 
     def systems(self, parts: RetrievalParts) -> list[MakeSystem]:
         if parts.rankers:

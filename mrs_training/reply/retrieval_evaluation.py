@@ -15,6 +15,7 @@ from mrs_evaluation.comparison import ValidationLog, evaluate_part
 from mrs_evaluation.language_data import LanguageData
 from mrs_evaluation.results import EvaluationConfig, summary
 from mrs_models.answering import MODEL, Suggestion
+from mrs_models.language_detector import LanguageDetector
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import Retriever, encode_messages, encode_replies
@@ -122,12 +123,14 @@ class RetrievalParts:
         indexes: language -> its response set, embedded.
         sweep: how the weight of the bonus was found; None if it was given.
         rankers: language -> its ranker; empty if none was asked for.
+        detector: of the languages; None if there is only one.
     """
 
     model: SentenceTransformer
     indexes: Mapping[str, ResponseIndex] = field(default_factory=dict)
     sweep: AlphaSweep | None = None
     rankers: Mapping[str, LanguageRanker] = field(default_factory=dict)
+    detector: LanguageDetector | None = None
 
 
 @dataclass(frozen=True)

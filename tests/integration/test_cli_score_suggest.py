@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -272,6 +274,93 @@ def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: py
     assert "folder\\x1b[2J: no such folder" in err
 
 
+TEXTS = {
+    "en": ["Are you coming?", "Yes, sure!", "See you there"],
+    "es": ["¿Vienes mañana?", "¡Claro que sí!", "Hasta luego"],
+}
+
+
+@pytest.fixture(scope="session")
+def detecting(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model with a language detector."""
+    from mrs_models.language_detector import LanguageDetector
+
+    folder = tmp_path_factory.mktemp("detecting") / "model"
+    shutil.copytree(model, folder)
+    LanguageDetector.train({code: [*texts, *(f"{text} " * 2 for text in texts)] for code, texts in TEXTS.items()}).save(
+        folder
+    )
+    return folder
+
+
+def test_the_language_is_detected_message_by_message(run: Command, detecting: Path) -> None:
+    code, out, err = run("suggest", "--model", detecting, "Are you there?", "¿Vienes?", "日本", "Yes!\x1b[2J")
+    assert code == 0
+    shown = [line for line in out.splitlines() if line.startswith(">")]
+    assert shown == ["> Are you there?  [en]", "> ¿Vienes?  [es]", "> Yes!\\x1b[2J  [en]"]
+    assert err.splitlines()[1:] == ["mrs suggest: 日本: the language is not clear; pass --lang with one of en es."]
+    code, out, err = run("suggest", "--model", detecting, "--json", "Are you there?", "日本")
+    first, second = map(json.loads, out.splitlines())
+    assert (code, err, first["lang"], len(first["suggestions"])) == (0, "", "en", 3)
+    assert second == {"message": "日本", "lang": None, "model": str(detecting), "suggestions": []}
+
+
+def test_typed_messages_are_detected_each(run: Command, detecting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Are you there?\n\n¿Vienes?\n123\n"))
+    code, out, err = run("suggest", "--model", detecting, "--interactive")
+    assert (code, [line for line in out.splitlines() if line.startswith(">")]) == (
+        0, ["> Are you there?  [en]", "> ¿Vienes?  [es]"],
+    )  # fmt: skip
+    assert "mrs suggest: 123: the language is not clear" in err
+    monkeypatch.setattr("sys.stdin", io.StringIO("¿Vienes?\n\n"))
+    code, out, err = run("suggest", "--model", detecting, "--interactive", "--json")
+    assert (code, err, [json.loads(line)["lang"] for line in out.splitlines()]) == (0, "", ["es", None])
+
+
+def test_one_message_of_an_unclear_language_is_refused(run: Command, detecting: Path) -> None:
+    for more in ((), ("--json",)):
+        sentence = refused(run("suggest", "--model", detecting, *more, "日本"))
+        assert sentence == "mrs suggest: 日本: the language is not clear; pass --lang with one of en es."
+    sentence = refused(run("suggest", "--model", detecting, "there hasta"))
+    language = r"(es|en) \(\d\d%\)"
+    pattern = (
+        rf"mrs suggest: there hasta: the language is not clear; it may be {language} or {language}; pass --lang with .*"
+    )
+    assert re.fullmatch(pattern, sentence)
+    assert run("suggest", "--model", detecting, "--lang", "en", "日本")[0] == 0
+
+
+def test_a_model_of_one_language_needs_no_detector(run: Command, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    shutil.rmtree(folder / "response_index" / "es")
+    code, out, _ = run("suggest", "--model", folder, "日本")
+    assert (code, out.splitlines()[0]) == (0, "> 日本  [en]")
+
+
+def test_the_shipped_model_detects(run: Command) -> None:
+    code, out, _ = run("suggest", "¿Quedamos mañana?")
+    assert (code, out.splitlines()[0]) == (0, "> ¿Quedamos mañana?  [es]")
+
+
+def test_refusals_without_a_language(run: Command, model: Path, detecting: Path, tmp_path: Path) -> None:
+    for arguments in (["hi"], ["hi", "hola"], ["--interactive"]):
+        sentence = refused(run("suggest", "--model", model, *arguments))
+        assert sentence == (
+            "mrs suggest: --lang: the model has no languages.safetensors to detect it; it answers en es, pass one of "
+            "these."
+        )
+    folder = tmp_path / "model"
+    shutil.copytree(detecting, folder)
+    (folder / "languages.safetensors").write_bytes(b"\0" * 100)
+    assert "languages.safetensors: damaged" in refused(run("suggest", "--model", folder, "hi"))
+    assert run("suggest", "--model", folder, "--lang", "en", "hi")[0] == 0
+    shutil.copy(detecting / "languages.safetensors", folder)
+    (folder / "response_index" / "es").rename(folder / "response_index" / "it")
+    sentence = refused(run("suggest", "--model", folder, "hi"))
+    assert "detects en es, and the model answers en it; the detector belongs to another model." in sentence
+
+
 def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
     sentence = refused(run("suggest", "--model", model, "--lang", "ja", "hi"))
     assert sentence == "mrs suggest: --lang ja: the model answers en es; pass one of these."
@@ -284,8 +373,6 @@ def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
 
 
 def test_a_damaged_index_is_refused(run: Command, model: Path, tmp_path: Path) -> None:
-    import shutil
-
     broken = tmp_path / "model"
     shutil.copytree(model, broken)
     (broken / "response_index" / "en" / "replies.json").write_text('{"alpha": 0.0, "replies": [')
@@ -294,8 +381,6 @@ def test_a_damaged_index_is_refused(run: Command, model: Path, tmp_path: Path) -
 
 def test_a_damaged_model_is_refused(run: Command, model: Path, tmp_path: Path) -> None:
     """As a download that broke off leaves it."""
-    import shutil
-
     broken = tmp_path / "model"
     shutil.copytree(model, broken)
     weights = next(broken.glob("query_*/model.safetensors"))

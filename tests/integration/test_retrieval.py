@@ -189,6 +189,7 @@ def test_the_folder_of_the_run(trained: tuple[Path, str]) -> None:
             "optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin",
         )  # fmt: skip
     assert sorted(path.name for path in (folder / "response_index").iterdir()) == ["en", "es"]
+    assert "languages.safetensors" in record(folder)["files"]
     assert not [path for path in folder.iterdir() if ".partial" in path.name]
 
 

@@ -38,7 +38,10 @@ WRONG = [
     ((["a", b"b"], "en"), "messages: expected texts, found bytes at index 1; pass str."),
     ((["a", "b\ud83d"], "en"), SURROGATE),
     ((["a"], "EN"), "language='EN': the model answers en ja; pass one of these."),
-    ((["a"], None), "language=None: the model answers en ja; pass one of these."),
+    (
+        (["a"], None),
+        "language: the model has no languages.safetensors to detect it; it answers en ja, pass one of these.",
+    ),
     ((["a"], ["en"]), "language=['en']: the model answers en ja; pass one of these."),
     ((["a"], "en", 0), "k=0: expected a whole number from 1."),
     (([], "en", -1), "k=-1: expected a whole number from 1."),

@@ -223,11 +223,12 @@ RETRIEVER = (
     "README.md", "run.json", "curves.png", "modules.json", "config_sentence_transformers.json", "router_config.json",
     "query_0_Transformer/config.json", "query_0_Transformer/model.safetensors", "query_0_Transformer/tokenizer.json",
     "query_1_Pooling/config.json", "response_index/es/replies.json", "response_index/es/vectors.safetensors",
+    "languages.safetensors",
 )  # fmt: skip
 GENERATOR = (
     "README.md", "run.json", "curves.png", "config.json", "generation_config.json", "generator.json",
     "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json",
-    "tokenizer.json", "tokenizer_config.json", "sentencepiece.bpe.model",
+    "tokenizer.json", "tokenizer_config.json", "sentencepiece.bpe.model", "languages.safetensors",
 )  # fmt: skip
 ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "document/adapter_config.json",
            "document/adapter_model.safetensors")  # fmt: skip
@@ -283,5 +284,5 @@ def test_only_the_adapters_own_files_are_published(tmp_path: Path) -> None:
     metrics = {"systems": {"Model": {"pooled": {}}}, "signatures": {}}
     (tmp_path / "run.json").write_text(json.dumps({"trainer": "retrieval", "metrics": metrics}))
     what = adapter_publication(tmp_path, "org/m", "# Card")
-    indexes = {name for name in RETRIEVER if name.startswith("response_index/")}
+    indexes = {name for name in RETRIEVER if name.startswith(("response_index/", "languages"))}
     assert set(what.files()) == {"README.md", "adapter.json", "run.json", "curves.png", *ADAPTER, *indexes}
