@@ -16,7 +16,8 @@ from mrs_core.languages import KNOWN, LANGUAGES
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-LANGUAGE, END, SEPARATOR, START = "<language>", "<end>", "<separator>", "<start>"  # places for a row's tokens
+# Places for a row's tokens.
+LANGUAGE, BEGIN, END, SEPARATOR, START = "<language>", "<begin>", "<end>", "<separator>", "<start>"
 _MBART_REGIONS = {"de": "DE", "it": "IT", "sv": "SE", "ru": "RU"}  # the others of MRS's ten carry XX
 
 
@@ -91,6 +92,16 @@ ROWS = {
             "NLLB-200 (NLLB Team 2022): `eng_Latn text </s>`; the decoder starts with `</s> eng_Latn`",
         ),
         LanguageTokens(
+            "encoder",
+            lambda code: f"<2{code}>",
+            (BEGIN,),
+            (END,),
+            (LANGUAGE,),
+            (END,),
+            "an encoder with a new decoder (`mrs_models.encoder_decoder`): `[CLS] text [SEP]`, as the encoder was "
+            "trained; the decoder starts with `<2en>`, a token as in Johnson et al. 2017",
+        ),
+        LanguageTokens(
             "plain",
             None,
             (),
@@ -101,6 +112,7 @@ ROWS = {
         ),
     )
 }
+ENCODER_TYPES = ("bert", "camembert", "roberta", "xlm-roberta")  # of which a generator can be made
 PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart")  # have no token of a language unless the vocabulary shows one
 
 
@@ -120,7 +132,7 @@ def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Lang
         return ROWS["plain"]
     raise InputError(
         f"--model_name_or_path: a checkpoint of type {config.model_type!r} without a known language token; "
-        "use mBART-50, M2M100, NLLB, mT5, ByT5, or a converted Unicoder-xDAE."
+        "use mBART-50, M2M100, NLLB, mT5, ByT5, a converted Unicoder-xDAE, or an encoder such as BERT or XLM-R."
     )
 
 
@@ -147,6 +159,8 @@ def token_ids(
                 raise InputError(f"the model has no token {token} for the language {language}; use another checkpoint.")
         elif place == END:
             name, found = "eos_token in its tokenizer", tokenizer.eos_token_id
+        elif place == BEGIN:
+            name, found = "cls_token in its tokenizer", tokenizer.cls_token_id
         elif place == SEPARATOR:
             name, found = "sep_token in its tokenizer", tokenizer.sep_token_id
         else:  # a T5 configuration may lack the field

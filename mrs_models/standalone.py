@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.decoding import Decoding, ends_and_pad
-from mrs_models.language_tokens import END, LANGUAGE, LanguageTokens
+from mrs_models.language_tokens import BEGIN, END, LANGUAGE, LanguageTokens
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PreTrainedTokenizerBase
@@ -68,7 +68,9 @@ def complete_tokenizer(tokenizer: PreTrainedTokenizerBase, row: LanguageTokens, 
         return
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if isinstance(backend, Tokenizer):
-        named = [tokenizer.eos_token if place == END else tokenizer.sep_token for place in row.after]
-        after = [str(token) for token in named]
-        ids = [(token, cast(int, tokenizer.convert_tokens_to_ids(token))) for token in after]
-        backend.post_processor = processors.TemplateProcessing(single=["$A", *after], special_tokens=ids)
+        named = {BEGIN: tokenizer.cls_token, END: tokenizer.eos_token}
+        before, after = (
+            [str(named.get(place, tokenizer.sep_token)) for place in places] for places in (row.before, row.after)
+        )
+        ids = [(token, cast(int, tokenizer.convert_tokens_to_ids(token))) for token in {*before, *after}]
+        backend.post_processor = processors.TemplateProcessing(single=[*before, "$A", *after], special_tokens=ids)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,13 @@ from mrs_evaluation.comparison import MakeSystem
 from mrs_metrics.perplexity import perplexity_signature
 from mrs_models.answering import MODEL
 from mrs_models.decoding import Decoding
+from mrs_models.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, build_from_encoder, is_encoder
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.card import Record
 from mrs_training.launch import train
-from mrs_training.options import TINY, require_least
+from mrs_training.options import TINY, require_least, require_one_of, trains_lora
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData
 from mrs_training.reply.families import GENERATION
@@ -56,6 +57,16 @@ MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no sourc
 class GenerationArguments(ReplyArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
+    decoder: str | None = field(
+        default=None,
+        metadata={
+            "help": f"of an encoder's checkpoint: {COPIED} from its layers (default; Rothe et al. 2020), or fresh"
+        },
+    )
+    decoder_layers: int | None = field(
+        default=None,
+        metadata={"help": f"of an encoder's checkpoint: the decoder's layers (default {DECODER_LAYERS})"},
+    )
     message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages are cut"})
     reply_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longer replies are cut, in the perplexity too"})
     beams: int = field(default=5, metadata={"help": "beam size (official script)"})
@@ -104,6 +115,7 @@ class Generation(ReplyRecipe[GenerationArguments, Generator]):
 
     family, metrics, ranks, steps = GENERATION, METRICS, False, STEPS
     lower_is_better = ("perplexity", "loss")
+    resume_keys = ("decoder", "decoder_layers")
 
     def resolved(self, options: GenerationArguments) -> GenerationArguments:
         require_least(options, "message_tokens", 4)
@@ -115,7 +127,7 @@ class Generation(ReplyRecipe[GenerationArguments, Generator]):
             raise InputError(
                 f"--groups {options.groups}: find the same replies without --diversity_penalty; pass it, such as .5."
             )
-        return options
+        return _with_decoder(options)
 
     def saves_memory(self, options: GenerationArguments, training: TrainingArguments, trains: bool) -> str:
         if not trains:
@@ -132,12 +144,16 @@ class Generation(ReplyRecipe[GenerationArguments, Generator]):
         languages = [source.language for source in data.plan.sources]
         languages = list(dict.fromkeys([*languages, *data.plan.validation, *data.plan.test]))
         with tempfile.TemporaryDirectory() as folder:
-            name = options.model_name_or_path
+            name, revision = options.model_name_or_path, options.model_revision
             if name == TINY:
                 build_tiny_generator(data.texts(), languages, Path(folder), training.seed, options.vocabulary)
                 name = folder
+            elif options.decoder and options.decoder_layers:  # of an encoder
+                decoder = options.decoder, options.decoder_layers
+                build_from_encoder(name, revision, languages, Path(folder), training.seed, *decoder)
+                name, revision = folder, None
             lengths = options.message_tokens, options.reply_tokens
-            generator = Generator.build(name, languages, *lengths, _decoding(options), options.model_revision)
+            generator = Generator.build(name, languages, *lengths, _decoding(options), revision)
         if options.freeze_embeddings:
             generator.model.get_input_embeddings().requires_grad_(False)
         return generator
@@ -186,6 +202,32 @@ class Generation(ReplyRecipe[GenerationArguments, Generator]):
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train generation` uses it too."""
     return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), GENERATION.name, __doc__ or "")
+
+
+def _with_decoder(options: GenerationArguments) -> GenerationArguments:
+    """The options with a decoder where the checkpoint is an encoder.
+
+    Raises:
+        InputError: they do not fit the kind of the checkpoint.
+    """
+    name = options.model_name_or_path
+    if name == TINY or not is_encoder(name, options.model_revision):
+        for option in ("decoder", "decoder_layers"):
+            if getattr(options, option) is not None:
+                raise InputError(
+                    f"--{option}: {name} is no encoder (BERT, XLM-R) and has its own decoder; leave it out."
+                )
+        return options
+    if trains_lora(options):
+        raise InputError(f"--peft lora adapts a trained model, and {name} has no decoder yet; leave it out.")
+    decoder, layers = (
+        options.decoder or COPIED,
+        DECODER_LAYERS if options.decoder_layers is None else options.decoder_layers,
+    )
+    require_one_of("decoder", decoder, DECODERS)
+    options = replace(options, decoder=decoder, decoder_layers=layers)
+    require_least(options, "decoder_layers", 1)
+    return options
 
 
 def _decoding(options: GenerationArguments) -> Decoding:

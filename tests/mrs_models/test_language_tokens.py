@@ -208,7 +208,7 @@ def test_a_row_does_not_depend_on_the_tokenizers_state() -> None:
 def test_texts_are_cut_with_their_tokens(row: str) -> None:
     make_tag = ROWS[row].tag
     assert make_tag is not None
-    tokenizer = words(make_tag("en"), "[EOS]", sep_token="</s>")
+    tokenizer = words(make_tag("en"), "[EOS]", sep_token="</s>", cls_token="<s>")
     coder = coder_of(tokenizer, M2M100Config(), tokens=6)
     assert coder.row.name == row
     whole = coder.messages([" ".join([MESSAGE] * n) for n in (1, 30)], "en")

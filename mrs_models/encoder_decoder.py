@@ -1,0 +1,194 @@
+"""A generator from a pre-trained encoder (Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence
+Generation Tasks").
+
+BERT and XLM-R compute what Bart's encoder computes, with its layer norms behind the blocks, so their weights fit
+`BartForConditionalGeneration`, which the rest of this package can train, search, save and publish. The decoder reads
+and writes with the same embeddings. Its layers are copied from the encoder's, self-attention and feed-forward block,
+or fresh; the attention to the message is always fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from mrs_core.errors import InputError, first_line
+from mrs_models.language_tokens import ENCODER_TYPES, ROWS
+from mrs_models.tiny import write_checkpoint
+
+if TYPE_CHECKING:
+    from transformers import BartConfig, PreTrainedTokenizerFast
+
+COPIED, FRESH = "copied", "fresh"
+DECODERS = (COPIED, FRESH)
+# Kasai et al. 2021, "Deep Encoder, Shallow Decoder": one layer writes several times faster and nearly as well. Ours is
+# one more, so that a layer of each end of the encoder is copied.
+DECODER_LAYERS = 2
+OFFSET = 2  # Bart's table of positions begins with two rows that no token has
+TIED = ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head.")
+# Bart's names of a layer's parts -> BERT's.
+LAYER = {
+    "self_attn.q_proj": "attention.self.query",
+    "self_attn.k_proj": "attention.self.key",
+    "self_attn.v_proj": "attention.self.value",
+    "self_attn.out_proj": "attention.output.dense",
+    "self_attn_layer_norm": "attention.output.LayerNorm",
+    "fc1": "intermediate.dense",
+    "fc2": "output.dense",
+    "final_layer_norm": "output.LayerNorm",
+}
+
+
+def is_encoder(name: str, revision: str | None = None) -> bool:
+    """Whether a hub id or folder holds an encoder that a generator can start from; what cannot be read is none."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **_at(revision))
+    except (OSError, ValueError, KeyError):
+        return False
+    return config.model_type in ENCODER_TYPES
+
+
+def build_from_encoder(
+    name: str,
+    revision: str | None,
+    languages: Sequence[str],
+    folder: Path,
+    seed: int,
+    decoder: str = COPIED,
+    layers: int = DECODER_LAYERS,
+) -> Path:
+    """Write a seq2seq checkpoint (config, weights, tokenizer) with an encoder's weights to `folder` and return it.
+
+    Args:
+        name, revision: of the encoder: a hub id or a folder.
+        languages: each gets its token, `<2es>`, which begins as that of a text's start with a little noise: Rothe et
+            al. start their decoders with it.
+        seed: of what is fresh.
+        decoder: `copied` or `fresh`.
+        layers: of the decoder; where they are copied, the encoder's at equal distances, the first and the last among
+            them (as Shleifer and Rush 2020, "Pre-trained Summarization Distillation").
+
+    Raises:
+        InputError: the encoder cannot be loaded, its tokenizer has no token for a text's start or end, or it has fewer
+            layers than are to be copied.
+    """
+    from transformers import BartForConditionalGeneration
+
+    encoder, tokenizer = _load(name, revision)
+    if decoder == COPIED and layers > encoder.config.num_hidden_layers:
+        raise InputError(
+            f"--decoder_layers {layers}: {name} has {encoder.config.num_hidden_layers} layers to copy; pass at most as "
+            f"many, or --decoder {FRESH}."
+        )
+    add_language_tokens(tokenizer, languages, name)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = BartForConditionalGeneration(_config(encoder, tokenizer, layers))
+        for parameter in model.model.decoder.layers.parameters():
+            if parameter.dim() == 2:  # as `tiny`: with transformers' own initialization the message is ignored for long
+                nn.init.xavier_uniform_(parameter)
+        _copy_embeddings(encoder, model, tokenizer)
+    known = list(encoder.encoder.layer)
+    copies = [known[number] for number in copied_layers(len(known), layers)] if decoder == COPIED else []
+    for source, target in [*zip(known, model.model.encoder.layers, strict=True),
+                           *zip(copies, model.model.decoder.layers, strict=decoder == COPIED)]:  # fmt: skip
+        _copy_layer(source, target)
+    return write_checkpoint(model, tokenizer, folder, TIED)
+
+
+def copied_layers(have: int, wanted: int) -> list[int]:
+    """The numbers of `wanted` of `have` layers at equal distances, with the first and, from two on, the last.
+
+    >>> copied_layers(12, 1), copied_layers(12, 2), copied_layers(12, 3), copied_layers(3, 3)
+    ([0], [0, 11], [0, 6, 11], [0, 1, 2])
+    """
+    return [-(-number * (have - 1) // max(1, wanted - 1)) for number in range(wanted)]
+
+
+def add_language_tokens(tokenizer: PreTrainedTokenizerFast, languages: Sequence[str], name: str) -> None:
+    """Add a token for each language, and let texts end with the separator.
+
+    Raises:
+        InputError: the tokenizer has no token for a text's start or end.
+    """
+    for place in ("cls_token", "sep_token", "pad_token"):
+        if getattr(tokenizer, place) is None:
+            raise InputError(f"--model_name_or_path {name}: its tokenizer has no {place}; use another encoder.")
+    tag = ROWS["encoder"].tag
+    assert tag is not None
+    tags = [tag(code) for code in languages]
+    tokenizer.add_special_tokens({"eos_token": tokenizer.sep_token, "additional_special_tokens": tags})
+
+
+def _at(revision: str | None) -> dict[str, Any]:
+    return {"revision": revision} if revision else {}
+
+
+def _load(name: str, revision: str | None) -> tuple[Any, PreTrainedTokenizerFast]:
+    from safetensors import SafetensorError
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # of reading the weights
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **_at(revision))
+        model = AutoModel.from_pretrained(
+            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, add_pooling_layer=False,
+            **_at(revision),
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"--model_name_or_path {name}: cannot load the encoder ({first_line(error)}); its weights must be "
+            "safetensors, and its own code is never run."
+        ) from None
+    return model, cast("PreTrainedTokenizerFast", tokenizer)
+
+
+def _positions(encoder: Any) -> Tensor:
+    """(tokens, width): what an encoder adds to a text's first, second ... token, with its only segment."""
+    embeddings = encoder.embeddings
+    # XLM-R counts from the padding's id on.
+    begin = 0 if encoder.config.model_type == "bert" else encoder.config.pad_token_id + 1
+    positions: Tensor = embeddings.position_embeddings.weight[begin:]
+    return positions + embeddings.token_type_embeddings.weight[0]
+
+
+def _config(encoder: Any, tokenizer: PreTrainedTokenizerFast, layers: int) -> BartConfig:
+    from transformers import BartConfig
+
+    config = encoder.config
+    return BartConfig(
+        vocab_size=max(config.vocab_size, len(tokenizer)), d_model=config.hidden_size,
+        max_position_embeddings=len(_positions(encoder)), scale_embedding=False,
+        encoder_layers=config.num_hidden_layers, decoder_layers=layers,
+        encoder_attention_heads=config.num_attention_heads, decoder_attention_heads=config.num_attention_heads,
+        encoder_ffn_dim=config.intermediate_size, decoder_ffn_dim=config.intermediate_size,
+        activation_function=config.hidden_act, init_std=config.initializer_range,
+        dropout=config.hidden_dropout_prob, attention_dropout=config.attention_probs_dropout_prob,
+        bos_token_id=tokenizer.cls_token_id, pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
+        forced_eos_token_id=tokenizer.eos_token_id, decoder_start_token_id=None,
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def _copy_embeddings(encoder: Any, model: Any, tokenizer: PreTrainedTokenizerFast) -> None:
+    embeddings = encoder.embeddings
+    words, shared, positions = embeddings.word_embeddings.weight, model.model.shared.weight, _positions(encoder)
+    nn.init.normal_(shared, std=encoder.config.initializer_range)
+    shared += words[tokenizer.cls_token_id]
+    shared[: len(words)] = words
+    for side in (model.model.encoder, model.model.decoder):
+        side.embed_positions.weight.zero_()
+        side.embed_positions.weight[OFFSET:] = positions
+        side.layernorm_embedding.load_state_dict(embeddings.LayerNorm.state_dict())
+
+
+def _copy_layer(source: nn.Module, target: nn.Module) -> None:
+    for ours, theirs in LAYER.items():
+        target.get_submodule(ours).load_state_dict(source.get_submodule(theirs).state_dict())

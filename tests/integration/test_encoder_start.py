@@ -1,0 +1,82 @@
+"""A generator that starts from an encoder, through its real commands: train, push, suggest from the hub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mrs_datasets.prepare import prepare_mrs
+from mrs_models.tiny import build_tiny
+from mrs_models.tiny_generator import build_tiny_generator
+from tests.command import refused
+from tests.hub.server import LoopbackHub
+from tests.integration.test_hub_walk import MRS, Walk, published
+
+pytestmark = pytest.mark.integration
+
+THINGS = ("train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam")
+PAIRS = {
+    "en": [(f"How is the {thing}?", f"The {thing} is fine.") for thing in THINGS],
+    "es": [(f"¿Qué tal {thing}?", f"Muy bien el {thing}.") for thing in THINGS],
+}
+TEXTS = [text for pairs in PAIRS.values() for pair in pairs for text in pair] * 2
+
+
+@pytest.fixture
+def walk(hub: LoopbackHub, tmp_path: Path) -> Walk:
+    """A walk through an empty hub from a folder with `data/` and the checkpoint `encoder/`."""
+    (tmp_path / "source").mkdir()
+    for code, pairs in PAIRS.items():
+        lines = [f"{message}\t{reply}\n" for message, reply in pairs * 2]
+        (tmp_path / "source" / f"{code}.tsv").write_text("".join(lines), encoding="utf-8")
+    prepare_mrs(str(tmp_path / "source"), tmp_path / "data")
+    build_tiny(TEXTS, tmp_path / "encoder", 1, 300)
+    return Walk(hub, tmp_path)
+
+
+def test_trained_pushed_and_answering(walk: Walk) -> None:
+    walk.run(
+        *MRS, "train", "generation", "--data", "data", "--model_name_or_path", "encoder", "--output_dir", "run",
+        "--decoder_layers", 1, "--max_tokens", 8, "--learning_rate", 1e-3, "--max_steps", 4, "--eval_steps", 2,
+        "--save_steps", 2, "--per_device_train_batch_size", 8, "--push_to_hub", "true", "--hub_model_id", "org/made",
+    )  # fmt: skip
+    record = json.loads((walk.folder / "run" / "run.json").read_text(encoding="utf-8"))
+    assert (record["arguments"]["decoder"], record["arguments"]["decoder_layers"]) == ("copied", 1)
+    files = published(walk.hub, "model", "org/made")
+    assert set(record["files"]) <= set(files)
+    assert b"<2en>" in files["README.md"]
+    ask = ("--lang", "es", "--json", "¿Qué tal dog?")
+    here, there = (
+        json.loads(walk.run(*MRS, "suggest", "--model", place, *ask).stdout) for place in ("run", "org/made")
+    )
+    assert here["suggestions"] == there["suggestions"]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "sentence"),
+    [
+        ("tiny", ["--decoder", "fresh"], "--decoder: tiny is no encoder"),
+        ("seq2seq", ["--decoder_layers", "2"], "--decoder_layers: seq2seq is no encoder"),
+        ("encoder", ["--decoder", "other"], "--decoder: expected one of copied, fresh, found 'other'"),
+        ("encoder", ["--decoder_layers", "0"], "--decoder_layers: expected 1 or more, found 0."),
+        ("encoder", ["--decoder_layers", "3"], "encoder has 1 layers to copy"),
+        ("encoder", ["--peft", "lora"], "encoder has no decoder yet"),
+    ],
+)
+def test_refusals(
+    model: str, options: list[str], sentence: str, walk: Walk, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    from mrs_cli.main import main
+
+    monkeypatch.chdir(walk.folder)
+    build_tiny_generator(TEXTS, ["en", "es"], walk.folder / "seq2seq", 1, 300)
+    capsys.readouterr()
+    code = main(
+        ["train", "generation", "--data", "data", "--model_name_or_path", model, "--output_dir", "run", *options]
+    )
+    captured = capsys.readouterr()
+    assert sentence in refused((code, captured.out, captured.err.splitlines()[-1] + "\n"))
+    assert not (walk.folder / "run").exists()
