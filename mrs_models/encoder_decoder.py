@@ -99,6 +99,9 @@ def build_from_encoder(
     for source, target in [*zip(known, model.model.encoder.layers, strict=True),
                            *zip(copies, model.model.decoder.layers, strict=decoder == COPIED)]:  # fmt: skip
         _copy_layer(source, target)
+    # Ours: an encoder's last norm may be small (e5-small: .23), and then all replies stay nearly equally probable for
+    # long. Sixty steps of 16 English pairs of the sample: 3.6 nats a token on validation, and 7.8 with the copied one.
+    model.model.decoder.layers[-1].final_layer_norm.reset_parameters()
     return write_checkpoint(model, tokenizer, folder, TIED)
 
 

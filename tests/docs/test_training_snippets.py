@@ -278,7 +278,7 @@ def known_options() -> set[str]:
 
 
 # Options of other commands that these pages name.
-OTHERS = {"--cpu", "--num_processes", "--language-model"}
+OTHERS = {"--cpu", "--num_processes", "--language-model", "--lang"}
 
 
 def test_every_option_exists(repository: Path) -> None:
