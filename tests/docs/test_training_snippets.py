@@ -297,7 +297,7 @@ def options_of(command: list[str]) -> list[str]:
 
 
 def test_the_table_of_language_tokens_is_the_codes() -> None:
-    from mrs_models.language_tokens import END, LANGUAGE, ROWS, SEPARATOR
+    from mrs_models.language_tokens import BEGIN, END, LANGUAGE, ROWS, SEPARATOR
 
     table = TEXT.partition("| row | checkpoints |")[2].partition("\n\n")[0]
     rows = {
@@ -306,8 +306,8 @@ def test_the_table_of_language_tokens_is_the_codes() -> None:
     }
     assert list(rows) == list(ROWS)
     for name, row in ROWS.items():
-        end = "[EOS]" if name == "unicoder" else "</s>"
-        written = {END: end, SEPARATOR: "</s>", LANGUAGE: row.tag("es") if row.tag else ""}
+        end = {"unicoder": "[EOS]", "encoder": "[SEP]"}.get(name, "</s>")
+        written = {BEGIN: "[CLS]", END: end, SEPARATOR: "</s>", LANGUAGE: row.tag("es") if row.tag else ""}
         before, after, prompt, ends = (
             " ".join(written.get(place, "the checkpoint's start token") for place in places)
             for places in (row.before, row.after, row.prompt, row.end)
