@@ -7,7 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
@@ -15,6 +15,7 @@ from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import visible, visible_json
 
 if TYPE_CHECKING:
+    from mrs_models.answering import Suggestion
     from mrs_models.suggester import Suggester
 
 DEFAULT_MODEL = "sample-retriever"
@@ -35,6 +36,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print one JSON object per message")
     parser.add_argument(
         "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, section 3.3)"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="tell what speaks for each suggestion, where the model has a ranker"
     )
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
@@ -74,7 +78,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         language = options.lang or (suggester.sure_language(message) if message.strip() else None)
         suggestions = suggester.suggest([message], language, options.count)[0] if language else []
         if options.json:
-            found = [{"reply": s.reply, "score": round(s.score, 6)} for s in suggestions]
+            found = [_as_json(suggestion, options.explain) for suggestion in suggestions]
             line = {"message": message, "lang": language, "model": str(options.model), "suggestions": found}
             print(visible_json(line), flush=True)
         elif language is None:
@@ -82,8 +86,21 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         else:
             print(f"> {visible(message)}" + ("" if options.lang else f"  [{language}]"))
             for number, suggestion in enumerate(suggestions, start=1):
-                print(f"  {number}. {visible(suggestion.reply)}", flush=True)
+                told = f"   ({_told(suggestion)})" if options.explain else ""
+                print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
     return 0
+
+
+def _as_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
+    parts = {name: round(value, 6) for name, value in suggestion.parts.items()}
+    shown: dict[str, Any] = {"reply": suggestion.reply, "score": round(suggestion.score, 6)}
+    return {**shown, "parts": parts} if explain else shown
+
+
+def _told(suggestion: Suggestion) -> str:
+    """The score, and the share that each part of a ranker has in the mixed one, the largest first."""
+    parts = sorted(suggestion.parts.items(), key=lambda part: -abs(part[1]))
+    return "; ".join([f"score {suggestion.score:.3g}", *(f"{name} {value:+.2f}" for name, value in parts if value)])
 
 
 def _unsure(suggester: Suggester, message: str) -> str:

@@ -38,7 +38,7 @@ THINGS = (
 MESSAGES = {code: [question.format(t) for question in texts for t in THINGS] for code, texts in QUESTIONS.items()}
 STEPS = [
     "--max_steps", 4, "--eval_steps", 2, "--save_steps", 2, "--logging_steps", 1, "--per_device_train_batch_size", 16,
-    "--learning_rate", 1e-3, "--vocabulary", 400,
+    "--learning_rate", 1e-3, "--vocabulary", 400, "--ranker", "true",
 ]  # fmt: skip
 
 LOAD = """

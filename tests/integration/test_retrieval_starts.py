@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from mrs_core.errors import InputError
-from mrs_datasets.prepared import PreparedData
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.retrieval_suggester import encode_messages
@@ -21,24 +20,7 @@ from mrs_models.routes import prompts_of
 pytestmark = pytest.mark.integration
 
 TEXTS = ["en message 3", "ja message 11 ?", "translated reply"]
-OPTIONS = [
-    "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1, "--logging_steps", 1, "--per_device_train_batch_size", 8,
-    "--mini_batch_size", 4, "--languages", "en", "--max_validation_examples", 8, "--max_test_examples", 8,
-    "--use_cpu", "true", "--save_total_limit", 9,
-]  # fmt: skip
 Train = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def _state() -> Iterator[None]:
-    """One thread; and parsing training arguments sets a state of accelerate, which the next parse must not meet."""
-    from accelerate.state import AcceleratorState
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-    AcceleratorState._reset_state(reset_partial_state=True)
 
 
 @pytest.fixture(scope="module")
@@ -58,36 +40,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return write_checkpoint(BertModel(config), tokenizer, folder)
-
-
-@pytest.fixture
-def train(prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Train:
-    """Return a function that trains into a folder with that name, and returns it."""
-    from mrs_trainers.retrieval import main
-
-    def run(name: str, *options: object) -> Path:
-        folder = tmp_path / name
-        code = main([str(part) for part in ["--data", prepared.folder, "--output_dir", folder, *OPTIONS, *options]])
-        assert code == 0, capsys.readouterr().err[-2000:]
-        return folder
-
-    return run
-
-
-@pytest.fixture
-def refused(prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
-    from mrs_trainers.retrieval import main
-
-    def run(*options: object) -> str:
-        argv = ["--data", prepared.folder, "--output_dir", tmp_path / "refused", *OPTIONS, *options]
-        assert main([str(part) for part in argv]) == 2
-        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("retrieval: ")]
-        assert len(sentences) == 1
-        assert not (tmp_path / "refused" / "run.json").exists()
-        return sentences[0].removeprefix("retrieval: ")
-
-    return run
 
 
 def arguments(folder: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from torch import Tensor
 
 from mrs_core.errors import InputError
-from mrs_models.distillation import DistilledReplyLoss, TeacherVectors, divergence, load_teacher
+from mrs_models.distillation import DistilledReplyLoss, TeacherVectors, VectorLoss, divergence, load_teacher
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.losses import ReplyLoss
 from mrs_models.retrieval_suggester import encode_messages, encode_replies
@@ -168,3 +168,26 @@ def test_rows_are_needed(model: SentenceTransformer) -> None:
     mine = student_of(3)
     with pytest.raises(ValueError, match="the pair's row in the `label` column"):
         loss.calculate_loss([[mine[0]], [mine[1]]], IDS[:3])
+
+
+@pytest.mark.parametrize("with_backward", [False, True])
+def test_vectors_are_copied_by_cosine(model: SentenceTransformer, with_backward: bool) -> None:
+    dimension = model.get_sentence_embedding_dimension()
+    assert dimension is not None
+    theirs, rows = teacher_of(9, dimension), torch.tensor([4, 0, 8])
+    mine = student_of(3, dimension)
+    labels = torch.stack([IDS[:3], rows], dim=1)
+    parts = [[mine[0][:2], mine[0][2:]], [mine[1][:1], mine[1][1:]]]  # mini-batches of any size
+    got = VectorLoss(model, 2, teacher=theirs).calculate_loss(parts, labels, with_backward=with_backward)
+    cosines = [
+        float(torch.nn.functional.cosine_similarity(own[i], of[rows[i]], dim=0))
+        for own, of in zip(mine, (theirs.messages, theirs.replies), strict=True)
+        for i in range(3)
+    ]
+    assert float(got) == pytest.approx(1 - sum(cosines) / 6, abs=1e-6)
+    assert (mine[0].grad is not None) == with_backward
+
+
+def test_vectors_of_another_dimension_cannot_be_copied(model: SentenceTransformer) -> None:
+    with pytest.raises(InputError, match="--distill vectors: the teacher's vectors have 5 dimensions"):
+        VectorLoss(model, 2, teacher=teacher_of(3))

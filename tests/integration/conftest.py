@@ -1,0 +1,62 @@
+"""Short runs of the retrieval trainer in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from mrs_datasets.prepared import PreparedData
+
+OPTIONS = [
+    "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1, "--logging_steps", 1, "--per_device_train_batch_size", 8,
+    "--mini_batch_size", 4, "--languages", "en", "--max_validation_examples", 8, "--max_test_examples", 8,
+    "--use_cpu", "true", "--save_total_limit", 9,
+]  # fmt: skip
+Train = Callable[..., Path]
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    """One thread; and parsing training arguments sets a state of accelerate, which the next parse must not meet."""
+    from accelerate.state import AcceleratorState
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture
+def train(one_process: None, prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Train:
+    """Return a function that trains into a folder with that name, and returns it."""
+    from mrs_trainers.retrieval import main
+
+    def run(name: str, *options: object) -> Path:
+        folder = tmp_path / name
+        code = main([str(part) for part in ["--data", prepared.folder, "--output_dir", folder, *OPTIONS, *options]])
+        assert code == 0, capsys.readouterr().err[-2000:]
+        return folder
+
+    return run
+
+
+@pytest.fixture
+def refused(
+    one_process: None, prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
+    from mrs_trainers.retrieval import main
+
+    def run(*options: object) -> str:
+        argv = ["--data", prepared.folder, "--output_dir", tmp_path / "refused", *OPTIONS, *options]
+        assert main([str(part) for part in argv]) == 2
+        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("retrieval: ")]
+        assert len(sentences) == 1
+        assert not (tmp_path / "refused" / "run.json").exists()
+        return sentences[0].removeprefix("retrieval: ")
+
+    return run

@@ -1,0 +1,92 @@
+"""Runs of the retrieval trainer with a ranker, and what is made of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_core.predictions import read_predictions
+from mrs_models.ranked_suggester import RankedSuggester
+from mrs_models.suggester import Suggester
+from tests.conftest import Mrs
+from tests.integration.conftest import Train
+
+pytestmark = pytest.mark.integration
+
+BOTH = ("--languages", "en", "ja", "--ranker", "true", "--max_test_examples", 40)
+
+
+def test_a_run_with_a_ranker_serves_what_it_was_scored_by(train: Train) -> None:
+    folder = train("ranked", *BOTH)
+    suggester = Suggester.load(folder)
+    assert isinstance(suggester.model, RankedSuggester)
+    for language in ("en", "ja"):
+        rows = read_predictions(folder / f"predictions.{language}.tsv")
+        served = suggester.suggest([row.message for row in rows], language)
+        assert [tuple(s.reply for s in three) for three in served] == [row.suggestions for row in rows]
+    record = json.loads((folder / "run.json").read_text())
+    assert set(record["metrics"]["ranker"]["weights"]) == {"en", "ja"}
+    assert list(record["metrics"]["systems"])[:3] == ["Model", "Model, top 3", "Model, direct scores"]
+    assert {"ranker/ranker.json", "ranker/en.safetensors", "ranker/ja.safetensors"} <= set(record["files"])
+
+
+def test_a_model_is_ranked_without_training_and_a_run_starts_from_it(train: Train) -> None:
+    first = train("first")
+    again = train(
+        "again", "--model_name_or_path", first, "--max_steps", 0, *BOTH, "--choice", "top", "--ranker_parts", "nearest"
+    )
+    record = json.loads((again / "run.json").read_text())
+    assert record["metrics"]["ranker"]["names"] == ["nearest"]
+    assert not list(again.glob("checkpoint-*"))
+    name = "query_0_Transformer/model.safetensors"
+    assert (first / name).read_bytes() == (again / name).read_bytes()  # nothing was trained
+
+
+def test_zero_shot_languages_have_no_memory_and_are_answered_by_direct_scores(train: Train) -> None:
+    folder = train("zero", *BOTH, "--train", "en", "--validation", "en")
+    assert [path.name for path in sorted((folder / "ranker").glob("*.safetensors"))] == ["en.safetensors"]
+    suggester = Suggester.load(folder)
+    assert suggester.suggest(["ja message 3"], "ja")[0][0].parts == {}
+    assert suggester.suggest(["en message 3"], "en")[0][0].parts
+
+
+def test_explained_suggestions(train: Train, mrs: Mrs, tmp_path: Path) -> None:
+    folder = train("told", *BOTH)
+    shown = mrs("suggest", "--model", folder, "--lang", "en", "--explain", "en message 3", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[1].startswith("  1. en reply ")
+    parts = json.loads((folder / "run.json").read_text())["metrics"]["ranker"]["names"]
+    told = shown.stdout.splitlines()[1].partition("(score ")[2]
+    assert any(f"; {name} " in told for name in parts)
+    found = mrs("suggest", "--model", folder, "--lang", "en", "--explain", "--json", "en message 3", cwd=tmp_path)
+    assert set(json.loads(found.stdout)["suggestions"][0]["parts"]) == set(parts)
+
+
+def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_path: Path) -> None:
+    folder = train("whole", *BOTH)
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    (broken / "ranker" / "ranker.json").write_text("{}")
+    with pytest.raises(InputError, match=r"ranker\.json"):
+        Suggester.load(broken)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--choice", "top"], "pass --ranker true"),
+        (["--ranker", "true", "--choice", "best"], "--choice: expected one of expected, mmr, top"),
+        (["--ranker", "true", "--ranker_parts", "luck"], "--ranker_parts: expected one of direct, nearest"),
+        (["--ranker", "true", "--memory_dimension", "0"], "--memory_dimension"),
+        (["--keep_pieces", "5"], "--keep_pieces"),
+        (["--distill", "vectors"], "--distill: has no effect without --teacher"),
+        (["--teacher", "x", "--perturbed", "3"], "--perturbed: applies to --distill vectors"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(refused: Callable[..., str], options: list[str], sentence: str) -> None:
+    assert sentence in refused(*options)
