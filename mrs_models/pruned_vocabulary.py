@@ -19,50 +19,51 @@ from mrs_core.errors import InputError
 from mrs_models.routes import prompts_of, transformers_of
 
 _AT_A_TIME = 1_000
+WORD_START = "▁"  # SentencePiece's space
 
 
 def prune_vocabulary(model: SentenceTransformer, texts: Iterable[str], pieces: int) -> None:
-    """Keep the `pieces` most frequent pieces of the texts, and every single character in them, in place.
+    """Keep `pieces` pieces: every single character of the texts, and their most frequent pieces; in place.
 
     A word whose piece is gone is read in smaller pieces. Special tokens stay. Ids change, so the tokenizer and the
     embeddings belong together afterwards.
 
     Args:
         texts: what frequencies are counted on; pieces of the model's prompts are kept, too.
+        pieces: characters, prompts and special tokens stay even where they are more.
 
     Raises:
         InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
     """
-    counted: Counter[int] | None = None
-    texts = list(texts)
+    texts, kept = list(texts), list[int]()
     for module in transformers_of(model):
         tokenizer = cast(Any, module).tokenizer
         facts: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
         if facts["model"].get("type") != "Unigram":
             raise InputError("--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut; leave it out.")
-        counted = counted or _counts(tokenizer.backend_tokenizer, texts, prompts_of(model))
-        kept = _kept(facts, counted, pieces)
+        kept = kept or _kept(tokenizer.backend_tokenizer, facts, texts, prompts_of(model), pieces)
         _cut_tokenizer(tokenizer, facts, kept)
         _cut_embeddings(module, kept)
 
 
-def _counts(backend: Tokenizer, texts: list[str], prompts: Sequence[str]) -> Counter[int]:
-    found: Counter[int] = Counter()
+def _kept(
+    backend: Tokenizer, facts: Mapping[str, Any], texts: list[str], prompts: Sequence[str], pieces: int
+) -> list[int]:
+    """Old ids of what stays, ascending."""
+    counted: Counter[int] = Counter()
     rest = iter(texts)
     while some := list(islice(rest, _AT_A_TIME)):
         for encoding in backend.encode_batch(some):
-            found.update(encoding.ids)
-    characters = sorted({character for text in texts for character in text})
-    for encoding in backend.encode_batch([*characters, *prompts], add_special_tokens=False):
-        found.update({number: len(texts) + 1 for number in encoding.ids})  # none of them may be lost
-    return found
-
-
-def _kept(facts: Mapping[str, Any], counted: Counter[int], pieces: int) -> list[int]:
-    """Old ids of what stays, ascending."""
-    special = {token["id"] for token in facts["added_tokens"]}
-    often = sorted(counted, key=lambda number: (-counted[number], number))
-    return sorted(special | set(often[:pieces]))
+            counted.update(encoding.ids)
+    needed = {token["id"] for token in facts["added_tokens"]}
+    for encoding in backend.encode_batch(list(prompts), add_special_tokens=False):
+        needed.update(encoding.ids)
+    # Single characters, bare: a word whose piece is gone is spelt with them.
+    read = backend.normalizer.normalize_str if backend.normalizer else str
+    characters = {character for text in (*texts, *prompts) for character in read(text)} | {WORD_START}
+    needed |= {number for character in characters if (number := backend.token_to_id(character)) is not None}
+    often = sorted(counted.keys() - needed, key=lambda number: (-counted[number], number))
+    return sorted(needed | set(often[: max(0, pieces - len(needed))]))
 
 
 def _cut_tokenizer(tokenizer: Any, facts: dict[str, Any], kept: list[int]) -> None:
