@@ -15,6 +15,7 @@ from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
 from mrs_models.answering import MODEL
 from mrs_models.language_tokens import LANGUAGE, ROWS
+from mrs_models.ranking.language_ranker import PARTS
 from mrs_models.starting_points import GENERATION, RETRIEVAL
 from mrs_training.card import (
     SHOWN,
@@ -42,10 +43,12 @@ MESSAGES = {
     "nl": ("Kom je vanavond?", "Ja, tot straks!"),
     "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
 }
+RANKER_SETTINGS = ("ranker_parts", "choice", "memory_dimension", "memory_prototypes")
 SETTINGS_SHOWN = (
     "setting", "loss", "temperature", "mask_duplicates", "encoders", "dimension", "pooling", "normalize",
     "query_prompt", "reply_prompt", "message_tokens", "reply_tokens", "layers", "freeze_embeddings", "freeze_layers",
-    "layer_decay", "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "alpha",
+    "layer_decay", "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill",
+    "perturbed", "keep_pieces", "alpha", *RANKER_SETTINGS,
     "beams", "label_smoothing_factor", "batches", "length_window", *SHOWN,
 )  # fmt: skip
 COLUMNS_OF_ROWS = (*SPLITS, "responses")
@@ -88,6 +91,13 @@ STORED = "Weights and response vectors are stored as {}; the figures above were 
 OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
 
 
+CHOICE_TOLD = {
+    "expected": "Three are chosen together, so that the best of them is expected to be nearest to the real reply.",
+    "mmr": "Three are chosen by maximal marginal relevance.",
+    "top": "The three with the best scores are suggested.",
+}
+
+
 @dataclass(frozen=True)
 class _Kind:
     """What differs between the cards of the families."""
@@ -127,7 +137,8 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     message, reply = MESSAGES[language]
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
-    shown = [key for key in SETTINGS_SHOWN if key != "dimension" or static]
+    without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
+    shown = [key for key in SETTINGS_SHOWN if key not in without]
     values = {
         "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
         "encoders": ENCODERS[arguments.get("encoders", "two")],
@@ -148,6 +159,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "reply": reply,
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
         "limits": _limits(data),
+        "ranking": _ranking(figures),
         "speeds": _speeds(record, sizes(record, adapter)),
         "citation": _citation(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
@@ -157,6 +169,27 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     values["usage"] = _usage(record, values, adapter)
     front = _front_matter(record, family, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)
+
+
+def _ranking(figures: Record) -> str:
+    """How suggestions come about: by a ranker with its weights, or by direct scores."""
+    ranker = figures.get("ranker")
+    if ranker is None:
+        return "Suggestions are the replies with the best direct scores: message vector . reply vector."
+    rows = [
+        [f"`{name}`", PARTS[name], *(_weight(weights[name]) for weights in ranker["weights"].values())]
+        for name in ranker["names"]
+    ]
+    table = markdown_table(["part", "meaning", *ranker["weights"]], rows)
+    return (
+        "Replies are ranked by a mixture of scores, each standardised per message; the weights were chosen on "
+        f"validation. {CHOICE_TOLD[ranker['choice']]} `mrs suggest --explain` shows the parts of each suggestion. The "
+        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts.\n\n" + table
+    )
+
+
+def _weight(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0") if value else "0"
 
 
 def _trained_on(plan: Record) -> str:

@@ -23,8 +23,12 @@ from mrs_training.reply.families import RETRIEVAL
 from mrs_training.run import RunFolder, read_record, write_record
 
 
-def shrink(run: Path, out: Path) -> None:
+def shrink(run: Path, out: Path, base: str | None = None, base_license: str | None = None) -> None:
     """Write the small copy of `run` to `out`, replacing it.
+
+    Args:
+        base: the hub id of the model that the run started from, where it was a folder: record and card name it.
+        base_license: its licence, as the hub names it.
 
     Raises:
         InputError: `run` holds no finished run.
@@ -40,6 +44,10 @@ def shrink(run: Path, out: Path) -> None:
             save_file(tensors, path, metadata={"format": "pt"})
             path.chmod(0o644)
         record["stored_as"] = "fp16"
+        if base is not None:
+            record["arguments"]["model_name_or_path"] = base
+        if base_license is not None:
+            record["base_license"] = base_license
         write_record(partial, record, RETRIEVAL)
         same, total = _agreement(run, partial, list(record["metrics"]["signatures"]))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -66,8 +74,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--base", help="hub id of the model that the run started from, where that was a folder")
+    parser.add_argument("--base-license", help="its licence, such as mit")
     options = parser.parse_args()
-    shrink(options.run, options.out)
+    shrink(options.run, options.out, options.base, options.base_license)
 
 
 if __name__ == "__main__":
