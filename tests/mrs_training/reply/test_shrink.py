@@ -91,3 +91,10 @@ def test_no_finished_run_leaves_the_old_copy(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"predictions\.es\.tsv"):
         shrink(half, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["run.json"]
+
+
+def test_the_small_copy_of_a_run_from_a_folder_names_the_model_on_the_hub(run: Path, tmp_path: Path) -> None:
+    shrink(run, tmp_path / "small", base="org/encoder", base_license="mit")
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert "base_model: org/encoder" in card
+    assert "license: mit" in card
