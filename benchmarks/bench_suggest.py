@@ -3,7 +3,7 @@
 Workload: the retriever that ships in the package, English messages of its data's test split, one at a time, three
 replies each. First answer: a fresh process from its start to its first answer, the best of three. Warm: 200 messages in
 one process, the best of three rounds, a message. The rival loads the same folder with SentenceTransformer, encodes with
-`encode_query` and searches with `semantic_search`; the replies must be equal.
+`encode_query`, and has the same ranker; the replies must be equal.
 
 Run: python benchmarks/bench_suggest.py
 """
@@ -22,7 +22,8 @@ import torch
 
 from mrs_core.baselines import read_baselines
 from mrs_datasets.prepared import open_prepared
-from mrs_models.response_index import ResponseIndex
+from mrs_models.ranking.rankers import Rankers
+from mrs_models.response_index import ResponseIndexes
 from mrs_models.suggester import Suggester
 
 RESULT = Path(__file__).parent / "results" / "bench_suggest.json"
@@ -33,15 +34,15 @@ from mrs_models.suggester import Suggester
 print([s.reply for s in Suggester.load(sys.argv[1]).suggest([sys.argv[2]], "en")[0]])
 """
 RIVAL = """
-import json, sys
-from safetensors.torch import load_file
+import sys
+from pathlib import Path
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import dot_score, semantic_search
-folder = sys.argv[1] + "/response_index/en/"
-replies = json.load(open(folder + "replies.json", encoding="utf-8"))["replies"]
-vectors = load_file(folder + "vectors.safetensors")["vectors"].float()
-message = SentenceTransformer(sys.argv[1], device="cpu").encode_query([sys.argv[2]], convert_to_tensor=True)
-print([replies[hit["corpus_id"]] for hit in semantic_search(message, vectors, top_k=3, score_function=dot_score)[0]])
+from mrs_models.ranking.rankers import Rankers
+from mrs_models.response_index import ResponseIndexes
+folder = Path(sys.argv[1])
+ranker = Rankers(folder, ResponseIndexes(folder))["en"]
+vector = SentenceTransformer(str(folder), device="cpu").encode_query([sys.argv[2]])[0]
+print([s.reply for s in ranker.suggest(sys.argv[2], vector, 3)])
 """
 
 
@@ -69,20 +70,18 @@ def warm(call: Callable[[str], list[str]], messages: list[str]) -> float:
 
 def main() -> None:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.util import dot_score, semantic_search
 
     messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))[:200]
     suggester = Suggester.load(FOLDER)
-    index = ResponseIndex.load(FOLDER / "response_index" / "en")
+    ranker = Rankers(FOLDER, ResponseIndexes(FOLDER))["en"]
     model = SentenceTransformer(str(FOLDER), device="cpu")
 
     def ours(message: str) -> list[str]:
         return [suggestion.reply for suggestion in suggester.suggest([message], "en")[0]]
 
     def rival(message: str) -> list[str]:
-        vector = model.encode_query([message], convert_to_tensor=True, show_progress_bar=False)
-        hits = semantic_search(vector, index.vectors, top_k=3, score_function=dot_score)[0]
-        return [index.replies[hit["corpus_id"]] for hit in hits]
+        vector = model.encode_query([message], show_progress_bar=False)[0]
+        return [suggestion.reply for suggestion in ranker.suggest(message, vector, 3)]
 
     assert [ours(message) for message in messages] == [rival(message) for message in messages], "the answers differ"
     (start_ours, answer), (start_rival, other) = first_answer(OURS, messages[0]), first_answer(RIVAL, messages[0])

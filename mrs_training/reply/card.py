@@ -184,7 +184,8 @@ def _ranking(figures: Record) -> str:
     return (
         "Replies are ranked by a mixture of scores, each standardised per message; the weights were chosen on "
         f"validation. {CHOICE_TOLD[ranker['choice']]} `mrs suggest --explain` shows the parts of each suggestion. The "
-        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts.\n\n" + table
+        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts.\n\n"
+        + table
     )
 
 

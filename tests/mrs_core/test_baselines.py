@@ -143,7 +143,7 @@ def test_every_embedded_baseline_is_small_and_safe() -> None:
         if not baseline.embedded:
             continue
         files = [path for path in baseline.folder.rglob("*") if path.is_file()]
-        assert sum(path.stat().st_size for path in files) < 4_000_000
+        assert sum(path.stat().st_size for path in files) < 16_000_000  # what the wheel may grow by
         assert {path.suffix for path in files} <= {".json", ".md", ".safetensors"}, "no pickles, no checkpoints"
         assert not [path for path in files if path.name.startswith("predictions")]
         assert {"README.md", "run.json", "modules.json"} <= {path.name for path in files}
