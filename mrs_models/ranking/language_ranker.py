@@ -24,7 +24,7 @@ PARTS = {
     "votes": "all remembered messages that got it: T ln(sum of exp(cosine / T))",
     "tfidf_nearest": "as nearest, by character n-gram TF-IDF",
     "tfidf_votes": "as votes, by character n-gram TF-IDF",
-    "log_prob": "log-probability of the reply (the paper's bonus, section 4.1)",
+    "log_prob": "log-probability of the reply (the bonus of Zhang et al. 2021, section 4.1)",
 }
 DENSE, LEXICAL = ("nearest", "votes"), ("tfidf_nearest", "tfidf_votes")
 Array = NDArray[np.float32]

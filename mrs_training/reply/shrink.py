@@ -40,8 +40,10 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
                 (partial / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, partial / name)
         for path in partial.rglob("*.safetensors"):
-            tensors = {name: _half(tensor) for name, tensor in load_file(path).items()}
-            save_file(tensors, path, metadata={"format": "pt"})
+            tensors = load_file(path)
+            if any(tensor.dtype == torch.float32 for tensor in tensors.values()):
+                halved = {name: _half(tensor) for name, tensor in tensors.items()}
+                save_file(halved, path, metadata={"format": "pt"})
             path.chmod(0o644)
         record["stored_as"] = "fp16"
         if base is not None:
