@@ -180,7 +180,7 @@ def test_vectors_are_copied_by_cosine(model: SentenceTransformer, with_backward:
     parts = [[mine[0][:2], mine[0][2:]], [mine[1][:1], mine[1][1:]]]  # mini-batches of any size
     got = VectorLoss(model, 2, teacher=theirs).calculate_loss(parts, labels, with_backward=with_backward)
     cosines = [
-        float(torch.nn.functional.cosine_similarity(own[i], of[rows[i]], dim=0))
+        float(torch.nn.functional.cosine_similarity(own[i].detach(), of[rows[i]], dim=0))
         for own, of in zip(mine, (theirs.messages, theirs.replies), strict=True)
         for i in range(3)
     ]
