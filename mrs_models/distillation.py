@@ -148,8 +148,7 @@ class DistilledReplyLoss(ReplyLoss):
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
         """The mean loss of the pairs; `labels` is (n, 2), otherwise as for `ReplyLoss`."""
-        if labels is None or labels.ndim != 2:
-            raise ValueError("A distilled loss needs the reply's id and the pair's row in the `label` column.")
+        labels = _pair_labels(labels)
         total = super().calculate_loss(reps, labels[:, 0], with_backward=with_backward)
         messages, replies = torch.cat(reps[0]), torch.cat(reps[1])
         count = len(messages)
@@ -198,8 +197,7 @@ class VectorLoss(ReplyLoss):
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
         """The mean loss of the pairs; `labels` is (n, 2), otherwise as for `ReplyLoss`."""
-        if labels is None or labels.ndim != 2:
-            raise ValueError("A distilled loss needs the reply's id and the pair's row in the `label` column.")
+        labels = _pair_labels(labels)
         sides = zip(reps, self.teacher.of(labels[:, 1]), strict=True)
         cosines = [torch.cosine_similarity(torch.cat(own).float(), teacher) for own, teacher in sides]
         loss = 1 - torch.stack(cosines).mean()
@@ -231,6 +229,13 @@ def divergence(student: Tensor, teacher: Tensor, without: Tensor | None = None) 
     expected, found = (log.masked_fill(without, 0.0) for log in logs)
     shares = expected.exp().masked_fill(without, 0.0)
     return (shares * (expected - found)).sum(dim=1)
+
+
+def _pair_labels(labels: Tensor | None) -> Tensor:
+    """The `label` column (n, 2); ValueError if it is another."""
+    if labels is None or labels.ndim != 2:
+        raise ValueError("A distilled loss needs the reply's id and the pair's row in the `label` column.")
+    return labels
 
 
 def _different(texts: Sequence[str]) -> tuple[list[str], Tensor]:

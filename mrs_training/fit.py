@@ -61,7 +61,7 @@ def fit(
     show_loss_bar(trainer)
     with training.main_process_first(local=False):
         run.begin(identity, recipe.family.files)
-    if trains(training):
+    if has_steps(training):
         with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
             trainer.train(resume_from_checkpoint=checkpoint)
     if training.load_best_model_at_end:
@@ -77,10 +77,10 @@ def _complete_arguments(recipe: Recipe[Options, Data, Built], training: Training
     training.dataloader_pin_memory &= torch.cuda.is_available()
     if training.num_train_epochs <= 0 and training.max_steps < 0:
         training.max_steps = recipe.steps
-    training.load_best_model_at_end &= trains(training)
+    training.load_best_model_at_end &= has_steps(training)
 
 
-def trains(training: TrainingArguments) -> bool:
+def has_steps(training: TrainingArguments) -> bool:
     """Whether there is anything to train: `--max_steps 0` alone evaluates and exports a model as it is."""
     return training.num_train_epochs > 0 or training.max_steps != 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,9 +83,14 @@ class LanguageRanker:
             remembered[row], share[row] = ranker.nearest_remembered(index.replies[row])
         return ranker
 
-    def parts(self, message: str, vector: Array) -> Array:
-        """(N, p) what each part of the settings says for each reply, not yet standardised."""
-        names, settings, memory = self.settings.names, self.settings, self.memory
+    def parts(self, message: str, vector: Array, names: Collection[str] | None = None) -> Array:
+        """(N, p) what each part of the settings says for each reply, not yet standardised.
+
+        Args:
+            names: of the parts that are asked for, the others stay 0; default: all of the settings.
+        """
+        settings, memory = self.settings, self.memory
+        names = settings.names if names is None else names
         found: dict[str, Array] = {}
         if "direct" in names:
             found["direct"] = self.index.vectors.numpy() @ vector  # torch spreads small products over threads
@@ -97,7 +102,7 @@ class LanguageRanker:
         if "log_prob" in names:
             found["log_prob"] = self.index.log_probs.numpy()
         zeros = np.zeros(len(self.index.replies), np.float32)
-        return np.stack([found.get(name, zeros) for name in names], -1)
+        return np.stack([found.get(name, zeros) if name in names else zeros for name in settings.names], -1)
 
     def _by_messages(self, cosines: Array, temperature: float) -> tuple[Array, Array]:
         """(N,) the nearest and the votes; a reply without messages has a share of the nearest one's."""
@@ -107,7 +112,12 @@ class LanguageRanker:
 
     def rank(self, message: str, vector: Array) -> Array:
         """(N,) mixed scores."""
-        return np.asarray(standardised(self.parts(message, vector)) @ self.weights)
+        return np.asarray(standardised(self._weighed(message, vector)) @ self.weights)
+
+    def _weighed(self, message: str, vector: Array) -> Array:
+        """The parts that have a weight: the others cost time and say nothing."""
+        names = [name for name, weight in zip(self.settings.names, self.weights, strict=True) if weight]
+        return self.parts(message, vector, names)
 
     @cached_property
     def weights(self) -> Array:
@@ -119,7 +129,7 @@ class LanguageRanker:
 
         In the order of choice: the first alone is the best, the second adds most to it, and so on.
         """
-        parts = standardised(self.parts(message, vector))
+        parts = standardised(self._weighed(message, vector))
         rows, probabilities = self.choose(parts @ self.weights, k)
         return [
             Suggestion(
@@ -167,7 +177,7 @@ class LanguageRanker:
         Args:
             direct: (r,) their own `message vector . reply vector`.
         """
-        own = self.parts(message, vector)
+        own = self._weighed(message, vector)
         places, share = replies.rows[rows], replies.share[rows]
         asked = own[places].copy()
         for column, name in enumerate(self.settings.names):
