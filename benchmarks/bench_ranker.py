@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 from sentence_transformers.util import dot_score, semantic_search
 from sklearn.feature_extraction.text import TfidfVectorizer
+from timing import seconds
 
 from mrs_metrics.rouge import WEIGHTS, f1_by_order, prepare_official
 from mrs_metrics.tokenize import get_tokenizer
@@ -40,17 +40,6 @@ def texts(rng: np.random.Generator, count: int, words: int) -> list[str]:
     """Random words, frequent ones more often (Zipf's law)."""
     drawn = np.minimum(rng.zipf(1.3, (count, words)), 5_000)
     return [" ".join(f"w{number}" for number in row) for row in drawn]
-
-
-def seconds(call: Callable[[], object], times: int) -> float:
-    """The best of three rounds, a call."""
-    rounds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        for _ in range(times):
-            call()
-        rounds.append((time.perf_counter() - start) / times)
-    return min(rounds)
 
 
 def unit(rng: np.random.Generator, count: int) -> np.ndarray:

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import torch
 from sentence_transformers.util import dot_score, semantic_search
+from timing import seconds
 
 from mrs_models.response_index import ResponseIndex
 
@@ -44,17 +43,6 @@ def rival(index: ResponseIndex, messages: torch.Tensor) -> list[list[int]]:
             seen.setdefault(int(index.clusters[hit["corpus_id"]]), hit["corpus_id"])
         answers.append(list(seen.values())[:K])
     return answers
-
-
-def seconds(call: Callable[[], object], times: int) -> float:
-    """The best of three rounds, a call."""
-    rounds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        for _ in range(times):
-            call()
-        rounds.append((time.perf_counter() - start) / times)
-    return min(rounds)
 
 
 def main() -> None:
