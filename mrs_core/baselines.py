@@ -87,6 +87,14 @@ def resolve_model(name: str, revision: str | None = None, *, force: bool = False
     raise InputError(f"{given}: no such folder, and no baseline of that name; `mrs models list` shows the baselines.")
 
 
+def starting_point(name: str) -> str:
+    """What a run starts from under a name: the folder or the repository of a baseline, else the name itself."""
+    baseline = None if Path(name).is_dir() else read_baselines().get(name)
+    if baseline is None:
+        return name
+    return str(baseline.folder) if baseline.embedded else baseline.repo_id
+
+
 def require_no_revision(name: str, revision: str | None, what: str) -> None:
     """Refuse a revision for a model or data set that is not on the hub.
 

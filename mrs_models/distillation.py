@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
+from tqdm import tqdm
 
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.losses import ReplyLoss, require_temperature
+from mrs_models.response_index import Encode
 from mrs_models.retrieval_suggester import encode_messages, encode_replies
 from mrs_models.routes import build_settings
 from mrs_models.starting_points import RETRIEVER, is_transformers, start_kind
 
+AT_A_TIME = 4096  # texts between two steps of the progress bar
 COSINE_TEMPERATURE = 0.05  # the default scale of sentence-transformers' losses, 20
 
 
@@ -94,8 +98,10 @@ class TeacherVectors:
             temperature = COSINE_TEMPERATURE if build_settings(teacher)["normalize"] else 1.0
         require_temperature(temperature, "teacher_temperature")
         (message_texts, message_rows), (reply_texts, reply_rows) = _different(messages), _different(replies)
-        vectors = encode_messages(teacher, message_texts), encode_replies(teacher, reply_texts)
-        return cls(*vectors, message_rows, reply_rows, temperature)
+        with tqdm(total=len(message_texts) + len(reply_texts), desc="teacher", unit=" texts") as bar:
+            of_messages = _encoded(lambda texts: encode_messages(teacher, texts), message_texts, bar)
+            of_replies = _encoded(lambda texts: encode_replies(teacher, texts), reply_texts, bar)
+        return cls(of_messages, of_replies, message_rows, reply_rows, temperature)
 
     def of(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors of the messages and replies of some pairs, each (n, dimension), on the device of `rows`."""
@@ -236,6 +242,14 @@ def _pair_labels(labels: Tensor | None) -> Tensor:
     if labels is None or labels.ndim != 2:
         raise ValueError("A distilled loss needs the reply's id and the pair's row in the `label` column.")
     return labels
+
+
+def _encoded(encode: Encode, texts: list[str], bar: tqdm[NoReturn]) -> Tensor:
+    parts = []
+    for first in range(0, len(texts), AT_A_TIME):
+        parts.append(encode(texts[first : first + AT_A_TIME]))
+        bar.update(len(parts[-1]))
+    return torch.cat(parts)
 
 
 def _different(texts: Sequence[str]) -> tuple[list[str], Tensor]:

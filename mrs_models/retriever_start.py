@@ -20,6 +20,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, StaticEm
 from sentence_transformers.util import load_file_path
 from tokenizers import Tokenizer
 
+from mrs_core.baselines import starting_point
 from mrs_core.errors import InputError
 from mrs_models.routes import POOLER_OUTPUT, build_settings, routes_of
 from mrs_models.starting_points import RETRIEVER, STATIC, checkpoint_prompts, start_kind
@@ -53,13 +54,13 @@ class Start(ABC):
         """The checkpoint, ready to give routes.
 
         Args:
-            name, revision: a folder, or a hub id and its revision.
+            name, revision: a folder, a baseline, or a hub id and its revision.
             encoders: as for `build_dual_encoder`.
 
         Raises:
             InputError: it is a trained retriever or has token vectors, and cannot be loaded.
         """
-        kind = start_kind(name, revision)
+        kind, name = start_kind(name, revision), starting_point(name)
         if kind == RETRIEVER:
             return _TrainedRetriever(name, revision)
         if kind == STATIC:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_core import hub
-from mrs_core.baselines import FAMILIES
+from mrs_core.baselines import FAMILIES, starting_point
 from mrs_core.errors import InputError
 
 RETRIEVAL, GENERATION = FAMILIES
@@ -99,6 +99,7 @@ def _problem(name: str, family: str, revision: str | None) -> str | None:
 
 
 def _file(name: str, file: str, revision: str | None) -> Path | None:
+    name = starting_point(name)
     if Path(name).is_dir():
         return path if (path := Path(name) / file).is_file() else None
     return hub.cached_file("model", name, file, revision)

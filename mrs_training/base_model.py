@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from mrs_core import hub
+from mrs_core.baselines import starting_point
 from mrs_training.options import TINY
 
 CARD, RECORD = "README.md", "run.json"
@@ -51,6 +52,7 @@ def started_from(name: str, revision: str | None = None) -> list[str]:
 
 
 def _file(name: str, file: str, revision: str | None) -> Path | None:
+    name = starting_point(name)
     if Path(name).is_dir():
         return path if (path := Path(name) / file).is_file() else None
     return hub.cached_file("model", name, file, revision)

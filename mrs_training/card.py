@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mrs_core.baselines import read_baselines
 from mrs_core.cards import markdown_table, render_card
 from mrs_core.hub import is_repo_id
 from mrs_training.allowlist import ADAPTER_FOLDER
@@ -135,6 +136,8 @@ def hub_base(record: Record) -> str | None:
 
 
 def _on_hub(name: str) -> str | None:
+    if name in read_baselines():
+        return None  # its own base is in the chain
     old_name = "/" not in name and not name.startswith((".", "~"))  # without an organisation: bert-base-uncased
     return name if name != TINY and (old_name or is_repo_id(name)) else None
 

@@ -10,6 +10,8 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import torch
+
 from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError, first_line
 from mrs_core.hub import split_revision
@@ -54,6 +56,19 @@ class LoraArguments(RunArguments):
     lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
     lora_alpha: float = field(default=32.0, metadata={"help": "their scale is lora_alpha / lora_rank"})
     lora_dropout: float = field(default=0.05, metadata={"help": "dropout before the adapters"})
+
+
+class Bfloat16Anywhere:
+    """Before the library's arguments: `--bf16 true` on a machine without an accelerator trains on the CPU, for which
+    the library itself wants `--use_cpu true`, too."""
+
+    bf16: bool
+    use_cpu: bool
+
+    def __post_init__(self) -> None:
+        if self.bf16 and not torch.accelerator.is_available():
+            self.use_cpu = True
+        super().__post_init__()  # type: ignore[misc]
 
 
 LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds

@@ -30,7 +30,7 @@ from mrs_models.generator import Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.card import Record
 from mrs_training.launch import train
-from mrs_training.options import TINY, require_least, require_one_of, trains_lora
+from mrs_training.options import TINY, Bfloat16Anywhere, require_least, require_one_of, trains_lora
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData
 from mrs_training.reply.families import GENERATION
@@ -83,7 +83,7 @@ class GenerationArguments(ReplyArguments):
 
 
 @dataclass
-class GenerationTrainingArguments(Seq2SeqTrainingArguments):
+class GenerationTrainingArguments(Bfloat16Anywhere, Seq2SeqTrainingArguments):
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
     output_dir: str | None = field(default="build/generator", metadata={"help": "the folder of the run"})

@@ -27,7 +27,7 @@ from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
 from mrs_models.distillation import DistilledReplyLoss, VectorLoss
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
-from mrs_models.encoder_layers import freeze, rate_factors
+from mrs_models.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
 from mrs_models.losses import ReplyLoss
 from mrs_models.pruned_vocabulary import prune_vocabulary
 from mrs_models.ranked_suggester import RankedRetriever
@@ -97,7 +97,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
     )
     resume_keys = (
         "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
-        "mask_duplicates", "freeze_layers", "layers", "layer_decay",
+        "mask_duplicates", "freeze_layers", "dropout", "layers", "layer_decay",
         "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed", "keep_pieces",
     )  # fmt: skip
 
@@ -128,6 +128,10 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             prune_vocabulary(model, data.texts(), options.keep_pieces)
         if options.freeze_embeddings or options.freeze_layers:
             freeze(model, options.freeze_embeddings, options.freeze_layers)
+        if options.dropout is not None:
+            set_dropout(model, options.dropout)
+        if training.bf16 and training.device.type == "cpu":
+            attend_in_bfloat16(model)
         return RetrievalParts(model)
 
     def make_trainer(
@@ -261,7 +265,7 @@ def _loss(
     if options.teacher is None:
         gather = options.gather_across_devices and training.world_size > 1
         return ReplyLoss(model, gather_across_devices=gather, **shared)
-    vectors = teacher_vectors(options, pairs["message"][:], pairs["reply"][:], training.device)
+    vectors = teacher_vectors(options, pairs["message"][:], pairs["reply"][:], training)
     if options.distill == "vectors":
         return VectorLoss(model, options.mini_batch_size, teacher=vectors)
     return DistilledReplyLoss(model, teacher=vectors, weight=options.distill_weight or 1.0, **shared)

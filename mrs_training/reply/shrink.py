@@ -19,6 +19,7 @@ from mrs_core.files import atomic_folder
 from mrs_core.predictions import read_predictions
 from mrs_models.suggester import Suggester
 from mrs_training.allowlist import CURVES
+from mrs_training.card import Record
 from mrs_training.reply.families import RETRIEVAL
 from mrs_training.run import RunFolder, read_record, write_record
 
@@ -27,7 +28,7 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
     """Write the small copy of `run` to `out`, replacing it.
 
     Args:
-        base: the hub id of the model that the run started from, where it was a folder: record and card name it.
+        base: the hub id of the model with which training began, where it was a folder: record and card name it.
         base_license: its licence, as the hub names it.
 
     Raises:
@@ -47,13 +48,21 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
             path.chmod(0o644)
         record["stored_as"] = "fp16"
         if base is not None:
-            record["arguments"]["model_name_or_path"] = base
+            _name_root(record, base)
         if base_license is not None:
             record["base_license"] = base_license
         write_record(partial, record, RETRIEVAL)
         same, total = _agreement(run, partial, list(record["metrics"]["signatures"]))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"wrote {out} ({size:,} bytes); the same three suggestions for {same:,} of {total:,} test messages")
+
+
+def _name_root(record: Record, base: str) -> None:
+    """Name the model with which the chain of runs began; the run itself may have started from another run."""
+    if chain := record.get("started_from"):
+        chain[-1] = base
+    else:
+        record["arguments"]["model_name_or_path"] = base
 
 
 def _half(tensor: torch.Tensor) -> torch.Tensor:
@@ -76,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--base", help="hub id of the model that the run started from, where that was a folder")
+    parser.add_argument("--base", help="hub id of the model with which training began, where that was a folder")
     parser.add_argument("--base-license", help="its licence, such as mit")
     options = parser.parse_args()
     shrink(options.run, options.out, options.base, options.base_license)

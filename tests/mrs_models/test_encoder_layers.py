@@ -13,7 +13,7 @@ from torch import nn
 
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
-from mrs_models.encoder_layers import freeze, keep_layers, rate_factors
+from mrs_models.encoder_layers import attend_in_bfloat16, freeze, keep_layers, rate_factors, set_dropout
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.retrieval_suggester import encode_messages
 from mrs_models.routes import build_settings, encoders
@@ -82,3 +82,24 @@ def test_layers_that_were_dropped_cannot_be_frozen(checkpoint: Path) -> None:
     with pytest.raises(InputError, match=r"^--freeze_layers 3: the encoder has only 2 layers\.$"):
         freeze(model, False, 3)
     assert freeze(model, True, 2) > 0
+
+
+def test_without_dropout_training_vectors_are_those_of_answering(checkpoint: Path) -> None:
+    model: Any = build_dual_encoder(str(checkpoint), "mean")
+    expected = encode_messages(model, TEXTS)
+
+    def trained() -> torch.Tensor:
+        with torch.no_grad():
+            return model.train()(model.preprocess(TEXTS), task="query")["sentence_embedding"]
+
+    assert (trained() - expected).abs().max() > 1e-3
+    set_dropout(model, 0)
+    torch.testing.assert_close(trained(), expected, rtol=0, atol=1e-5)
+    assert encoders(model)[0].config.hidden_dropout_prob > 0  # the next run has the checkpoint's again
+    attend_in_bfloat16(model)
+    torch.testing.assert_close(trained(), expected, rtol=0, atol=1e-5)
+    for probability in (-0.1, 1.0, float("nan")):
+        with pytest.raises(InputError, match=r"^--dropout: expected 0 or more and less than 1, found "):
+            set_dropout(model, probability)
+    with pytest.raises(InputError, match=r"^--dropout: static vectors are one table without layers; leave it out"):
+        set_dropout(build_dual_encoder(str(checkpoint), encoders="static"), 0)

@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding, Transformer
 from tokenizers import Tokenizer
 
+from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.encoder_layers import freeze
@@ -196,3 +197,10 @@ def test_freezing_works_with_every_start(checkpoint: Path, table: Path, tmp_path
 def test_prompts_of_a_start_are_those_of_the_model(checkpoint: Path, tmp_path: Path) -> None:
     trained(checkpoint, tmp_path, "one")
     assert prompts_of(build_dual_encoder(str(tmp_path))) == ("q ", "r r ")
+
+
+def test_a_baseline_is_a_start_by_its_name() -> None:
+    folder = read_baselines()["sample-retriever"].folder
+    assert start_kind("sample-retriever") == RETRIEVER
+    named, plain = (build_dual_encoder(name) for name in ("sample-retriever", str(folder)))
+    assert_same_vectors(named, plain)

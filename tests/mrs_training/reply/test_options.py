@@ -12,6 +12,7 @@ import torch
 from mrs_core.errors import InputError
 from mrs_training.options import require_least, with_model_revision
 from mrs_training.reply.options import ReplyArguments, require_sound
+from mrs_training.reply.retrieval_options import RetrievalTrainingArguments
 from mrs_training.reply.settings import make_plan
 from mrs_training.sampling import BATCHES, WINDOW
 
@@ -184,3 +185,18 @@ def test_a_model_may_be_named_with_its_revision(tmp_path: Path, monkeypatch: pyt
     for name, what in (("my@model", "is a folder"), ("tiny", "is built here")):
         with pytest.raises(InputError, match=f"--model_name_or_path {name}: {what}"):
             resolved(name, "v1")
+
+
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_bfloat16_needs_no_word_of_the_cpu_where_there_is_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, accelerator: bool
+) -> None:
+    """The library refuses it there: "You need to assign use_cpu"."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: accelerator)
+    make = RetrievalTrainingArguments
+    given = {"output_dir": str(tmp_path), "logging_steps": 1, "eval_steps": 1, "save_steps": 1}
+    assert not make(**given).use_cpu
+    if not accelerator:
+        training = make(**given, bf16=True)
+        assert training.use_cpu
+        assert training.device.type == "cpu"

@@ -98,3 +98,16 @@ def test_the_small_copy_of_a_run_from_a_folder_names_the_model_on_the_hub(run: P
     card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
     assert "base_model: org/encoder" in card
     assert "license: mit" in card
+
+
+def test_the_model_with_which_a_chain_of_runs_began_is_named(run: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    shutil.copytree(run, second)
+    record = json.loads((second / "run.json").read_text(encoding="utf-8"))
+    record["arguments"]["model_name_or_path"], record["started_from"] = "./build/first", [".../folder"]
+    (second / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    shrink(second, tmp_path / "small", base="org/encoder", base_license="mit")
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert "`./build/first` (which started from `org/encoder`)" in card
+    assert "base_model: org/encoder" in card
+    assert "..." not in card.split("---")[2].split("##")[0]
