@@ -191,7 +191,7 @@ class VectorLoss(ReplyLoss):
 
     def __init__(self, model: SentenceTransformer, mini_batch_size: int = 32, *, teacher: TeacherVectors) -> None:
         super().__init__(model, mini_batch_size=mini_batch_size)
-        own, of_teacher = model.get_sentence_embedding_dimension(), teacher.messages.shape[1]
+        own, of_teacher = model.get_embedding_dimension(), teacher.messages.shape[1]
         if own is not None and own != of_teacher:
             raise InputError(
                 f"--distill vectors: the teacher's vectors have {of_teacher} dimensions and the student's {own}; "
