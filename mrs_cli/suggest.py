@@ -94,13 +94,16 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
 def _as_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
     parts = {name: round(value, 6) for name, value in suggestion.parts.items()}
     shown: dict[str, Any] = {"reply": suggestion.reply, "score": round(suggestion.score, 6)}
-    return {**shown, "parts": parts} if explain else shown
+    source = {"source": suggestion.source} if suggestion.source else {}
+    return {**shown, "parts": parts, **source} if explain else shown
 
 
 def _told(suggestion: Suggestion) -> str:
-    """The score, and the share that each part of a ranker has in the mixed one, the largest first."""
+    """The score, the source, and the share that each part of a ranker has in the mixed score, the largest first."""
     parts = sorted(suggestion.parts.items(), key=lambda part: -abs(part[1]))
-    return "; ".join([f"score {suggestion.score:.3g}", *(f"{name} {value:+.2f}" for name, value in parts if value)])
+    source = [f"source {suggestion.source}"] if suggestion.source else []
+    shown = (f"{name} {value:+.2f}" for name, value in parts if value)
+    return "; ".join([f"score {suggestion.score:.3g}", *source, *shown])
 
 
 def _unsure(suggester: Suggester, message: str) -> str:

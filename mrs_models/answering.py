@@ -21,11 +21,13 @@ class Suggestion:
 
     Attributes:
         parts: what speaks for it, where a ranker mixes several scores; they add up to the mixed one.
+        source: `set` (the response set), `memory` or `generated`; empty where there is only the response set.
     """
 
     reply: str
     score: float
     parts: Mapping[str, float] = field(default_factory=dict, compare=False)
+    source: str = field(default="", compare=False)
 
 
 class Answerer(Protocol):

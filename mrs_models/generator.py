@@ -222,15 +222,43 @@ class Generator:
             batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
             labels = batch.pop("labels")
             logits = self.model(**batch).logits.float()
-            each = functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
-            losses[numbers] = each.sum(1).double().cpu().numpy()
+            losses[numbers] = _negative_log_likelihoods(logits, labels)
         return losses, tokens
+
+    @torch.inference_mode()
+    def log_probs(self, message: str, replies: Sequence[str], language: str, batch_size: int = 64) -> np.ndarray:
+        """(n,) float32 log-probability per token, the end token included, of each reply to one message.
+
+        As `losses`, but the message is encoded once for all replies. A reply longer than `reply_tokens` is cut.
+        """
+        from transformers.modeling_outputs import BaseModelOutput
+
+        device, prompt = self.model.device, self.coder.prompt(language)
+        source, targets = self.coder.messages([message], language)[0], self.coder.replies(replies)
+        ids = torch.tensor([source], device=device)
+        states = self.model.get_encoder()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        collate = PairCollator(self.pad)
+        found = np.zeros(len(targets), np.float32)
+        for numbers in _by_length([len(target) for target in targets], batch_size):
+            batch = collate([{"input_ids": source, "labels": targets[n], "prompt": prompt} for n in numbers])
+            encoded = BaseModelOutput(last_hidden_state=states.expand(len(numbers), -1, -1))
+            read = {name: batch[name].to(device) for name in ("attention_mask", "decoder_input_ids")}
+            logits = self.model(encoder_outputs=encoded, **read).logits.float()
+            losses = _negative_log_likelihoods(logits, batch["labels"].to(device))
+            found[numbers] = -losses / np.array([len(targets[n]) for n in numbers])
+        return found
 
     @property
     def pad(self) -> int:
         """The id that fills batches."""
         pad = self.coder.tokenizer.pad_token_id
         return int(self.coder.tokenizer.eos_token_id if pad is None else pad)
+
+
+def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
+    """(n,) nats of each row: logits (n, length, vocabulary), labels (n, length), -100 where ignored."""
+    each = functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+    return np.asarray(each.sum(1).double().cpu().numpy())
 
 
 def _require_room(coder: TextCoder, prompt: int, max_tokens: int) -> None:

@@ -12,6 +12,7 @@ from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, Suggestion
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import Rankers
+from mrs_models.ranking.reranking import rerank, rerank_pool
 from mrs_models.response_index import Encode, ResponseIndex
 from mrs_models.retrieval_suggester import RetrievalSuggester, Retriever, encode_messages, encode_replies
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
@@ -49,8 +50,8 @@ class RankedSuggester(RetrievalSuggester):
 
     def require_language(self, language: str) -> None:
         super().require_language(language)
-        if language in self.rankers:
-            self.rankers[language]  # a damaged one is found now
+        if language in self.rankers and (second := self.rankers[language].second):  # a damaged one is found now
+            second.generator.load()
 
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         """As `Suggester.suggest`; a score is the probability among the best candidates."""
@@ -95,10 +96,11 @@ class RankedRetriever:
             encode(self._model, list(texts)).numpy()
             for encode, texts in ((encode_replies, candidates), (encode_messages, messages))
         )
-        scores = [
-            ranker.score_pool(message, vector, known, rows, replies[rows] @ vector)
-            for message, vector, rows in zip(messages, vectors, pools, strict=True)
-        ]
+        scores = []
+        for message, vector, rows in zip(messages, vectors, pools, strict=True):
+            found = ranker.score_pool(message, vector, known, rows, replies[rows] @ vector)
+            pool = [candidates[row] for row in rows]
+            scores.append(found if ranker.second is None else rerank_pool(ranker, message, found, pool))
         return np.stack(scores) if scores else np.empty(pools.shape, np.float32)
 
 
@@ -107,5 +109,8 @@ def _ranked(encode: Encode, ranker: LanguageRanker, messages: list[str], k: int)
     for begin in range(0, len(messages), AT_A_TIME):
         some = messages[begin : begin + AT_A_TIME]
         vectors = encode(some).numpy()
+        if ranker.second is not None:
+            answers += rerank(ranker, some, vectors, k)
+            continue
         answers += [ranker.suggest(message, vector, k) for message, vector in zip(some, vectors, strict=True)]
     return answers

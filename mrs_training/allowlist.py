@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from mrs_models.language_detector import DETECTOR
 from mrs_models.response_index import ResponseIndexes
-from mrs_models.starting_points import GENERATOR, RANKER_FOLDER
+from mrs_models.starting_points import GENERATOR, GENERATOR_FOLDER, RANKER_FOLDER
 
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
 TOKENIZER = (
@@ -36,12 +36,16 @@ ADAPTER_OF_RUN = tuple(f"{ADAPTER_FOLDER}/{name}" for name in ADAPTER_FILES if n
 
 # The files that each library saves for a model, and those that `mrs_models` adds.
 TRANSFORMERS = ("config.json", "generation_config.json", *WEIGHTS, *TOKENIZER)
+GENERATOR_FILES = (*TRANSFORMERS, GENERATOR)
+RANKER_GENERATOR = tuple(f"{GENERATOR_FOLDER}/{name}" for name in GENERATOR_FILES)
 SENTENCE_TRANSFORMERS = (
     "modules.json", "config_sentence_transformers.json", "router_config.json", *PART,
     *(f"{module}/{name}" for module in ("query_*", "document_*", "[0-9]*_*") for name in PART),
 )  # fmt: skip
 MODEL = tuple(
-    dict.fromkeys((*TRANSFORMERS, *SENTENCE_TRANSFORMERS, GENERATOR, DETECTOR, *INDEXES, *RANKER, *ADAPTER_OF_RUN))
+    dict.fromkeys(
+        (*GENERATOR_FILES, *SENTENCE_TRANSFORMERS, DETECTOR, *INDEXES, *RANKER, *RANKER_GENERATOR, *ADAPTER_OF_RUN)
+    )
 )
 TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
 

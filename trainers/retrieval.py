@@ -34,7 +34,7 @@ from mrs_models.ranked_suggester import RankedRetriever
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import save_rankers, settings_and_weights, with_settings
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
-from mrs_models.retrieval_suggester import Retriever, encode_messages
+from mrs_models.retrieval_suggester import Retriever, encode_messages, encode_replies
 from mrs_models.routes import encoders, prompts_of
 from mrs_models.starting_points import ENCODER, start_kind
 from mrs_models.tiny import build_tiny
@@ -47,7 +47,10 @@ from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
 from mrs_training.reply.families import RETRIEVAL
+from mrs_training.reply.generator_tuning import generator_step
 from mrs_training.reply.language_detection import train_detector
+from mrs_training.reply.memory_candidates import response_sets, with_memory_candidates
+from mrs_training.reply.ranker_generator import RankerGenerator, require_outside
 from mrs_training.reply.ranker_tuning import build_rankers
 from mrs_training.reply.recipe import ReplyRecipe
 from mrs_training.reply.retrieval_evaluation import (
@@ -117,6 +120,11 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             return f"lower --mini_batch_size to less than {at_a_time:,}, which does not change the loss"
         return f"lower --message_tokens or --per_device_train_batch_size (now {batch:,}), or pass --peft lora"
 
+    def require_sound(self, options: RetrievalArguments, training: TrainingArguments) -> None:
+        super().require_sound(options, training)
+        if options.generator is not None:
+            require_outside(options.generator, Path(training.output_dir or "."))
+
     def build(self, options: RetrievalArguments, training: TrainingArguments, data: RunData) -> RetrievalParts:
         if options.model_name_or_path == TINY:
             with tempfile.TemporaryDirectory() as folder:
@@ -177,11 +185,20 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         if alpha is None:
             sweep = sweep_alpha(model, fitted.data.validation, 0)
             alpha = sweep.alpha
-        indexes = {part.language: build_index(model, part, alpha) for part in fitted.data.test}
-        return RetrievalParts(model, indexes, sweep, self._rankers(fitted, indexes), train_detector(fitted.data.test))
+        remembered = fitted.data.by_language() if fitted.options.memory_candidates else {}
+        tested, own = with_memory_candidates(fitted.data.test, remembered)
+        indexes = {part.language: build_index(model, part, alpha) for part in tested}
+        name = fitted.options.generator
+        generator = RankerGenerator.open(name, fitted.training.device) if name is not None else None
+        rankers = self._rankers(fitted, indexes, generator, own)
+        return RetrievalParts(model, indexes, sweep, rankers, train_detector(fitted.data.test), generator)
 
     def _rankers(
-        self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts], indexes: Mapping[str, ResponseIndex]
+        self,
+        fitted: Fitted[RetrievalArguments, RunData, RetrievalParts],
+        indexes: Mapping[str, ResponseIndex],
+        generator: RankerGenerator | None,
+        own: Mapping[str, int],
     ) -> Mapping[str, LanguageRanker]:
         options, data, model = fitted.options.ranker_options(), fitted.data, fitted.parts.model
         if options is None:
@@ -193,6 +210,10 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             data.validation,
             options,
             fitted.training.seed,
+            generator_step(
+                generator, lambda texts: encode_replies(model, texts).numpy(), fitted.options.generated or 0
+            ),
+            own,
         )
 
     def save(self, parts: RetrievalParts, folder: Path) -> None:
@@ -200,13 +221,15 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         for language, index in parts.indexes.items():
             index.save(folder / ResponseIndexes.FOLDER / language)
         save_rankers(parts.rankers, folder)
+        if parts.generator is not None:
+            parts.generator.copy_to(folder)
         if parts.detector:
             parts.detector.save(folder)
 
     def systems(self, parts: RetrievalParts) -> list[MakeSystem]:
         if parts.rankers:
             return [_ranked(parts, name, changes) for name, changes in RANKED.items()] + [
-                lambda part: Retriever(parts.model, parts.indexes, DIRECT)
+                lambda part: Retriever(parts.model, response_sets(parts.indexes, parts.rankers), DIRECT)
             ]
         systems: list[MakeSystem] = [lambda part: Retriever(parts.model, parts.indexes, MODEL)]
         if any(index.alpha for index in parts.indexes.values()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from mrs_models.ranking.choice import WIDTH, choose_expected, choose_mmr, softma
 from mrs_models.ranking.memory import MessageMemory
 from mrs_models.ranking.mixture import Mixture, standardised
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
+from mrs_models.ranking.second_stage import SecondStage
 from mrs_models.response_index import ResponseIndex
 
 PARTS = {
@@ -26,6 +27,7 @@ PARTS = {
     "tfidf_votes": "as votes, by character n-gram TF-IDF",
     "log_prob": "log-probability of the reply (the bonus of Zhang et al. 2021, section 4.1)",
 }
+RESPONSE_SET, MEMORY, GENERATED = "set", "memory", "generated"  # where a suggestion comes from
 DENSE, LEXICAL = ("nearest", "votes"), ("tfidf_nearest", "tfidf_votes")
 Array = NDArray[np.float32]
 
@@ -59,6 +61,9 @@ class LanguageRanker:
         share: (N,) float32 how much of its score counts: 1 for a reply that has messages itself.
         ngrams: those of the replies, for their similarity.
         mixture: the weights of the parts.
+        second: the generator that looks at the best replies once more, see `mrs_models.ranking.reranking`; None: there
+            is none.
+        own: the first so many replies are the response set's, the others only the memory's; None: all are the set's.
     """
 
     index: ResponseIndex
@@ -68,6 +73,8 @@ class LanguageRanker:
     ngrams: ReplyNgrams
     settings: RankerSettings
     mixture: Mixture
+    second: SecondStage | None = None
+    own: int | None = None
 
     @classmethod
     def build(
@@ -112,12 +119,15 @@ class LanguageRanker:
 
     def rank(self, message: str, vector: Array) -> Array:
         """(N,) mixed scores."""
-        return np.asarray(standardised(self._weighed(message, vector)) @ self.weights)
+        return np.asarray(standardised(self.weighed(message, vector)) @ self.weights)
 
-    def _weighed(self, message: str, vector: Array) -> Array:
-        """The parts that have a weight: the others cost time and say nothing."""
-        names = [name for name, weight in zip(self.settings.names, self.weights, strict=True) if weight]
-        return self.parts(message, vector, names)
+    def weighed(self, message: str, vector: Array) -> Array:
+        """(N, p) the parts that have a weight: the others cost time and say nothing, they are 0."""
+        return self.parts(message, vector, self.weighted_names())
+
+    def weighted_names(self) -> list[str]:
+        """The parts that have a weight."""
+        return [name for name, weight in zip(self.settings.names, self.weights, strict=True) if weight]
 
     @cached_property
     def weights(self) -> Array:
@@ -129,30 +139,49 @@ class LanguageRanker:
 
         In the order of choice: the first alone is the best, the second adds most to it, and so on.
         """
-        parts = standardised(self._weighed(message, vector))
+        parts = standardised(self.weighed(message, vector))
         rows, probabilities = self.choose(parts @ self.weights, k)
         return [
             Suggestion(
                 self.index.replies[row],
                 float(probability),
                 dict(zip(self.settings.names, (parts[row] * self.weights).tolist(), strict=True)),
+                self.source(int(row)),
             )
             for row, probability in zip(rows, probabilities, strict=True)
         ]
 
+    def source(self, row: int) -> str:
+        """Where a reply of the index comes from; empty where all come from the response set."""
+        if self.own is None:
+            return RESPONSE_SET if self.second is not None else ""
+        return RESPONSE_SET if row < self.own else MEMORY
+
     def choose(self, scores: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows of up to k replies in the order of choice, and their probabilities, from (N,) mixed scores."""
-        rows = self._best(scores, max(WIDTH, k))
-        probabilities = softmax(scores[rows], self.settings.temperature)
-        if self.settings.choice == "top":
-            places = list(range(min(k, len(rows))))
-        elif self.settings.choice == "mmr":
-            places = choose_mmr(scores[rows], self.ngrams.similarities(rows), k)
-        else:
-            places = choose_expected(probabilities, self.ngrams.similarities(rows), k)
-        return rows[places], probabilities[places]
+        rows = self.best(scores, max(WIDTH, k))
+        places, probabilities = self.pick(scores[rows], lambda: self.ngrams.similarities(rows), k)
+        return rows[places], probabilities
 
-    def _best(self, scores: Array, width: int) -> NDArray[np.int64]:
+    def pick(
+        self, scores: Array, similarities: Callable[[], NDArray[np.float64]], k: int
+    ) -> tuple[list[int], NDArray[np.float64]]:
+        """Places of up to k candidates in the order of choice, and their probabilities among all candidates.
+
+        Args:
+            scores: (c,) of the candidates, best first.
+            similarities: gives (c, c) of candidate with candidate, if the choice needs them.
+        """
+        probabilities = softmax(scores, self.settings.temperature)
+        if self.settings.choice == "top":
+            places = list(range(min(k, len(scores))))
+        elif self.settings.choice == "mmr":
+            places = choose_mmr(scores, similarities(), k)
+        else:
+            places = choose_expected(probabilities, similarities(), k)
+        return places, probabilities[places]
+
+    def best(self, scores: Array, width: int) -> NDArray[np.int64]:
         """Rows of the best replies, best first, the first of each cluster."""
         clusters = self.index.clusters.numpy()
         reach = min(len(scores), 4 * width)
@@ -177,7 +206,11 @@ class LanguageRanker:
         Args:
             direct: (r,) their own `message vector . reply vector`.
         """
-        own = self._weighed(message, vector)
+        own = self.weighed(message, vector)
+        return np.asarray(self.pool_parts(own, replies, rows, direct) @ self.weights)
+
+    def pool_parts(self, own: Array, replies: KnownReplies, rows: NDArray[np.int64], direct: Array) -> Array:
+        """(r, p) parts of such replies, standardised over the index, whose parts are `own` (N, p)."""
         places, share = replies.rows[rows], replies.share[rows]
         asked = own[places].copy()
         for column, name in enumerate(self.settings.names):
@@ -187,7 +220,7 @@ class LanguageRanker:
                 asked[share < 1, column] = own[:, column].min()
             else:
                 asked[:, column] = _shared(asked[:, column], share, own[:, column].min())
-        return np.asarray(standardised(asked, own) @ self.weights)
+        return standardised(asked, own)
 
     def known(self, replies: Sequence[str]) -> KnownReplies:
         """Find replies in the index, or the nearest remembered ones for those that it lacks."""

@@ -19,8 +19,10 @@ from mrs_models.ranking.language_ranker import PARTS, LanguageRanker, RankerSett
 from mrs_models.ranking.memory import MessageMemory
 from mrs_models.ranking.mixture import Mixture
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
+from mrs_models.ranking.second_stage import SecondStage
+from mrs_models.ranking.stored_generator import StoredGenerator, StoredReplyEncoder
 from mrs_models.response_index import ResponseIndex
-from mrs_models.starting_points import RANKER_FOLDER
+from mrs_models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
 
 SETTINGS = "ranker.json"
 _MEMORY, _REPLIES = "memory.", "replies."
@@ -43,10 +45,24 @@ def save_rankers(rankers: Mapping[str, LanguageRanker], folder: Path) -> None:
 
 
 def settings_and_weights(rankers: Mapping[str, LanguageRanker]) -> dict[str, Any]:
-    """JSON: the settings that the rankers share, and `weights` -> language -> part -> weight."""
+    """JSON: the settings that the rankers share, and `weights` -> language -> part -> weight.
+
+    With a generator also `generator`: where it comes from, what it adds and in which languages; with replies that only
+    the memory has, `own_replies` -> language -> how many are the response set's.
+    """
     settings = asdict(next(iter(rankers.values())).settings)
     weights = {language: dict(ranker.mixture.weights) for language, ranker in rankers.items()}
-    return {**settings, "names": list(settings["names"]), "weights": weights}
+    found = {**settings, "names": list(settings["names"]), "weights": weights}
+    stages = {language: ranker.second for language, ranker in rankers.items() if ranker.second is not None}
+    if stages:
+        stage = next(iter(stages.values()))
+        without = [language for language in rankers if language not in stages]
+        own = {"generated": stage.generated, "languages": list(stages), "ranked_without": without}
+        tokenizers = {language: stage.tokenizer.name for language, stage in stages.items() if stage.generated}
+        found["generator"] = {**stage.facts, **own, **({"compared_by": tokenizers} if tokenizers else {})}
+    if own_replies := {language: ranker.own for language, ranker in rankers.items() if ranker.own is not None}:
+        found["own_replies"] = own_replies
+    return found
 
 
 class Rankers(Mapping[str, LanguageRanker]):
@@ -63,6 +79,8 @@ class Rankers(Mapping[str, LanguageRanker]):
         self._folder, self._indexes = model_folder / RANKER_FOLDER, indexes
         self._loaded: dict[str, LanguageRanker] = {}
         self._settings, self._weights = RankerSettings(), dict[str, Mixture]()
+        self._own: dict[str, int] = {}
+        self._stages: dict[str, SecondStage] = {}
         if (self._folder / SETTINGS).is_file():
             self._settings, self._weights = self._read_settings()
 
@@ -71,12 +89,22 @@ class Rankers(Mapping[str, LanguageRanker]):
         try:
             facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             weights = {language: Mixture(dict(row)) for language, row in facts.pop("weights").items()}
+            self._own = {language: int(own) for language, own in facts.pop("own_replies", {}).items()}
+            self._stages = self._second_stages(facts.pop("generator", None))
             settings = RankerSettings(**{**facts, "names": tuple(facts["names"])})
             if settings.choice not in CHOICES or not set(settings.names) <= set(PARTS):
                 raise ValueError("unknown parts or choice")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
         return settings, weights
+
+    def _second_stages(self, facts: Mapping[str, Any] | None) -> dict[str, SecondStage]:
+        """What the generator of the model does in each language that it has."""
+        if facts is None:
+            return {}
+        model = self._folder.parent
+        shared = StoredGenerator(model / GENERATOR_FOLDER), StoredReplyEncoder(model)
+        return {code: SecondStage(*shared, code, int(facts["generated"]), facts) for code in facts["languages"]}
 
     def __getitem__(self, language: str) -> LanguageRanker:
         if language not in self._weights:
@@ -95,7 +123,8 @@ class Rankers(Mapping[str, LanguageRanker]):
             )
             remembered, share = arrays["remembered"], arrays["share"].astype(np.float32)
             parts = MessageMemory.from_arrays(memory), remembered, share, ReplyNgrams.from_arrays(ngrams)
-            ranker = LanguageRanker(index, *parts, self._settings, self._weights[language])
+            second, own = self._stages.get(language), self._own.get(language)
+            ranker = LanguageRanker(index, *parts, self._settings, self._weights[language], second, own)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
         size, replies = len(index.replies), ranker.memory.replies

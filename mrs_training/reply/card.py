@@ -15,8 +15,10 @@ from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
 from mrs_models.answering import MODEL
 from mrs_models.language_tokens import LANGUAGE, ROWS
+from mrs_models.ranking.choice import WIDTH
 from mrs_models.ranking.language_ranker import PARTS
-from mrs_models.starting_points import GENERATION, RETRIEVAL
+from mrs_models.ranking.second_stage import GENERATOR_PART, MEANING
+from mrs_models.starting_points import GENERATION, GENERATOR_FOLDER, RETRIEVAL
 from mrs_training.card import (
     SHOWN,
     SPLITS,
@@ -43,12 +45,14 @@ MESSAGES = {
     "nl": ("Kom je vanavond?", "Ja, tot straks!"),
     "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
 }
+CANDIDATE_SETTINGS = ("generator", "generated", "memory_candidates")
 RANKER_SETTINGS = ("ranker_parts", "choice", "memory_dimension", "memory_prototypes")
 SETTINGS_SHOWN = (
     "setting", "loss", "temperature", "mask_duplicates", "encoders", "dimension", "pooling", "normalize",
     "query_prompt", "reply_prompt", "message_tokens", "reply_tokens", "layers", "freeze_embeddings", "freeze_layers",
     "layer_decay", "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill",
     "perturbed", "keep_pieces", "alpha", *RANKER_SETTINGS,
+    *CANDIDATE_SETTINGS,
     "beams", "label_smoothing_factor", "batches", "length_window", *SHOWN,
 )  # fmt: skip
 COLUMNS_OF_ROWS = (*SPLITS, "responses")
@@ -138,6 +142,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
     without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
+    without |= {name for name in CANDIDATE_SETTINGS if not arguments.get(name)}
     shown = [key for key in SETTINGS_SHOWN if key not in without]
     values = {
         "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
@@ -176,17 +181,38 @@ def _ranking(figures: Record) -> str:
     ranker = figures.get("ranker")
     if ranker is None:
         return "Suggestions are the replies with the best direct scores: message vector . reply vector."
+    generator = ranker.get("generator")
+    parts = {name: PARTS[name] for name in ranker["names"]} | ({GENERATOR_PART: MEANING} if generator else {})
     rows = [
-        [f"`{name}`", PARTS[name], *(_weight(weights[name]) for weights in ranker["weights"].values())]
-        for name in ranker["names"]
+        [f"`{name}`", meaning, *(_weight(weights.get(name, 0)) for weights in ranker["weights"].values())]
+        for name, meaning in parts.items()
     ]
     table = markdown_table(["part", "meaning", *ranker["weights"]], rows)
     return (
         "Replies are ranked by a mixture of scores, each standardised per message; the weights were chosen on "
         f"validation. {CHOICE_TOLD[ranker['choice']]} `mrs suggest --explain` shows the parts of each suggestion. The "
-        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts.\n\n"
-        + table
+        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts."
+        f"{_further_candidates(ranker)}\n\n{table}"
     )
+
+
+def _further_candidates(ranker: Record) -> str:
+    """The generator of a ranker, and the replies that only its memory has; empty where it has neither."""
+    told = ""
+    if generator := ranker.get("generator"):
+        writes = f", and adds up to {generator['generated']} of its own" if generator["generated"] else ""
+        known = f" ({generator['license']})" if "license" in generator else ""
+        told += f" In {_codes(generator['languages'])}, the generator `{generator['id']}`{known}, a copy of which is "
+        told += f"in `{GENERATOR_FOLDER}/`, scores the {WIDTH} best replies once more{writes}."
+        if generator["ranked_without"]:
+            told += f" It lacks {_codes(generator['ranked_without'])}."
+    if "own_replies" in ranker:
+        told += " Training replies that the response set lacks are suggested, too."
+    return told
+
+
+def _codes(languages: list[str]) -> str:
+    return ", ".join(f"`{code}`" for code in languages)
 
 
 def _weight(value: float) -> str:

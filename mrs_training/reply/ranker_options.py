@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mrs_core.errors import InputError
+from mrs_core.predictions import SUGGESTIONS
+from mrs_models.generator import MOST_SUGGESTIONS
 from mrs_models.ranking.choice import CHOICES
 from mrs_models.ranking.language_ranker import PARTS
 from mrs_models.ranking.memory import PROTOTYPES
 from mrs_training.options import require_least, require_one_of
 from mrs_training.reply.options import ReplyArguments
 from mrs_training.reply.ranker_tuning import RankerOptions
+
+GENERATED = SUGGESTIONS  # the search keeps five beams in any case, so as many replies cost the same
 
 
 @dataclass
@@ -43,6 +47,27 @@ class RankerArguments(ReplyArguments):
         default=PROTOTYPES, metadata={"help": "messages that are remembered per reply, the most typical ones (ours)"}
     )
 
+    generator: str | None = field(
+        default=None,
+        metadata={
+            "help": "a trained generator (a folder, ORG/NAME or ORG/NAME@REVISION) that scores the ranker's best "
+            "candidates and adds its own; it is copied into the run (generate, then rerank: paper, section 6)"
+        },
+    )
+    generated: int | None = field(
+        default=None,
+        metadata={
+            "help": "replies of the generator that become candidates; 0: it only scores; default: "
+            f"{GENERATED}, as many as it would suggest alone"
+        },
+    )
+    memory_candidates: bool = field(
+        default=False,
+        metadata={
+            "help": "suggest training replies that the response set lacks, too (rare ones, which can be personal)"
+        },
+    )
+
     def ranker_options(self) -> RankerOptions | None:
         """What a ranker is built with; None if none was asked for.
 
@@ -63,8 +88,15 @@ class RankerArguments(ReplyArguments):
             self.memory_dimension,
             self.memory_prototypes,
         )
-        if not self.ranker and options != RankerOptions():
+        if self.generated is not None:
+            if self.generator is None:
+                raise InputError("--generated: has no effect without --generator; pass that too, or leave it out.")
+            require_least(self, "generated", 0)
+            if self.generated > MOST_SUGGESTIONS:
+                raise InputError(f"--generated {self.generated}: expected at most {MOST_SUGGESTIONS}; lower it.")
+        if not self.ranker and (options != RankerOptions() or self.generator is not None or self.memory_candidates):
             raise InputError(
-                "--ranker_parts, --choice and --memory_...: apply only to a ranker; pass --ranker true, too."
+                "--ranker_parts, --choice, --generator and --memory_...: apply only to a ranker; pass --ranker true, "
+                "too."
             )
         return options if self.ranker else None

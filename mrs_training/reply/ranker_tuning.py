@@ -50,7 +50,7 @@ class RankerOptions:
 
 
 @dataclass
-class _Asked:
+class Asked:
     """The validation messages of a language, with their vectors and prepared references."""
 
     messages: list[str]
@@ -65,16 +65,23 @@ class _Asked:
 
     def gains(self, ranker: LanguageRanker, number: int, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """(r,) weighted ROUGE of replies of the index against a reference."""
-        reference, replies = self.references[number], ranker.index.replies
+        return self.rouge([ranker.index.replies[row] for row in rows], number)
+
+    def rouge(self, replies: Sequence[str], number: int) -> NDArray[np.float32]:
+        """(r,) weighted ROUGE of replies against a reference."""
+        reference = self.references[number]
         if reference.empty:
-            return np.zeros(len(rows), np.float32)
-        return np.array([self._rouge(replies[row], reference) for row in rows], np.float32)
+            return np.zeros(len(replies), np.float32)
+        return np.array([self._rouge(reply, reference) for reply in replies], np.float32)
 
     def _rouge(self, reply: str, reference: Prepared) -> float:
         if reply not in self.read:
             self.read[reply] = prepare_official(reply, self.tokenizer)
         orders = f1_by_order(self.read[reply], reference)
         return sum(weight * f1 for weight, f1 in zip(WEIGHTS, orders, strict=True))
+
+
+Finish = Callable[[Mapping[str, LanguageRanker], Mapping[str, Asked]], dict[str, LanguageRanker]]
 
 
 def build_rankers(
@@ -84,6 +91,8 @@ def build_rankers(
     validation: Sequence[LanguageData],
     options: RankerOptions,
     seed: int = 0,
+    finish: Finish | None = None,
+    own: Mapping[str, int] | None = None,
 ) -> dict[str, LanguageRanker]:
     """A ranker for each language that has an index and training pairs whose replies stand in it.
 
@@ -92,6 +101,8 @@ def build_rankers(
         pairs: language -> data sets of pairs that the model was trained on; at most 200,000 are remembered, the same
             share of each data set.
         validation: languages on which weights and temperatures are chosen; the others take those that are best for all.
+        finish: what is done with the tuned rankers and the validation messages, such as adding a generator.
+        own: language -> how many replies of its index are the response set's, where it has others.
     """
     rankers = {}
     for language, index in indexes.items():
@@ -99,9 +110,11 @@ def build_rankers(
         if memory is not None:
             ngrams = ReplyNgrams.build(index.replies, get_tokenizer(language))
             settings = RankerSettings(options.parts, choice=options.choice)
-            rankers[language] = LanguageRanker.build(index, memory, ngrams, settings)
+            ranker = LanguageRanker.build(index, memory, ngrams, settings)
+            rankers[language] = replace(ranker, own=(own or {}).get(language))
     asked = {part.language: _asked(encode, part) for part in validation if part.language in rankers}
-    return tune_rankers(rankers, asked, seed) if asked else rankers
+    tuned = tune_rankers(rankers, asked, seed) if asked else rankers
+    return finish(tuned, asked) if finish and tuned else tuned
 
 
 def _remember(
@@ -125,15 +138,15 @@ def _remember(
     return MessageMemory.build(messages, vectors, replies, options.prototypes, options.dimension, with_ngrams)
 
 
-def _asked(encode: EncodeMessages, part: LanguageData) -> _Asked:
+def _asked(encode: EncodeMessages, part: LanguageData) -> Asked:
     rows, tokenizer = sample_rows(part.validation, TUNED_ON, EVALUATION_SEED), get_tokenizer(part.language)
     messages = rows["message"][:]
     references = [prepare_official(reply, tokenizer) for reply in rows["reply"][:]]
-    return _Asked(messages, encode(messages), references, tokenizer)
+    return Asked(messages, encode(messages), references, tokenizer)
 
 
 def tune_rankers(
-    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, _Asked], seed: int
+    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], seed: int
 ) -> dict[str, LanguageRanker]:
     """The rankers with the temperatures, weights and choice that validation prefers, in this order."""
     settings = next(iter(rankers.values())).settings
@@ -155,7 +168,7 @@ def tune_rankers(
 
 
 def _best_temperature(
-    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, _Asked], name: str, option: str, grid: Sequence[float]
+    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], name: str, option: str, grid: Sequence[float]
 ) -> float:
     """The temperature with which the part alone suggests best; the settings' own where the part is not mixed."""
     settings = next(iter(rankers.values())).settings
@@ -171,7 +184,7 @@ def _best_temperature(
     return max(grid, key=gain)
 
 
-def _examples(ranker: LanguageRanker, asked: _Asked, width: int = WIDTH) -> Examples:
+def _examples(ranker: LanguageRanker, asked: Asked, width: int = WIDTH) -> Examples:
     """The `width` best replies of each part for each message, with their parts and gains."""
     total = len(ranker.index.replies)
     width = min(width, total)
@@ -188,7 +201,7 @@ def _examples(ranker: LanguageRanker, asked: _Asked, width: int = WIDTH) -> Exam
 
 def _chosen_gain(
     rankers: Mapping[str, LanguageRanker],
-    asked: Mapping[str, _Asked],
+    asked: Mapping[str, Asked],
     scores: Mapping[str, Sequence[NDArray[np.float32]]],
     temperature: float,
 ) -> float:

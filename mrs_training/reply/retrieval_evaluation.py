@@ -19,6 +19,7 @@ from mrs_models.language_detector import LanguageDetector
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import Retriever, encode_messages, encode_replies
+from mrs_training.reply.ranker_generator import RankerGenerator
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -124,6 +125,7 @@ class RetrievalParts:
         sweep: how the weight of the bonus was found; None if it was given.
         rankers: language -> its ranker; empty if none was asked for.
         detector: of the languages; None if there is only one.
+        generator: that of the rankers; None if none was asked for.
     """
 
     model: SentenceTransformer
@@ -131,6 +133,7 @@ class RetrievalParts:
     sweep: AlphaSweep | None = None
     rankers: Mapping[str, LanguageRanker] = field(default_factory=dict)
     detector: LanguageDetector | None = None
+    generator: RankerGenerator | None = None
 
 
 @dataclass(frozen=True)

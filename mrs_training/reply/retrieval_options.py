@@ -20,7 +20,8 @@ from mrs_models.losses import require_temperature
 from mrs_models.retriever_start import DEFAULTS, Start
 from mrs_models.starting_points import RETRIEVAL, require_start
 from mrs_training.options import TINY, Bfloat16Anywhere, require_least, require_one_of, with_model_revision
-from mrs_training.reply.ranker_options import RankerArguments
+from mrs_training.reply.ranker_generator import generator_folder
+from mrs_training.reply.ranker_options import GENERATED, RankerArguments
 from mrs_training.reply.retrieval_evaluation import BEST_METRIC
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
         raise InputError(f"--layer_decay: expected more than 0 and at most 1, found {options.layer_decay:g}.")
     alpha_of(options.alpha)
     options.ranker_options()
+    if options.generator is not None:
+        generator_folder(options.generator)
     if options.encoders is not None:
         require_one_of("encoders", options.encoders, ENCODERS)
     options = with_model_revision(options)
@@ -241,6 +244,8 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
         own["perturbed"] = PERTURBED if options.distill == DISTILL[1] else 0
     if options.mask_duplicates is None:
         own["mask_duplicates"] = options.loss == "eq4"
+    if options.generator is not None:
+        own["generated"] = GENERATED
     return replace(options, **{key: value for key, value in own.items() if getattr(options, key) is None})
 
 

@@ -194,6 +194,16 @@ def test_losses_depend_on_no_company(families: dict[str, Generator], family: str
     np.testing.assert_allclose(shuffled, losses[order], rtol=1e-4)
 
 
+def test_replies_to_one_message_are_as_likely_as_in_pairs(families: dict[str, Generator]) -> None:
+    replies = ["I am fine, thanks!", "Yes", "", "See you there, see you there, see you there and there."]
+    for generator in families.values():
+        losses, tokens = generator.losses(["How are you?"] * 4, replies, "en")
+        for size in (1, 3, 64):
+            found = generator.log_probs("How are you?", replies, "en", batch_size=size)
+            np.testing.assert_allclose(found, -losses / tokens, rtol=1e-4, atol=1e-5)
+        assert generator.log_probs("How are you?", [], "en").shape == (0,)
+
+
 def test_no_pairs_no_losses(trained: Generator) -> None:
     losses, tokens = trained.losses([], [], "es")
     assert losses.tolist() == tokens.tolist() == []
