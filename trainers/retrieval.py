@@ -31,10 +31,9 @@ from mrs_models.encoder_layers import attend_in_bfloat16, freeze, rate_factors, 
 from mrs_models.losses import ReplyLoss
 from mrs_models.pruned_vocabulary import prune_vocabulary
 from mrs_models.ranked_suggester import RankedRetriever
-from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import save_rankers, settings_and_weights, with_settings
-from mrs_models.response_index import ResponseIndex, ResponseIndexes
-from mrs_models.retrieval_suggester import Retriever, encode_messages, encode_replies
+from mrs_models.response_index import ResponseIndexes
+from mrs_models.retrieval_suggester import Retriever
 from mrs_models.routes import encoders, prompts_of
 from mrs_models.starting_points import ENCODER, start_kind
 from mrs_models.tiny import build_tiny
@@ -46,19 +45,15 @@ from mrs_training.layer_rates import LayerRates
 from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
+from mrs_training.reply.derived_parts import derived_parts
 from mrs_training.reply.families import RETRIEVAL
-from mrs_training.reply.generator_tuning import generator_step
-from mrs_training.reply.language_detection import train_detector
-from mrs_training.reply.memory_candidates import response_sets, with_memory_candidates
-from mrs_training.reply.ranker_generator import RankerGenerator, require_outside
-from mrs_training.reply.ranker_tuning import build_rankers
+from mrs_training.reply.memory_candidates import response_sets
+from mrs_training.reply.ranker_generator import require_language_of, require_outside
 from mrs_training.reply.recipe import ReplyRecipe
 from mrs_training.reply.retrieval_evaluation import (
     METRICS,
     ReplyEvaluator,
     RetrievalParts,
-    build_index,
-    sweep_alpha,
 )
 from mrs_training.reply.retrieval_options import (
     STEPS,
@@ -126,6 +121,8 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             require_outside(options.generator, Path(training.output_dir or "."))
 
     def build(self, options: RetrievalArguments, training: TrainingArguments, data: RunData) -> RetrievalParts:
+        if options.generator is not None:
+            require_language_of(options.generator, [part.language for part in data.test])
         if options.model_name_or_path == TINY:
             with tempfile.TemporaryDirectory() as folder:
                 build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary)
@@ -181,47 +178,14 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
         return _weights(load_dual_encoder(checkpoint))
 
     def complete(self, fitted: Fitted[RetrievalArguments, RunData, RetrievalParts]) -> RetrievalParts:
-        model, alpha, sweep = fitted.parts.model, alpha_of(fitted.options.alpha), None
-        if alpha is None:
-            sweep = sweep_alpha(model, fitted.data.validation, 0)
-            alpha = sweep.alpha
-        remembered = fitted.data.by_language() if fitted.options.memory_candidates else {}
-        tested, own = with_memory_candidates(fitted.data.test, remembered)
-        indexes = {part.language: build_index(model, part, alpha) for part in tested}
-        name = fitted.options.generator
-        generator = RankerGenerator.open(name, fitted.training.device) if name is not None else None
-        rankers = self._rankers(fitted, indexes, generator, own)
-        return RetrievalParts(model, indexes, sweep, rankers, train_detector(fitted.data.test), generator)
-
-    def _rankers(
-        self,
-        fitted: Fitted[RetrievalArguments, RunData, RetrievalParts],
-        indexes: Mapping[str, ResponseIndex],
-        generator: RankerGenerator | None,
-        own: Mapping[str, int],
-    ) -> Mapping[str, LanguageRanker]:
-        options, data, model = fitted.options.ranker_options(), fitted.data, fitted.parts.model
-        if options is None:
-            return {}
-        return build_rankers(
-            lambda texts: encode_messages(model, texts).numpy(),
-            indexes,
-            data.by_language(),
-            data.validation,
-            options,
-            fitted.training.seed,
-            generator_step(
-                generator, lambda texts: encode_replies(model, texts).numpy(), fitted.options.generated or 0
-            ),
-            own,
-        )
+        return derived_parts(fitted)
 
     def save(self, parts: RetrievalParts, folder: Path) -> None:
         parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
         for language, index in parts.indexes.items():
             index.save(folder / ResponseIndexes.FOLDER / language)
         save_rankers(parts.rankers, folder)
-        if parts.generator is not None:
+        if parts.generator is not None and parts.rankers:
             parts.generator.copy_to(folder)
         if parts.detector:
             parts.detector.save(folder)

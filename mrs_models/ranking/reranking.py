@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +36,24 @@ class Candidates:
 
     def texts(self, ranker: LanguageRanker) -> list[str]:
         """The r + w replies."""
-        return [*_replies(ranker, self.rows), *self.written]
+        return [*(ranker.index.replies[row] for row in self.rows), *self.written]
 
 
 def find_candidates(
-    ranker: LanguageRanker, message: str, vector: Array, written: Sequence[str], width: int = WIDTH
+    ranker: LanguageRanker,
+    message: str,
+    vector: Array,
+    written: Sequence[str],
+    width: int = WIDTH,
+    scored: bool = True,
 ) -> Candidates:
     """The `width` best replies by the first stage, no two of a cluster, and those of `written`.
 
     A written reply that the index has is that row. Another one is scored by the first stage as an unknown reply of a
     pool: its own direct score, a share of what the nearest remembered reply gets, and the lowest log-probability.
+
+    Args:
+        scored: whether the generator scores them; else `likely` is 0.
     """
     written = list({normalise_reply(reply): reply for reply in reversed(written)}.values())[::-1]  # the first of each
     own = ranker.weighed(message, vector)
@@ -62,8 +70,8 @@ def find_candidates(
         zeros = np.zeros(len(texts), np.float32)
         direct = stage.encode_replies(texts) @ vector if "direct" in ranker.weighted_names() else zeros
         first = np.concatenate([first, ranker.pool_parts(own, replies, new, direct)])
-    likely = stage.likely(message, [*_replies(ranker, rows), *texts])
-    return Candidates(rows, texts, first, likely)
+    found = Candidates(rows, texts, first, np.zeros(len(first), np.float32))
+    return replace(found, likely=stage.likely(message, found.texts(ranker))) if scored else found
 
 
 def mixed(ranker: LanguageRanker, candidates: Candidates, weight: float | None = None) -> Array:
@@ -96,14 +104,16 @@ def rerank(ranker: LanguageRanker, messages: Sequence[str], vectors: Array, k: i
     """As `LanguageRanker.suggest` for several messages, with the generator's part and its replies."""
     written = _stage(ranker).write(messages)
     rows = zip(messages, vectors, written, strict=True)
-    return [_suggest(ranker, find_candidates(ranker, *row, width=max(WIDTH, k)), k) for row in rows]
+    width, scored = max(WIDTH, k), generator_weight(ranker) != 0
+    return [_suggest(ranker, find_candidates(ranker, *row, width, scored), k) for row in rows]
 
 
 def _suggest(ranker: LanguageRanker, candidates: Candidates, k: int) -> list[Suggestion]:
     scores, texts = mixed(ranker, candidates), candidates.texts(ranker)
     order = np.argsort(-scores, kind="stable")
-    table = candidate_similarities(ranker, candidates)[np.ix_(order, order)]
-    places, probabilities = ranker.pick(scores[order], lambda: table, k)
+    places, probabilities = ranker.pick(
+        scores[order], lambda: candidate_similarities(ranker, candidates)[np.ix_(order, order)], k
+    )
     return [
         Suggestion(
             texts[number], float(probability), _told(ranker, candidates, number), _source(ranker, candidates, number)
@@ -124,11 +134,8 @@ def _source(ranker: LanguageRanker, candidates: Candidates, number: int) -> str:
 
 def rerank_pool(ranker: LanguageRanker, message: str, scores: Array, replies: Sequence[str]) -> Array:
     """(r,) scores of the replies of a pool: those of the first stage, and the generator's part over all of the pool."""
-    return np.asarray(scores + np.float32(generator_weight(ranker)) * _stage(ranker).likely(message, replies))
-
-
-def _replies(ranker: LanguageRanker, rows: NDArray[np.int64]) -> list[str]:
-    return [ranker.index.replies[row] for row in rows]
+    weight = np.float32(generator_weight(ranker))
+    return np.asarray(scores + weight * _stage(ranker).likely(message, replies)) if weight else scores
 
 
 def _stage(ranker: LanguageRanker) -> SecondStage:

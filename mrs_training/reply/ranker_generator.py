@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError
-from mrs_core.manifest import require_undamaged
+from mrs_core.manifest import again, require_undamaged
 from mrs_models.adapters import has_adapter
 from mrs_models.fingerprints import fingerprint
 from mrs_models.generator import Generator
@@ -44,6 +45,21 @@ def generator_folder(name: str) -> Path:
     except InputError as error:
         raise InputError(f"--generator {error}") from None
     return path
+
+
+def require_language_of(name: str, languages: Sequence[str]) -> None:
+    """Refuse a generator that has none of the languages.
+
+    Raises:
+        InputError: it has none of them, or does not tell which it has.
+    """
+    path = generator_folder(name) / GENERATOR
+    try:
+        known = [str(code) for code in json.loads(path.read_text(encoding="utf-8"))["languages"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"--generator {name}: no usable {GENERATOR} ({error}); {again(path.parent)}.") from None
+    if not set(known) & set(languages):
+        raise InputError(f"--generator {name}: writes {' '.join(known)}, and the run has {' '.join(languages)}.")
 
 
 def require_outside(name: str, run: Path) -> None:

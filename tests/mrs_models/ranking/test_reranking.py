@@ -98,6 +98,7 @@ def test_without_weight_and_replies_of_its_own_a_generator_changes_nothing(choic
     before = replace(ranker, second=None).suggest("are you coming?", vector(), 3)
     assert [s.reply for s in found] == [s.reply for s in before]
     assert [s.score for s in found] == pytest.approx([s.score for s in before])
+    assert ranker.second.generator.asked == 0  # type: ignore[union-attr]
 
 
 @given(st.integers(0, 500), st.sampled_from(["top", "mmr", "expected"]), st.floats(0, 3), st.integers(1, 9))

@@ -1,0 +1,57 @@
+"""What is derived from a trained retriever: its response indexes, its rankers and its language detector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mrs_models.ranking.language_ranker import LanguageRanker
+from mrs_models.response_index import ResponseIndex
+from mrs_models.retrieval_suggester import encode_messages, encode_replies
+from mrs_training.recipe import Fitted
+from mrs_training.reply.data import RunData
+from mrs_training.reply.generator_tuning import generator_step
+from mrs_training.reply.language_detection import train_detector
+from mrs_training.reply.memory_candidates import with_memory_candidates
+from mrs_training.reply.ranker_generator import RankerGenerator
+from mrs_training.reply.ranker_tuning import build_rankers
+from mrs_training.reply.retrieval_evaluation import RetrievalParts, build_index, sweep_alpha
+from mrs_training.reply.retrieval_options import RetrievalArguments, alpha_of
+
+FittedRetriever = Fitted[RetrievalArguments, RunData, RetrievalParts]
+
+
+def derived_parts(fitted: FittedRetriever) -> RetrievalParts:
+    """The parts of a retriever whose training has ended."""
+    options, data, model = fitted.options, fitted.data, fitted.parts.model
+    alpha, sweep = alpha_of(options.alpha), None
+    if alpha is None:
+        sweep = sweep_alpha(model, data.validation, 0)
+        alpha = sweep.alpha
+    tested, own = with_memory_candidates(data.test, data.by_language() if options.memory_candidates else {})
+    indexes = {part.language: build_index(model, part, alpha) for part in tested}
+    generator = None
+    if options.generator is not None:
+        generator = RankerGenerator.open(options.generator, fitted.training.device)
+    rankers = _rankers(fitted, indexes, own, generator)
+    return RetrievalParts(model, indexes, sweep, rankers, train_detector(data.test), generator)
+
+
+def _rankers(
+    fitted: FittedRetriever,
+    indexes: Mapping[str, ResponseIndex],
+    own: Mapping[str, int],
+    generator: RankerGenerator | None,
+) -> Mapping[str, LanguageRanker]:
+    options, data, model = fitted.options.ranker_options(), fitted.data, fitted.parts.model
+    if options is None:
+        return {}
+    return build_rankers(
+        lambda texts: encode_messages(model, texts).numpy(),
+        indexes,
+        data.by_language(),
+        data.validation,
+        options,
+        fitted.training.seed,
+        generator_step(generator, lambda texts: encode_replies(model, texts).numpy(), fitted.options.generated or 0),
+        own,
+    )
