@@ -37,7 +37,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Weights by part; they add up to 1."""
+    """Weights by part; they add up to 1. That of a generator, a second stage, stands beside them and is not counted."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
 
