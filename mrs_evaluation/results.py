@@ -21,6 +21,7 @@ from mrs_metrics.language_match import score_languages
 from mrs_metrics.ranking import random_pools, ranking_signature, ranks, reciprocal_ranks
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
+from mrs_metrics.similarity import score_similarity
 from mrs_models.answering import Ranker, System, reply_texts
 
 POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
@@ -58,6 +59,8 @@ class SystemResult:
         languages: suggestions in another language than the message's, and those whose language could be identified;
             None if not requested.
         bleu: corpus BLEU of the best suggestions, 0 to 100; None if not requested, or a tokenizer is missing.
+        similarity: (m,) Self-ROUGE of each example with two or more suggestions, how alike they are; None if not
+            requested.
         seconds: for all suggestions; `messages`, how many different messages were answered.
     """
 
@@ -71,6 +74,7 @@ class SystemResult:
     ranking: Ranking | None
     languages: tuple[int, int] | None
     bleu: float | None
+    similarity: np.ndarray | None
     seconds: float
     messages: int
     skipped: dict[str, int]
@@ -85,11 +89,13 @@ class EvaluationConfig:
         ranking: rank the reference in a random pool.
         identifier: identifies languages, for the share of suggestions in a wrong one.
         bleu: corpus BLEU (section 3.3), where the language's tokenizer is installed; sacreBLEU itself must be.
+        similarity: Self-ROUGE, how alike the three suggestions are (after Towle and Zhou 2023).
     """
 
     ranking: bool = True
     identifier: LanguageIdentifier | None = None
     bleu: bool = False
+    similarity: bool = False
 
     @classmethod
     def available(cls, ranking: bool) -> EvaluationConfig:
@@ -98,7 +104,7 @@ class EvaluationConfig:
             identifier = LanguageIdentifier.open()
         except (InputError, MissingExtraError):
             identifier = None
-        return cls(ranking, identifier, importlib.util.find_spec("sacrebleu") is not None)
+        return cls(ranking, identifier, importlib.util.find_spec("sacrebleu") is not None, True)
 
 
 def evaluate_system(
@@ -141,6 +147,14 @@ def evaluate_system(
     if config.bleu:
         bleu, signature = _bleu(suggestions, references, language)
         signatures |= {"reply_bleu": signature} if signature else {}
+    similarity = None
+    if config.similarity:
+        alike = score_similarity(answers, language)  # of each message once
+        by_message = np.full(len(answers), np.nan)
+        by_message[alike.kept] = alike.weighted
+        similarity = by_message[[numbers[message] for message in messages]]
+        similarity = similarity[~np.isnan(similarity)]
+        signatures["self_rouge"] = alike.signature
     return SystemResult(
         system.name,
         language,
@@ -152,6 +166,7 @@ def evaluate_system(
         ranking,
         languages,
         bleu,
+        similarity,
         seconds,
         len(numbers),
         scores.skipped,
@@ -199,7 +214,8 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
     Returns:
         ROUGE, its ceiling and Dist; where they were measured `mrr`, `p@1`, `macro_mrr`, `mrr_in_set` (over the examples
         whose reply is in the response set, with `in_set`, their share), `wrong_language` (a share of the suggestions
-        whose language can be told), `bleu` (of one language alone, 0 to 100).
+        whose language can be told), `bleu` (of one language alone, 0 to 100), `self_rouge` (of the suggestions of a
+        message; None where none has two).
     """
     weighted = np.concatenate([result.weighted for result in results])
     rouge = np.concatenate([result.rouge for result in results])
@@ -249,6 +265,10 @@ def _other_figures(results: Sequence[SystemResult]) -> dict[str, Any]:
         figures["wrong_language"] = wrong / decided if decided else None
     if len(results) == 1 and results[0].bleu is not None:  # the tokenizers of several languages do not mix
         figures["bleu"] = results[0].bleu
+    alike = [result.similarity for result in results if result.similarity is not None]
+    if len(alike) == len(results):
+        every = np.concatenate(alike)
+        figures["self_rouge"] = float(every.mean()) if len(every) else None
     return figures
 
 

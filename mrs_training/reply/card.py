@@ -77,8 +77,13 @@ COLUMNS = (
     ("perplexity", "perplexity", 2),
     ("Dist-1", "dist1", 3),
     ("Dist-2", "dist2", 3),
+    ("Self-ROUGE", "self_rouge", 3),
     ("wrong language", "wrong_language", 3),
     ("BLEU", "bleu", 1),
+)
+SELF_ROUGE = (
+    "Self-ROUGE is how alike the three suggestions of a message are, the mean weighted ROUGE of their pairs (after Towle "
+    "and Zhou 2023): low leaves the user a choice."
 )
 # How texts are encoded and scored, in the retriever's first paragraph.
 ENCODERS = {
@@ -274,7 +279,8 @@ def _systems(figures: Record) -> str:
         [f"**{name}**" if name == MODEL else name, *(_cell(scopes[POOLED], *column[1:]) for column in shown)]
         for name, scopes in figures["systems"].items()
     ]
-    return markdown_table(["system", *(title for title, _, _ in shown)], rows)
+    table = markdown_table(["system", *(title for title, _, _ in shown)], rows)
+    return f"{table}\n\n{SELF_ROUGE}" if own.get("self_rouge") is not None else table
 
 
 def _cell(row: Record, key: str, digits: int | None) -> str:

@@ -19,7 +19,14 @@ from mrs_models.dual_encoder import ENCODERS
 from mrs_models.losses import require_temperature
 from mrs_models.retriever_start import DEFAULTS, Start
 from mrs_models.starting_points import RETRIEVAL, require_start
-from mrs_training.options import TINY, Bfloat16Anywhere, require_least, require_one_of, with_model_revision
+from mrs_training.options import (
+    TINY,
+    Bfloat16Anywhere,
+    require_least,
+    require_one_of,
+    trains_lora,
+    with_model_revision,
+)
 from mrs_training.reply.ranker_generator import generator_folder
 from mrs_training.reply.ranker_options import GENERATED, RankerArguments
 from mrs_training.reply.retrieval_evaluation import BEST_METRIC
@@ -213,6 +220,11 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     require_least(options, "freeze_layers", 0)
     if options.keep_pieces is not None:
         require_least(options, "keep_pieces", 100)
+        if trains_lora(options):
+            raise InputError(
+                "--keep_pieces: with --peft lora the adapters' record can only name the model as it is, not one with a "
+                "cut vocabulary; leave one of the two out."
+            )
     require_temperature(options.temperature)
     if options.layers is not None:
         require_least(options, "layers", 1)

@@ -220,6 +220,25 @@ def test_bleu_of_one_language_alone() -> None:
     assert evaluate_system(stub, "en", texts, texts, [], 1, EvaluationConfig(False)).bleu is None
 
 
+def test_how_alike_the_suggestions_are_is_averaged_over_examples() -> None:
+    """`hi` comes twice: its three replies share nothing; of `bye` one pair shares nothing, two share a word of two."""
+    found = evaluate_system(
+        Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, EvaluationConfig(ranking=False, similarity=True)
+    )
+    pair = 2 / 3 / 6  # F1 of one word and two, one in common, on the scale of weighted ROUGE
+    assert found.similarity is not None
+    assert found.similarity == pytest.approx([0, 2 * pair / 3, 0, 0])
+    assert summary([found], 1)["self_rouge"] == pytest.approx(2 * pair / 3 / 4)
+    assert found.signatures["self_rouge"].startswith("self_rouge|")
+
+
+def test_one_suggestion_is_alike_nothing() -> None:
+    alone = {message: ["yes"] for message in MESSAGES}
+    config = EvaluationConfig(ranking=False, similarity=True)
+    found = evaluate_system(Stub(alone), "en", MESSAGES, REFERENCES, RESPONSES, 1, config)
+    assert summary([found], 1)["self_rouge"] is None
+
+
 def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found missing after hours of training."""
     bleu = pytest.importorskip("mrs_metrics.bleu")
@@ -240,7 +259,7 @@ def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     identifier = Identifier()
     monkeypatch.setattr(results.LanguageIdentifier, "open", lambda: identifier)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    assert EvaluationConfig.available(True) == EvaluationConfig(True, identifier, True)  # type: ignore[arg-type]
+    assert EvaluationConfig.available(True) == EvaluationConfig(True, identifier, True, True)  # type: ignore[arg-type]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for error in (InputError("no model"), MissingExtraError("fasttext", "langid", "it")):
 
@@ -248,7 +267,7 @@ def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
             raise error
 
         monkeypatch.setattr(results.LanguageIdentifier, "open", refuse)
-        assert EvaluationConfig.available(False) == EvaluationConfig(False, None, False)
+        assert EvaluationConfig.available(False) == EvaluationConfig(False, None, False, True)
 
 
 def test_time_is_that_of_an_answered_message(result: SystemResult) -> None:

@@ -68,6 +68,19 @@ def test_every_placeholder_is_filled(record: Record) -> None:
     assert "](curves.png)" not in body  # the record is that of the small copy that ships
 
 
+def test_how_alike_suggestions_are_is_in_the_table_where_it_was_measured(record: Record) -> None:
+    assert "Self-ROUGE" not in model_card(record)
+    measured = copy.deepcopy(record)
+    for number, scopes in enumerate(measured["metrics"]["systems"].values()):
+        scopes["pooled"]["self_rouge"] = number / 8
+    card = model_card(measured)
+    tables = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("|")]
+    column = next(row for row in tables if row[0] == "system").index("Self-ROUGE")
+    assert next(row for row in tables if row[0] == "Random")[column].startswith("0.")
+    assert next(row for row in tables if row[0] == "**Model**")[column] == "0.000"
+    assert "how alike the three suggestions" in card
+
+
 def from_the_hub(record: Record) -> Record:
     """The record of a run on a data set of the hub."""
     data = {key: value for key, value in record["data"].items() if key != "content_hash"}
