@@ -17,6 +17,7 @@ VERBS = {
     "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
     "uninstall": "remove what `mrs install` put into the caches",
     "train": "train a model (through accelerate)",
+    "reproduce": "run the experiments behind a table of the documentation, and print it",
     "score": "score a file of suggestions",
     "metrics": "list the metric modules, publish them as Spaces",
     "annotate": "human evaluation: write blinded annotation files and summarize the annotations",

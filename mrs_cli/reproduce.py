@@ -1,0 +1,101 @@
+"""`mrs reproduce`: run the experiments behind a table that are missing, and print the table."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import mrs_trainers
+
+from mrs_core.errors import InputError
+from mrs_core.text import visible
+
+CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
+TABLES = CONFIGS / "reproduce"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    from mrs_training.reproduce.table import table_names
+
+    parser = argparse.ArgumentParser(prog="mrs reproduce", description=__doc__)
+    parser.add_argument("table", choices=table_names(TABLES), help="the table")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="CELL",
+        help="run only these cells and those that they wait for: ID, ID/SEED or a pattern such as 'persona-*'",
+    )
+    parser.add_argument(
+        "--scale",
+        choices=("full", "tiny"),
+        default="full",
+        help="tiny: the same cells with tiny models, a few steps each",
+    )
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="a folder that stands for the table's base model")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="where a data set of the table is: a prepared folder, or its source files",
+    )
+    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write (default build/reproduce/TABLE)")
+    parser.add_argument("--dry-run", action="store_true", help="list the cells with state and command, and stop")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    from mrs_training.reproduce.cells import Setup, chosen_cells
+    from mrs_training.reproduce.report import write_report
+    from mrs_training.reproduce.runner import prepare_data, run_cells
+    from mrs_training.reproduce.table import read_table
+
+    table = read_table(TABLES, options.table)
+    if options.model is not None and not options.model.is_dir():
+        raise InputError(f"--model {options.model}: no such folder.")
+    cells = chosen_cells(table, options.only)
+    output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
+    setup = Setup(table, output, CONFIGS, options.scale == "tiny", options.model)
+    used = list(dict.fromkeys(cell.spec.data for cell in cells.values()))
+    setup = prepare_data(setup, _folders(options.data), used, options.dry_run, _say)
+    if options.dry_run:
+        _list(setup, cells)
+        return 0
+    problems = run_cells(setup, cells, _say)
+    for path in write_report(setup, problems):
+        print(f"wrote {visible(path)}")
+    failed = [name for name, problem in problems.items() if problem.startswith("failed")]
+    if failed:
+        print(f"mrs reproduce: {len(failed)} of {len(cells)} cells failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _folders(words: Sequence[str]) -> dict[str, Path]:
+    found = {}
+    for word in words:
+        name, equals, folder = word.partition("=")
+        if not (name and equals and folder):
+            raise InputError(f"--data {word}: expected NAME=FOLDER.")
+        found[name] = Path(folder)
+    return found
+
+
+def _list(setup, cells) -> None:  # type: ignore[no-untyped-def]
+    from mrs_training.reproduce.cells import INTERRUPTED, States
+
+    states = States(setup, cells)
+    for name, cell in cells.items():
+        state = states.unavailable(name) or states.state(name)
+        print(f"{name}  ({visible(state)})")
+        print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
+
+
+def _say(line: str) -> None:
+    print(visible(line), file=sys.stderr, flush=True)

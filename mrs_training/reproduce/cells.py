@@ -1,0 +1,269 @@
+"""The runs of a table: the command of each, and whether it is finished, interrupted or missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mrs_core import __version__
+from mrs_core.errors import InputError
+from mrs_core.files import content_hash
+from mrs_training.allowlist import RECORD
+from mrs_training.card import Record
+from mrs_training.reproduce.table import EMBEDDED, CellSpec, Table, references
+from mrs_training.run import LAST
+
+DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
+TINY, FULL = "tiny", "full"
+STATE = "cell.json"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How the cells of a table are run.
+
+    Attributes:
+        output: the folder of everything that is written.
+        configs: the folder of the trainers' configurations.
+        model: a folder that stands for the table's base model.
+        data: name -> a prepared folder, or None where it is not there (yet).
+    """
+
+    table: Table
+    output: Path
+    configs: Path
+    tiny: bool = False
+    model: Path | None = None
+    data: Mapping[str, Path | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a cell of the table with one seed."""
+
+    id: str
+    seed: int
+    spec: CellSpec
+
+    @property
+    def name(self) -> str:
+        """`coffee/42`"""
+        return f"{self.id}/{self.seed}"
+
+    def needs(self) -> list[str]:
+        """Names of the cells that must be finished first."""
+        return list(dict.fromkeys(self._named(reference) for _, reference in references(self.spec.options)))
+
+    def _named(self, reference: str) -> str:
+        return reference if "/" in reference else f"{reference}/{self.seed}"
+
+    def place(self, setup: Setup) -> Path:
+        """The folder of the cell: its log, its state and its run."""
+        return place_of(self.name, setup)
+
+    def run(self, setup: Setup) -> Path:
+        """The folder of the run."""
+        return run_of(self.name, setup)
+
+    def options(self, setup: Setup) -> dict[str, Any]:
+        """The options that stand on the command line, over those of the configuration."""
+        table = setup.table
+        config = read_config(setup.configs / self.spec.config)
+        chosen = {**config, **self.spec.options}
+        options = dict(self.spec.options)
+        if setup.tiny:
+            options = {**{key: value for key, value in table.tiny.items() if key not in options}, **options}
+            options = {key: value for key, value in options.items() if value is not None}
+        for key, reference in references(self.spec.options):
+            options[key] = str(run_of(self._named(reference), setup))
+        for key, value in chosen.items():
+            if value == table.base_model and (setup.tiny or setup.model):
+                options[key] = TINY if setup.tiny else str(setup.model)
+        if self.spec.data != EMBEDDED:
+            options["data"] = str(setup.data.get(self.spec.data) or f"DATA:{self.spec.data}")
+        return {**options, "seed": self.seed, "output_dir": str(self.run(setup))}
+
+    def command(self, setup: Setup, resume: bool = False) -> list[str]:
+        """The arguments of `mrs`."""
+        trainer = self.spec.trainer or setup.table.trainer
+        words = ["train", trainer, "--config", str(setup.configs / self.spec.config)]
+        for key, value in self.options(setup).items():
+            words += [f"--{key}", *_words(value)]
+        return [*words, "--overwrite", "true", *(["--resume_from_checkpoint", LAST[0]] if resume else [])]
+
+
+def place_of(name: str, setup: Setup) -> Path:
+    """The folder of a cell, by its name."""
+    return setup.output / "cells" / name.replace("/", "-")
+
+
+def run_of(name: str, setup: Setup) -> Path:
+    """The folder of a cell's run, by its name."""
+    return place_of(name, setup) / "run"
+
+
+def all_cells(table: Table) -> dict[str, Cell]:
+    """Every cell by name, those that others wait for first."""
+    found = {
+        cell.name: cell for id, spec in table.cells.items() for seed in spec.seeds for cell in [Cell(id, seed, spec)]
+    }
+    ordered: dict[str, Cell] = {}
+
+    def add(name: str, above: tuple[str, ...] = ()) -> None:
+        if name in above:
+            raise InputError(f"{table.name}: the cells {' and '.join((*above, name))} wait for each other.")
+        for other in found[name].needs():
+            add(other, (*above, name))
+        ordered.setdefault(name, found[name])
+
+    for name in found:
+        add(name)
+    return ordered
+
+
+def chosen_cells(table: Table, patterns: list[str]) -> dict[str, Cell]:
+    """The cells that the patterns name (`coffee`, `coffee/42`, `persona-*`), with those that they wait for.
+
+    Raises:
+        InputError: a pattern names none.
+    """
+    every = all_cells(table)
+    wanted: set[str] = set() if patterns else set(every)
+    for pattern in patterns:
+        named = {name for name, cell in every.items() if fnmatchcase(name, pattern) or fnmatchcase(cell.id, pattern)}
+        if not named:
+            raise InputError(f"--only {pattern}: no such cell; the table has {', '.join(table.cells)}.")
+        wanted |= named
+    for name in reversed(every):
+        if name in wanted:
+            wanted.update(every[name].needs())
+    return {name: cell for name, cell in every.items() if name in wanted}
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The options of a trainer's configuration.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such configuration; the table names it.")
+    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+class States:
+    """Which cells are finished, by the identity of each: options, data, models and version."""
+
+    def __init__(self, setup: Setup, cells: Mapping[str, Cell]) -> None:
+        self._setup, self._cells = setup, cells
+        self._model = _fingerprint_of_model(setup.model)
+        self._data = {name: data_fingerprint(folder) for name, folder in setup.data.items()}
+        self._identities: dict[str, Record] = {}
+
+    def identity(self, name: str) -> Record:
+        """What must be equal for a finished run to stand: it is written beside the run."""
+        if name not in self._identities:
+            cell, setup = self._cells[name], self._setup
+            config = read_config(setup.configs / cell.spec.config)
+            options = {**config, **cell.options(setup)}
+            for key in ("output_dir", "overwrite", "data"):
+                options.pop(key, None)
+            for key, reference in references(cell.spec.options):
+                options[key] = f"@{reference}"
+            if self._model is not None:
+                options = {key: self._model if value == str(setup.model) else value for key, value in options.items()}
+            self._identities[name] = json.loads(
+                json.dumps(
+                    {
+                        "trainer": cell.spec.trainer or setup.table.trainer,
+                        "options": options,
+                        "data": self._data.get(cell.spec.data, cell.spec.data),
+                        "needs": {other: self.identity(other) for other in cell.needs()},
+                        "version": __version__,
+                    }
+                )
+            )
+        return self._identities[name]
+
+    def unavailable(self, name: str) -> str:
+        """Why the cell cannot be run; empty where it can."""
+        cell = self._cells[name]
+        data = cell.spec.data
+        if data == EMBEDDED:
+            return ""
+        folder = self._setup.data.get(data)
+        if folder is None:
+            source = self._setup.table.data[data]
+            return f"no data: pass --data {data}=FOLDER, with {' '.join(source.files)} ({source.about})"
+        lacking = [config for config in cell.spec.needs_configs if not (folder / "data" / config).is_dir()]
+        if lacking:
+            return f"the data {data} have no {' '.join(lacking)} (put {lacking[0]}.tsv beside the source's other files)"
+        return ""
+
+    def finished(self, name: str) -> bool:
+        """Whether the cell's run stands; one whose data are not at hand is taken as it is."""
+        spec = self._cells[name].spec
+        if spec.data != EMBEDDED and self._data.get(spec.data) is None:
+            return (run_of(name, self._setup) / RECORD).is_file()
+        return self.state(name) == DONE
+
+    def state(self, name: str) -> str:
+        """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""
+        place, run = place_of(name, self._setup), run_of(name, self._setup)
+        written = read_state(place)
+        if written is None:
+            return MISSING
+        differing = list(_differing(written.get("identity", {}), self.identity(name)))
+        if differing:
+            return f"{CHANGED}: {', '.join(differing)}"
+        if (run / RECORD).is_file():
+            return DONE
+        if any(run.glob("checkpoint-*/trainer_state.json")):
+            return INTERRUPTED
+        return FAILED if written.get("code") else MISSING
+
+
+def read_state(place: Path) -> Record | None:
+    """What the runner wrote about a cell; None if nothing can be read."""
+    try:
+        return dict(json.loads((place / STATE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _differing(before: Record, now: Record, above: str = "") -> Iterator[str]:
+    for key in {**before, **now}:
+        one, other = before.get(key), now.get(key)
+        if isinstance(one, dict) and isinstance(other, dict):
+            yield from _differing(one, other, f"{above}{key} " if key not in ("options", "needs") else above)
+        elif one != other:
+            yield f"{above}{key} {one} before, {other} now"
+
+
+def data_fingerprint(folder: Path | None) -> str | None:
+    """Hash of a prepared folder's contents."""
+    return None if folder is None else content_hash((folder / "data").rglob("*.parquet"))
+
+
+def _fingerprint_of_model(folder: Path | None) -> str | None:
+    """Hash of a model's weights, configuration and tokenizer."""
+    if folder is None:
+        return None
+    files = [
+        path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".model") and path.is_file()
+    ]
+    if not files:
+        raise InputError(f"--model {folder}: no model there; expected a folder with config.json and safetensors.")
+    return content_hash(files)
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [str(value).lower()]
+    return [str(one) for one in value] if isinstance(value, list) else [str(value)]

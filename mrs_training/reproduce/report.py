@@ -1,0 +1,297 @@
+"""The figures of a table's finished runs: printed, and written as JSON, Markdown and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mrs_core.cards import markdown_table
+from mrs_core.files import atomic_write
+from mrs_core.predictions import read_predictions
+from mrs_evaluation.language_data import EVALUATION_SEED
+from mrs_metrics.rouge import score_examples
+from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_models.answering import MODEL
+from mrs_training.card import Record
+from mrs_training.reproduce.cells import Setup, States, all_cells, run_of
+from mrs_training.reproduce.table import Place, TableSpec
+from mrs_training.run import RunFolder, read_record
+
+Interval = list[float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A field of a table.
+
+    Attributes:
+        values: seed -> figure; empty where there is none, and `missing` tells why.
+        intervals: seed -> its 95 % interval, where the run has one.
+    """
+
+    table: str
+    row: str
+    column: str | None
+    metric: str
+    place: Place
+    values: dict[str, float]
+    intervals: dict[str, Interval]
+    missing: str = ""
+
+    @property
+    def mean(self) -> float | None:
+        """Over the seeds; None if there is no figure."""
+        return float(np.mean(list(self.values.values()))) if self.values else None
+
+    def text(self) -> str:
+        """`.3773 (.3754 to .3789)`: mean and range, or the figure of one seed with its interval."""
+        if self.mean is None:
+            return ""
+        if len(self.values) > 1:
+            low, high = min(self.values.values()), max(self.values.values())
+            return f"{_short(self.mean)} ({_short(low)} to {_short(high)})"
+        interval = next(iter(self.intervals.values()), None)
+        return _short(self.mean) + (f" [{_short(interval[0])}, {_short(interval[1])}]" if interval else "")
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The paired 95 % intervals of the difference of two rows, by metric and seed."""
+
+    table: str
+    row: str
+    over: str
+    column: str | None
+    intervals: dict[str, dict[str, Interval]]
+    missing: str = ""
+
+
+@dataclass
+class Results:
+    """What the finished runs of a table say.
+
+    Attributes:
+        problems: why cells have no run, by name.
+    """
+
+    setup: Setup
+    problems: Mapping[str, str]
+    records: dict[str, Record] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, setup: Setup, problems: Mapping[str, str]) -> Results:
+        """The records of the finished cells; one that stands from earlier options is not among them."""
+        cells = all_cells(setup.table)
+        states = States(setup, cells)
+        found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
+        return cls(setup, problems, found)
+
+    def figure(self, table: str, grid: TableSpec, row: str, column: str | None, metric: str) -> Figure:
+        """One field."""
+        place = grid.place(row, column)
+        values, intervals, missing = {}, {}, ""
+        for seed, name in self._names(place):
+            found, why = self._scope(name, place)
+            if found is None or found.get(metric) is None:
+                missing = missing or why or f"{place.system} has no {metric}"
+                continue
+            values[seed] = float(found[metric])
+            if f"{metric}_interval" in found:
+                intervals[seed] = list(found[f"{metric}_interval"])
+        missing = missing if place.cell else "not an experiment"
+        return Figure(table, row, column, metric, place, values, intervals, missing)
+
+    def lead(self, table: str, grid: TableSpec, row: str, over: str, column: str | None) -> Lead:
+        """The difference of two rows."""
+        mine, other = grid.place(row, column), grid.place(over, column)
+        found: dict[str, dict[str, Interval]] = {}
+        missing = "" if mine.cell and other.cell else "not an experiment"
+        for seed, name in self._names(mine):
+            others = dict(self._names(other))
+            intervals = self._difference(name, mine, others.get(seed, ""), other)
+            if isinstance(intervals, str):
+                missing = missing or intervals
+                continue
+            for metric, interval in intervals.items():
+                found.setdefault(metric, {})[seed] = interval
+        return Lead(table, row, over, column, found, missing)
+
+    def _names(self, place: Place) -> Iterator[tuple[str, str]]:
+        """(seed, cell) of the runs whose figures stand in a place."""
+        for seed in self.setup.table.cells[place.cell].seeds if place.cell else ():
+            if place.seed in ("", str(seed)):
+                yield str(seed), f"{place.cell}/{seed}"
+
+    def _scope(self, name: str, place: Place) -> tuple[Record | None, str]:
+        if name not in self.records:
+            return None, f"{name}: {self.problems.get(name, 'not run')}"
+        scopes = self.records[name]["metrics"]["systems"].get(place.system)
+        if scopes is None or place.scope not in scopes:
+            return None, f"{name}: its run has no {place.system} for {place.scope}"
+        return scopes[place.scope], ""
+
+    def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
+        for one, place in ((name, mine), (other_name, other)):
+            found, why = self._scope(one, place)
+            if found is None:
+                return why if one else f"{place.cell} has no run with the seed of {name}"
+        if name == other_name and mine.system == MODEL:
+            return dict(self.records[name]["metrics"]["differences"][other.system][mine.scope])
+        if (mine.system, other.system) != (MODEL, MODEL):
+            return f"the runs store only the suggestions of their own {MODEL!r}"
+        return self._paired(name, other_name, mine.scope)
+
+    def _paired(self, name: str, other: str, scope: str) -> dict[str, Interval] | str:
+        """The interval of weighted ROUGE, from the suggestions of two runs."""
+        every = [list(self.records[one]["metrics"]["signatures"]) for one in (name, other)]
+        languages = [scope] if all(scope in codes for codes in every) else every[0]
+        if not all(set(languages) <= set(codes) for codes in every):
+            return f"{name} and {other} were not tested on the same languages"
+        columns = []
+        for code in languages:
+            ours, theirs = (_weighted(run_of(one, self.setup), code) for one in (name, other))
+            if ours[0] != theirs[0]:
+                return f"{name} and {other} were not tested on the same examples"
+            columns.append((ours[1], theirs[1]))
+        first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return {"weighted": list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED))}
+
+
+@cache
+def _weighted(run: Path, language: str) -> tuple[tuple[tuple[str, str], ...], np.ndarray]:
+    """Messages with references, and (kept,) weighted ROUGE of a run's suggestions."""
+    rows = read_predictions(run / RunFolder.predictions_name(language))
+    scores = score_examples([list(row.suggestions) for row in rows], [row.reference for row in rows], language=language)
+    return tuple((row.message, row.reference) for row in rows), scores.weighted
+
+
+def write_report(setup: Setup, problems: Mapping[str, str]) -> list[Path]:
+    """Print the table, write `NAME.md`, `NAME.json` and `NAME.png`; return their paths."""
+    results = Results.read(setup, problems)
+    table = setup.table
+    figures = [
+        results.figure(name, grid, row, column, metric)
+        for name, grid in table.tables.items()
+        for metric in grid.metrics
+        for row, column in grid.fields()
+    ]
+    leads = [
+        results.lead(name, grid, row, over, column)
+        for name, grid in table.tables.items()
+        for row, over in grid.leads
+        for column in grid.columns or (None,)
+    ]
+    paths = [setup.output / f"{table.name}.{kind}" for kind in ("md", "json", "png")]
+    page = _page(results, figures, leads)
+    print(page)
+    atomic_write(paths[0], page)
+    atomic_write(paths[1], json.dumps(_record(results, figures, leads), indent=2, ensure_ascii=False) + "\n")
+    _draw(results, figures, paths[2])
+    return paths
+
+
+def _record(results: Results, figures: list[Figure], leads: list[Lead]) -> Record:
+    runs = {
+        name: {key: record.get(key) for key in ("seed", "commit", "versions", "hardware", "data", "seconds")}
+        for name, record in results.records.items()
+    }
+    return {
+        "table": results.setup.table.name,
+        "scale": "tiny" if results.setup.tiny else "full",
+        "figures": [{**asdict(figure), "mean": figure.mean} for figure in figures],
+        "leads": [asdict(lead) for lead in leads],
+        "runs": runs,
+        "not_run": dict(results.problems),
+    }
+
+
+def _page(results: Results, figures: list[Figure], leads: list[Lead]) -> str:
+    setup = results.setup
+    table, total = setup.table, len(all_cells(setup.table))
+    lines = [f"# {table.title}", "", table.about, ""]
+    if setup.tiny:
+        lines += ["**Tiny models, a few steps each: these figures only show that the runs work.**", ""]
+    lines += [f"{len(results.records)} of {total} runs. Mean over seeds, in brackets their range; of one seed its 95 %"]
+    lines += ["interval. Leads are paired 95 % intervals over the same examples, seed by seed.", ""]
+    for name, grid in table.tables.items():
+        lines += [f"## {grid.title}", ""]
+        own = [figure for figure in figures if figure.table == name]
+        for title, header, rows in _grids(grid, own):
+            lines += [*([f"{title}:", ""] if title else []), markdown_table(header, rows), ""]
+        told = [_lead_row(lead) for lead in leads if lead.table == name and lead.intervals]
+        if told:
+            lines += [markdown_table(["lead", "over", "", "ROUGE", "MRR"], told), ""]
+        missing = [one.missing for one in (*own, *(lead for lead in leads if lead.table == name)) if one.missing]
+        lines += [f"- empty: {reason}" for reason in dict.fromkeys(missing) if reason != "not an experiment"]
+        lines.append("")
+    commits = sorted({str(record.get("commit")) for record in results.records.values()})
+    lines += [f"Runs of commit {', '.join(commits)}."] if commits else []
+    return "\n".join(lines).replace("\n\n\n", "\n\n").rstrip() + "\n"
+
+
+def _grids(grid: TableSpec, figures: list[Figure]) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """(title, header, rows) of each Markdown table of a grid."""
+    text = {(figure.row, figure.column, figure.metric): figure.text() for figure in figures}
+    if not grid.columns:
+        yield (
+            "",
+            ["", *grid.metrics.values()],
+            [[row, *(text[row, None, key] for key in grid.metrics)] for row in grid.rows],
+        )
+        return
+    for key, title in grid.metrics.items():
+        yield title, ["", *grid.columns], [[row, *(text[row, one, key] for one in grid.columns)] for row in grid.rows]
+
+
+def _lead_row(lead: Lead) -> list[str]:
+    """The intervals of every seed."""
+    cells = (
+        "; ".join(f"[{low:+.4f}, {high:+.4f}]" for low, high in lead.intervals.get(metric, {}).values())
+        for metric in ("weighted", "mrr")
+    )
+    return [lead.row, lead.over, lead.column or "", *cells]
+
+
+def _draw(results: Results, figures: list[Figure], path: Path) -> None:
+    """Bars of the main metric of each table, or a heat map of one with columns."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    grids = results.setup.table.tables
+    heights = [0.4 * len(grid.rows) + 1 for grid in grids.values()]
+    figure, axes = plt.subplots(
+        len(grids), 1, figsize=(9, sum(heights)), layout="constrained", height_ratios=heights, squeeze=False
+    )
+    for axis, (name, grid) in zip(axes[:, 0], grids.items(), strict=True):
+        metric, title = next(iter(grid.metrics.items()))
+        own = {(one.row, one.column): one for one in figures if one.table == name and one.metric == metric}
+        axis.set_title(f"{grid.title}: {title}", fontsize=10)
+        columns = list(grid.columns)
+        if columns:
+            means = [[own[row, column].mean for column in columns] for row in grid.rows]
+            axis.imshow(np.array(means, dtype=float), aspect="auto", cmap="YlGnBu")
+            axis.set_xticks(range(len(columns)), columns)
+            for y, values in enumerate(means):
+                for x, value in enumerate(values):
+                    axis.text(x, y, "" if value is None else _short(value), ha="center", va="center", fontsize=8)
+        else:
+            for y, row in enumerate(grid.rows):
+                mean, values = own[row, None].mean, list(own[row, None].values.values())
+                if mean is not None:
+                    axis.barh(y, mean, color="#3caea3", xerr=[[mean - min(values)], [max(values) - mean]], capsize=3)
+            axis.invert_yaxis()
+            axis.grid(axis="x", alpha=0.3)
+        axis.set_yticks(range(len(grid.rows)), list(grid.rows), fontsize=8)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}".replace("0.", ".", 1)

@@ -1,0 +1,207 @@
+"""A table of experiments as data: its cells, their data, and where their figures stand.
+
+A table is a YAML file:
+
+    title, about                      what the page says
+    trainer                           of the cells that name none
+    base_model                        a hub id; `--model FOLDER` stands for it, and `--scale tiny` for a tiny one
+    data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them
+    tiny: OPTION: VALUE               what `--scale tiny` changes in every cell that does not set the option itself
+    cells: ID: config, options, seeds, data, needs_configs, trainer
+    tables: ID: title, metrics, rows, columns, leads
+
+An option `@ID` stands for the folder of another cell's run with the same seed, `@ID/SEED` for that with another one:
+the cell waits for it. A row or a column names, together, a `cell`, a `system` of its `run.json`, and a `scope` there, a
+language or `pooled`; `{key}` in a value is filled from the others. An empty `cell` leaves the field empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from mrs_core.errors import InputError
+from mrs_evaluation.comparison import POOLED
+from mrs_models.answering import MODEL
+
+REFERENCE = "@"
+EMBEDDED = "sample"  # data that come with the package
+Options = Mapping[str, Any]
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source."""
+
+    about: str
+    files: list[str]
+    command: str
+
+
+@dataclass(frozen=True)
+class CellSpec:
+    """One training run per seed.
+
+    Attributes:
+        config: of the trainer, below the folder of configurations.
+        needs_configs: configs that the data must have, such as `mt-fr`; without them the cell stays empty.
+    """
+
+    config: str
+    options: dict[str, Any] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=lambda: [42])
+    data: str = EMBEDDED
+    needs_configs: list[str] = field(default_factory=list)
+    trainer: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose figures stand in a field of a table; `seed` restricts them to one."""
+
+    cell: str
+    system: str = MODEL
+    scope: str = POOLED
+    seed: str = ""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """One printed table.
+
+    Attributes:
+        metrics: key in `run.json` -> title, the main one first; they are the columns, or, where there are `columns`,
+            each metric has a table.
+        rows, columns: title -> parts of a `Place`.
+        leads: pairs of rows whose difference has a paired interval.
+    """
+
+    title: str
+    metrics: dict[str, str]
+    rows: dict[str, dict[str, str]]
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    leads: list[list[str]] = field(default_factory=list)
+
+    def place(self, row: str, column: str | None) -> Place:
+        """Whose figures stand there; `column` is None in a table without columns."""
+        parts = {**self.rows[row], **(self.columns[column] if column is not None else {})}
+        known = {one.name for one in fields(Place)}
+        return Place(**{key: value.format(**parts) for key, value in parts.items() if key in known})
+
+    def fields(self) -> Iterator[tuple[str, str | None]]:
+        """Row and column of each field."""
+        for row in self.rows:
+            for column in self.columns or (None,):
+                yield row, column
+
+
+@dataclass(frozen=True)
+class Table:
+    """The content of a table's file."""
+
+    name: str
+    title: str
+    about: str
+    trainer: str
+    base_model: str
+    data: dict[str, DataSource]
+    tiny: dict[str, Any]
+    cells: dict[str, CellSpec]
+    tables: dict[str, TableSpec]
+
+
+def references(options: Options) -> Iterator[tuple[str, str]]:
+    """(option, reference without `@`) of the options that name another cell's run."""
+    for key, value in options.items():
+        if isinstance(value, str) and value.startswith(REFERENCE):
+            yield key, value.removeprefix(REFERENCE)
+
+
+def table_names(folder: Path) -> list[str]:
+    """The tables that there are."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def read_table(folder: Path, name: str) -> Table:
+    """Read `NAME.yaml`.
+
+    Raises:
+        InputError: there is no such table, or its file is not one.
+    """
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        raise InputError(f"{name}: no such table; there are {', '.join(table_names(folder)) or 'none'}.")
+    return parse_table(name, path.read_text(encoding="utf-8"), str(path))
+
+
+def parse_table(name: str, text: str, where: str) -> Table:
+    """The table that a YAML text describes; `where` starts the sentence of an error.
+
+    Raises:
+        InputError: the file is not valid, or a cell, a row or a reference names something that is not there.
+    """
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise InputError(f"{where}{f', line {mark.line + 1}' if mark else ''}: the file is not valid YAML.") from None
+    parts: dict[str, tuple[type[Any], str]] = {
+        "data": (DataSource, "data"), "cells": (CellSpec, "cells"), "tables": (TableSpec, "tables")
+    }  # fmt: skip
+    values = {"name": name, "data": {}, "tiny": {}, **_mapping(values, where)}
+    for key, (kind, title) in parts.items():
+        entries = _mapping(values.get(key), f"{where}, {title}")
+        values[key] = {str(entry): _made(kind, of, f"{where}, {title} {entry}") for entry, of in entries.items()}
+    table: Table = _made(Table, values, where)
+    _require_sound(table, where)
+    return table
+
+
+def _made(kind: type[Kind], values: Any, where: str) -> Kind:
+    """A dataclass of a mapping; keys that are unknown or missing are named."""
+    given = _mapping(values, where)
+    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    for key in given:
+        if key not in names:
+            raise InputError(f"{where}: unknown key {key!r}; expected {', '.join(sorted(names))}.")
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise InputError(f"{where}: {str(error).partition('() ')[2]}; write it.") from None
+
+
+def _mapping(values: Any, where: str) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise InputError(f"{where}: expected a mapping of keys to values, found {type(values).__name__}.")
+    return values
+
+
+def _require_sound(table: Table, where: str) -> None:
+    for name, cell in table.cells.items():
+        if cell.data != EMBEDDED and cell.data not in table.data:
+            raise InputError(f"{where}, cells {name}: data {cell.data!r} is not described under `data`.")
+        for _, reference in references(cell.options):
+            other, _, seed = reference.partition("/")
+            seeds = table.cells[other].seeds if other in table.cells else []
+            if any(wanted not in seeds for wanted in ([int(seed)] if seed.isdigit() else cell.seeds)):
+                raise InputError(f"{where}, cells {name}: @{reference} is not a cell with that seed.")
+    for name, grid in table.tables.items():
+        for row, column in grid.fields():
+            try:
+                place = grid.place(row, column)
+            except (KeyError, TypeError) as error:
+                raise InputError(f"{where}, tables {name}, {row}: {error}.") from None
+            if place.cell and place.cell not in table.cells:
+                raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
+        _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
+
+
+def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -> None:
+    for pair in pairs:
+        if len(pair) != 2 or any(row not in grid.rows for row in pair):
+            raise InputError(f"{where}: expected two rows of the table, found {' and '.join(pair)}.")
