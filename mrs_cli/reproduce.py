@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import mrs_trainers
 
 from mrs_core.errors import InputError
 from mrs_core.text import visible
+
+if TYPE_CHECKING:
+    from mrs_training.reproduce.cells import Cell, Setup
 
 CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
 TABLES = CONFIGS / "reproduce"
@@ -54,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     from mrs_training.reproduce.cells import Setup, chosen_cells
     from mrs_training.reproduce.report import write_report
-    from mrs_training.reproduce.runner import prepare_data, run_cells
+    from mrs_training.reproduce.runner import FAILED_NOW, prepare_data, run_cells
     from mrs_training.reproduce.table import read_table
 
     table = read_table(TABLES, options.table)
@@ -71,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
     problems = run_cells(setup, cells, _say)
     for path in write_report(setup, problems):
         print(f"wrote {visible(path)}")
-    failed = [name for name, problem in problems.items() if problem.startswith("failed")]
+    failed = [name for name, problem in problems.items() if problem.startswith(FAILED_NOW)]
     if failed:
         print(f"mrs reproduce: {len(failed)} of {len(cells)} cells failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -87,7 +91,7 @@ def _folders(words: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _list(setup, cells) -> None:  # type: ignore[no-untyped-def]
+def _list(setup: Setup, cells: Mapping[str, Cell]) -> None:
     from mrs_training.reproduce.cells import INTERRUPTED, States
 
     states = States(setup, cells)

@@ -16,11 +16,11 @@ from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_training.allowlist import RECORD
 from mrs_training.card import Record
+from mrs_training.options import TINY as UNTRAINED
 from mrs_training.reproduce.table import EMBEDDED, CellSpec, Table, references
 from mrs_training.run import LAST
 
 DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
-TINY, FULL = "tiny", "full"
 STATE = "cell.json"
 
 
@@ -32,7 +32,7 @@ class Setup:
         output: the folder of everything that is written.
         configs: the folder of the trainers' configurations.
         model: a folder that stands for the table's base model.
-        data: name -> a prepared folder, or None where it is not there (yet).
+        data: name -> a prepared folder, or where it will be; None where nothing was given.
     """
 
     table: Table
@@ -74,8 +74,7 @@ class Cell:
     def options(self, setup: Setup) -> dict[str, Any]:
         """The options that stand on the command line, over those of the configuration."""
         table = setup.table
-        config = read_config(setup.configs / self.spec.config)
-        chosen = {**config, **self.spec.options}
+        chosen = {**self.config(setup), **self.spec.options}
         options = dict(self.spec.options)
         if setup.tiny:
             options = {**{key: value for key, value in table.tiny.items() if key not in options}, **options}
@@ -84,15 +83,25 @@ class Cell:
             options[key] = str(run_of(self._named(reference), setup))
         for key, value in chosen.items():
             if value == table.base_model and (setup.tiny or setup.model):
-                options[key] = TINY if setup.tiny else str(setup.model)
+                options[key] = UNTRAINED if setup.tiny else str(setup.model)
         if self.spec.data != EMBEDDED:
             options["data"] = str(setup.data.get(self.spec.data) or f"DATA:{self.spec.data}")
         return {**options, "seed": self.seed, "output_dir": str(self.run(setup))}
 
+    def config(self, setup: Setup) -> dict[str, Any]:
+        """The options of the configuration; a tiny run lacks those that its models cannot have."""
+        config = read_config(setup.configs / self.spec.config)
+        tiny = setup.table.tiny if setup.tiny else {}
+        return {key: value for key, value in config.items() if tiny.get(key, value) is not None}
+
+    def config_path(self, setup: Setup) -> Path:
+        """The configuration that the command names; that of a tiny run is written before it starts."""
+        return self.place(setup) / "tiny.yaml" if setup.tiny else setup.configs / self.spec.config
+
     def command(self, setup: Setup, resume: bool = False) -> list[str]:
         """The arguments of `mrs`."""
         trainer = self.spec.trainer or setup.table.trainer
-        words = ["train", trainer, "--config", str(setup.configs / self.spec.config)]
+        words = ["train", trainer, "--config", str(self.config_path(setup))]
         for key, value in self.options(setup).items():
             words += [f"--{key}", *_words(value)]
         return [*words, "--overwrite", "true", *(["--resume_from_checkpoint", LAST[0]] if resume else [])]
@@ -170,8 +179,7 @@ class States:
         """What must be equal for a finished run to stand: it is written beside the run."""
         if name not in self._identities:
             cell, setup = self._cells[name], self._setup
-            config = read_config(setup.configs / cell.spec.config)
-            options = {**config, **cell.options(setup)}
+            options = {**cell.config(setup), **cell.options(setup)}
             for key in ("output_dir", "overwrite", "data"):
                 options.pop(key, None)
             for key, reference in references(cell.spec.options):
@@ -201,17 +209,25 @@ class States:
         if folder is None:
             source = self._setup.table.data[data]
             return f"no data: pass --data {data}=FOLDER, with {' '.join(source.files)} ({source.about})"
-        lacking = [config for config in cell.spec.needs_configs if not (folder / "data" / config).is_dir()]
+        needed = cell.spec.needs_configs if folder.is_dir() else []  # else it is still to be prepared
+        lacking = [config for config in needed if not (folder / "data" / config).is_dir()]
         if lacking:
             return f"the data {data} have no {' '.join(lacking)} (put {lacking[0]}.tsv beside the source's other files)"
         return ""
 
     def finished(self, name: str) -> bool:
         """Whether the cell's run stands; one whose data are not at hand is taken as it is."""
-        spec = self._cells[name].spec
-        if spec.data != EMBEDDED and self._data.get(spec.data) is None:
+        if self._lacks_data(name):
             return (run_of(name, self._setup) / RECORD).is_file()
         return self.state(name) == DONE
+
+    def told(self, name: str) -> str:
+        """Why the cell has no run that stands."""
+        return self.unavailable(name) or self.state(name)
+
+    def _lacks_data(self, name: str) -> bool:
+        data = self._cells[name].spec.data
+        return data != EMBEDDED and self._data.get(data) is None
 
     def state(self, name: str) -> str:
         """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""

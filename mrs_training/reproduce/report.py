@@ -23,6 +23,7 @@ from mrs_training.reproduce.table import Place, TableSpec
 from mrs_training.run import RunFolder, read_record
 
 Interval = list[float]
+NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class Results:
         cells = all_cells(setup.table)
         states = States(setup, cells)
         found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
-        return cls(setup, problems, found)
+        why = {name: problems.get(name) or states.told(name) for name in cells if name not in found}
+        return cls(setup, why, found)
 
     def figure(self, table: str, grid: TableSpec, row: str, column: str | None, metric: str) -> Figure:
         """One field."""
@@ -103,14 +105,14 @@ class Results:
             values[seed] = float(found[metric])
             if f"{metric}_interval" in found:
                 intervals[seed] = list(found[f"{metric}_interval"])
-        missing = missing if place.cell else "not an experiment"
+        missing = missing if place.cell else NO_EXPERIMENT
         return Figure(table, row, column, metric, place, values, intervals, missing)
 
     def lead(self, table: str, grid: TableSpec, row: str, over: str, column: str | None) -> Lead:
         """The difference of two rows."""
         mine, other = grid.place(row, column), grid.place(over, column)
         found: dict[str, dict[str, Interval]] = {}
-        missing = "" if mine.cell and other.cell else "not an experiment"
+        missing = "" if mine.cell and other.cell else NO_EXPERIMENT
         for seed, name in self._names(mine):
             others = dict(self._names(other))
             intervals = self._difference(name, mine, others.get(seed, ""), other)
@@ -129,17 +131,19 @@ class Results:
 
     def _scope(self, name: str, place: Place) -> tuple[Record | None, str]:
         if name not in self.records:
-            return None, f"{name}: {self.problems.get(name, 'not run')}"
+            return None, f"{name}: {self.problems[name]}"
         scopes = self.records[name]["metrics"]["systems"].get(place.system)
         if scopes is None or place.scope not in scopes:
             return None, f"{name}: its run has no {place.system} for {place.scope}"
         return scopes[place.scope], ""
 
     def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
+        if not other_name:
+            return f"{name}: the other row has no run with its seed"
         for one, place in ((name, mine), (other_name, other)):
             found, why = self._scope(one, place)
             if found is None:
-                return why if one else f"{place.cell} has no run with the seed of {name}"
+                return why
         if name == other_name and mine.system == MODEL:
             return dict(self.records[name]["metrics"]["differences"][other.system][mine.scope])
         if (mine.system, other.system) != (MODEL, MODEL):
@@ -227,11 +231,21 @@ def _page(results: Results, figures: list[Figure], leads: list[Lead]) -> str:
         if told:
             lines += [markdown_table(["lead", "over", "", "ROUGE", "MRR"], told), ""]
         missing = [one.missing for one in (*own, *(lead for lead in leads if lead.table == name)) if one.missing]
-        lines += [f"- empty: {reason}" for reason in dict.fromkeys(missing) if reason != "not an experiment"]
-        lines.append("")
+        lines += [*_reasons(missing, results), ""]
     commits = sorted({str(record.get("commit")) for record in results.records.values()})
     lines += [f"Runs of commit {', '.join(commits)}."] if commits else []
     return "\n".join(lines).replace("\n\n\n", "\n\n").rstrip() + "\n"
+
+
+def _reasons(missing: list[str], results: Results) -> list[str]:
+    """Why fields are empty, each reason once with its cells."""
+    cells: dict[str, list[str]] = {}
+    for told in dict.fromkeys(missing):
+        name, _, reason = told.partition(": ")
+        named = name in results.problems or name in results.records
+        cells.setdefault(reason if named else told, []).extend([name] if named else [])
+    cells.pop(NO_EXPERIMENT, None)
+    return [f"- empty: {', '.join(names)}{': ' if names else ''}{reason}" for reason, names in cells.items()]
 
 
 def _grids(grid: TableSpec, figures: list[Figure]) -> Iterator[tuple[str, list[str], list[list[str]]]]:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import yaml
+
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write, content_hash
 from mrs_core.launcher import announce_launcher
@@ -26,6 +28,8 @@ from mrs_training.reproduce.table import EMBEDDED
 
 LOG = "log.txt"
 LOCK = ".lock"
+BEFORE = "run-before"
+FAILED_NOW = "failed"  # how the problem of a run that failed begins
 INTERVAL = 0.5  # seconds between two looks at a process
 SECONDS_BETWEEN_LINES = 60  # where the output is not a terminal
 Say = Callable[[str], None]
@@ -52,7 +56,7 @@ def prepare_data(setup: Setup, sources: Mapping[str, Path], used: Sequence[str],
     return replace(setup, data=found)
 
 
-def _prepared(setup: Setup, name: str, source: Path, dry: bool, say: Say) -> Path | None:
+def _prepared(setup: Setup, name: str, source: Path, dry: bool, say: Say) -> Path:
     if not source.is_dir():
         raise InputError(f"--data {name}={source}: no such folder.")
     if (source / "data").is_dir():
@@ -75,7 +79,7 @@ def _prepared(setup: Setup, name: str, source: Path, dry: bool, say: Say) -> Pat
     words = [word.format(source=source, out=out) for word in shlex.split(described.command)]
     say(f"data {name}: {shlex.join(words)}")
     if dry:
-        return None
+        return out
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".log")
     with log.open("w", encoding="utf-8") as file:
@@ -118,9 +122,11 @@ def run_cells(setup: Setup, cells: Mapping[str, Cell], say: Say) -> dict[str, st
 def _run(setup: Setup, cell: Cell, identity: Record, resume: bool, head: str, say: Say) -> str:
     """Run one cell; return what went wrong, or an empty text."""
     place, run = place_of(cell.name, setup), run_of(cell.name, setup)
-    if not resume and run.exists():
-        shutil.rmtree(run)  # of other options, or without a checkpoint
     place.mkdir(parents=True, exist_ok=True)
+    if not resume and run.exists():
+        _put_aside(run)
+    if setup.tiny:
+        atomic_write(cell.config_path(setup), yaml.safe_dump(cell.config(setup), allow_unicode=True))
     command = cell.command(setup, resume)
     note = {"cell": cell.name, "command": shlex.join(["mrs", *command]), "identity": identity}
     _note(place, note)
@@ -129,13 +135,23 @@ def _run(setup: Setup, cell: Cell, identity: Record, resume: bool, head: str, sa
     seconds = round(time.time() - started)
     _note(place, {**note, "code": code, "seconds": seconds})
     if code or not (run / RECORD).is_file():
-        problem = f"failed with exit code {code}: {_last_line(place / LOG)}"
+        problem = f"{FAILED_NOW} with exit code {code}: {_last_line(place / LOG)}"
         say(f"{head}: {problem} (log: {place / LOG})")
         return problem
     for checkpoint in run.glob("checkpoint-*"):
         shutil.rmtree(checkpoint)  # two of them take more space than the model, and nothing is resumed any more
     say(f"{head}: finished in {seconds:,} s")
     return ""
+
+
+def _put_aside(run: Path) -> None:
+    """Of a run with other options, keep the finished one: it may have taken hours."""
+    if (run / RECORD).is_file():
+        before = run.with_name(BEFORE)
+        shutil.rmtree(before, ignore_errors=True)
+        run.rename(before)
+    else:
+        shutil.rmtree(run)
 
 
 def _watched(command: list[str], log: Path, append: bool, head: str, say: Say) -> int:

@@ -1,0 +1,93 @@
+"""A small table, and a stand-in for the `mrs` command that writes what a training run writes, in milliseconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mrs_training.reproduce import runner
+from mrs_training.reproduce.cells import Cell, Setup, chosen_cells
+from mrs_training.reproduce.table import parse_table
+
+TABLE = """
+title: Two cells
+about: A table of a test.
+trainer: retrieval
+base_model: org/base
+data:
+  chats: {about: pairs of a test, files: [en.tsv], command: "mrs data prepare mrs --source {source} --out {out}"}
+tiny: {max_steps: 4, keep_pieces: null}
+cells:
+  teacher: {config: a.yaml, seeds: [42, 43]}
+  student: {config: a.yaml, options: {model_name_or_path: "@teacher", languages: [en, fr], ranker: true}}
+  chats: {config: a.yaml, data: chats, needs_configs: [mt-fr]}
+tables:
+  main:
+    title: Both
+    metrics: {weighted: ROUGE, mrr: MRR}
+    rows:
+      TF-IDF: {cell: teacher, system: TF-IDF, seed: "42"}
+      teacher: {cell: teacher}
+      student: {cell: student}
+      chats: {cell: chats}
+    leads: [[teacher, TF-IDF], [student, teacher], [student, TF-IDF]]
+  by language:
+    title: By language
+    metrics: {weighted: ROUGE}
+    columns: {en: {language: en}, fr: {language: fr}}
+    rows: {teacher: {cell: teacher, scope: "{language}"}, nothing: {cell: ""}}
+"""
+# What a run writes: `--figure` is its ROUGE; `--fail` 1 fails, 2 is killed after a checkpoint the first time.
+FAKE = """
+import json, pathlib, sys
+words = sys.argv[1:]
+folder = pathlib.Path(words[words.index("--output_dir") + 1])
+seed = int(words[words.index("--seed") + 1])
+given = dict(line.split(": ") for line in open(words[words.index("--config") + 1]).read().splitlines())
+with open("calls.txt", "a") as calls:
+    calls.write(" ".join(words) + chr(10))
+folder.mkdir(parents=True, exist_ok=True)
+print("step 1\\rstep 2")
+if given.get("fail") == "1":
+    print("retrieval: no luck.")
+    sys.exit(2)
+if given.get("fail") == "2" and "--resume_from_checkpoint" not in words:
+    (folder / "checkpoint-1").mkdir()
+    (folder / "checkpoint-1" / "trainer_state.json").write_text("{}")
+    sys.exit(137)
+value = .25 + (seed - 42) / 100
+own = {"weighted": value, "weighted_interval": [value - .1, value + .1], "mrr": .5}
+scopes = {"pooled": own, "en": own}
+best = "yes of course" if "--ranker" in words else "no"
+rows = ["hi\\tyes of course\\t" + best + "\\ta\\tb", "bye\\tsee you soon\\tyes\\tc\\td"]
+(folder / "predictions.en.tsv").write_text(chr(10).join(rows) + chr(10))
+metrics = {"systems": {"Model": scopes, "TF-IDF": {"pooled": {"weighted": .125, "mrr": .25}}},
+           "differences": {"TF-IDF": {"pooled": {"weighted": [.01, .03], "mrr": [-.1, .1]}}}, "signatures": {"en": {}}}
+record = {"trainer": "retrieval", "seed": seed, "commit": "c0ffee", "metrics": metrics}
+(folder / "run.json").write_text(json.dumps(record))
+"""
+
+Ready = Callable[..., tuple[Setup, dict[str, Cell]]]
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ready:
+    """Return a function that gives the setup of the table and its cells; commands run the stand-in, in `tmp_path`."""
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MRS_LAUNCHER", "")
+    monkeypatch.setattr(runner, "_mrs", lambda: [sys.executable, str(script)])
+    monkeypatch.setattr(runner, "INTERVAL", 0.02)
+    (tmp_path / "configs").mkdir()
+
+    def make(*only: str, config: str = "learning_rate: 0.5\n", **changes: object) -> tuple[Setup, dict[str, Cell]]:
+        (tmp_path / "configs" / "a.yaml").write_text("model_name_or_path: org/base\n" + config)
+        table = parse_table("test", TABLE, "test.yaml")
+        setup = Setup(table, tmp_path / "out", tmp_path / "configs", **changes)  # type: ignore[arg-type]
+        return setup, chosen_cells(table, list(only))
+
+    return make

@@ -1,0 +1,72 @@
+"""The figures of a table: means and ranges over seeds, paired intervals, and why a field is empty."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_training.reproduce.report import write_report
+from mrs_training.reproduce.runner import run_cells
+from tests.mrs_training.reproduce.conftest import Ready
+
+
+def reported(ready: Ready, *only: str, **changes: object) -> tuple[str, dict[str, list[dict[str, object]]], Path]:
+    setup, cells = ready(*only, **changes)  # type: ignore[arg-type]
+    paths = write_report(setup, run_cells(setup, cells, lambda line: None))
+    assert [path.suffix for path in paths] == [".md", ".json", ".png"]
+    assert paths[2].read_bytes().startswith(b"\x89PNG")
+    return paths[0].read_text(encoding="utf-8"), json.loads(paths[1].read_text(encoding="utf-8")), paths[0]
+
+
+def test_means_ranges_and_intervals(ready: Ready, capsys: pytest.CaptureFixture[str]) -> None:
+    page, record, _ = reported(ready, "teacher", "student")
+    assert page in capsys.readouterr().out
+    assert "3 of 4 runs." in page
+    assert "| TF-IDF | .1250 | .2500 |" in page
+    assert "| teacher | .2550 (.2500 to .2600) | .5000 (.5000 to .5000) |" in page
+    assert "| student | .2500 [.1500, .3500] | .5000 |" in page
+    teacher = next(one for one in record["figures"] if (one["row"], one["metric"]) == ("teacher", "weighted"))
+    assert teacher["values"] == {"42": 0.25, "43": 0.26}
+    assert teacher["mean"] == pytest.approx(0.255)
+    assert "Runs of commit c0ffee." in page
+
+
+def test_leads_come_from_the_run_or_from_the_suggestions_of_two(ready: Ready) -> None:
+    page, record, _ = reported(ready, "teacher", "student")
+    within, between, _ = record["leads"]
+    assert within["intervals"] == {"weighted": {"42": [0.01, 0.03]}, "mrr": {"42": [-0.1, 0.1]}}
+    assert "| teacher | TF-IDF |  | [+0.0100, +0.0300] | [-0.1000, +0.1000] |" in page
+    # The student's first reply is right, the teacher's is not; the second one is wrong twice. Equal texts of three
+    # words reach 1/6 + 1/3 + 1/2.
+    expected = paired_bootstrap_interval([1.0, 0.0], [0.0, 0.0], seed=42)
+    assert between["intervals"]["weighted"]["42"] == pytest.approx(list(expected), abs=1e-6)
+    assert set(between["intervals"]) == {"weighted"}
+
+
+def test_what_is_missing_has_its_reason(ready: Ready) -> None:
+    page, record, _ = reported(ready, "student")
+    assert "| chats |  |  |" in page
+    assert "- empty: chats/42: no data: pass --data chats=FOLDER, with en.tsv (pairs of a test)" in page
+    assert "- empty: teacher/43: missing" in page
+    assert "- empty: the runs store only the suggestions of their own 'Model'" in page
+    assert "- empty: teacher/42: its run has no Model for fr" in page
+    assert "| teacher | .2500 [.1500, .3500] |  |" in page, "by language: en, fr"
+    assert "| nothing |  |  |" in page
+    assert record["not_run"]["chats/42"].startswith("no data")
+
+
+def test_a_tiny_table_says_so(ready: Ready) -> None:
+    page, record, _ = reported(ready, "teacher/42", tiny=True)
+    assert "**Tiny models" in page
+    assert record["scale"] == "tiny"
+
+
+def test_another_test_split_is_not_compared(ready: Ready) -> None:
+    setup, cells = ready("student")
+    run_cells(setup, cells, lambda line: None)
+    path = setup.output / "cells" / "student-42" / "run" / "predictions.en.tsv"
+    path.write_text(path.read_text().replace("bye", "goodbye"))
+    assert "student/42 and teacher/42 were not tested on the same examples" in write_report(setup, {})[0].read_text()

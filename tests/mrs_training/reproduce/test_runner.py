@@ -1,0 +1,140 @@
+"""Cells are run once, resumed, repeated where something changed, and one that fails does not stop the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_training.reproduce import runner
+from mrs_training.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States
+from mrs_training.reproduce.runner import prepare_data, run_cells
+from tests.mrs_training.reproduce.conftest import Ready
+
+BOTH = ("teacher/42", "student")
+
+
+def calls(folder: Path) -> list[str]:
+    return (folder / "calls.txt").read_text().splitlines() if (folder / "calls.txt").exists() else []
+
+
+def test_what_is_finished_is_not_run_again(ready: Ready, tmp_path: Path) -> None:
+    said: list[str] = []
+    setup, cells = ready(*BOTH)
+    assert list(cells) == ["teacher/42", "student/42"]
+    assert run_cells(setup, cells, said.append) == {}
+    assert len(calls(tmp_path)) == 2
+    assert run_cells(setup, cells, said.append) == {}
+    assert len(calls(tmp_path)) == 2
+    assert said[-1] == "[2/2] student/42: finished before"
+    assert States(setup, cells).state("student/42") == DONE
+
+
+@pytest.mark.parametrize("changed", [{"config": "learning_rate: 0.25\n"}, {"tiny": True}])
+def test_other_options_are_another_run_and_the_old_one_is_kept(
+    ready: Ready, tmp_path: Path, changed: dict[str, object]
+) -> None:
+    setup, cells = ready(*BOTH)
+    run_cells(setup, cells, lambda line: None)
+    setup, cells = ready(*BOTH, **changed)  # type: ignore[arg-type]
+    assert "before," in States(setup, cells).state("student/42"), "it started from the other cell's run"
+    run_cells(setup, cells, lambda line: None)
+    assert len(calls(tmp_path)) == 4
+    assert (tmp_path / "out" / "cells" / "teacher-42" / "run-before" / "run.json").is_file()
+
+
+def test_other_contents_of_the_model_are_another_run(ready: Ready, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "model.safetensors").write_bytes(b"one")
+    setup, cells = ready("teacher/42", model=model)
+    run_cells(setup, cells, lambda line: None)
+    assert f"--model_name_or_path {model}" in calls(tmp_path)[0]
+    model = model.rename(tmp_path / "moved")
+    assert States(ready("teacher/42", model=model)[0], cells).state("teacher/42") == DONE
+    (model / "model.safetensors").write_bytes(b"two")
+    assert States(ready("teacher/42", model=model)[0], cells).state("teacher/42").startswith("changed: model_name")
+
+
+def test_a_failed_cell_does_not_stop_the_others_but_those_that_need_it(ready: Ready, tmp_path: Path) -> None:
+    said: list[str] = []
+    setup, cells = ready("teacher", "student", config="fail: 1\n")
+    problems = run_cells(setup, cells, said.append)
+    assert problems["teacher/42"] == problems["teacher/43"] == "failed with exit code 2: retrieval: no luck."
+    assert problems["student/42"] == "needs teacher/42"
+    assert len(calls(tmp_path)) == 2
+    assert States(setup, cells).state("teacher/42") == FAILED
+    assert any("log.txt" in line for line in said)
+
+
+def test_a_killed_run_is_resumed_and_its_checkpoints_go_when_it_is_finished(ready: Ready, tmp_path: Path) -> None:
+    setup, cells = ready("teacher/42", config="fail: 2\n")
+    run_cells(setup, cells, lambda line: None)
+    assert States(setup, cells).state("teacher/42") == INTERRUPTED
+    assert run_cells(setup, cells, lambda line: None) == {}
+    assert calls(tmp_path)[1].endswith("--resume_from_checkpoint last")
+    folder = tmp_path / "out" / "cells" / "teacher-42"
+    assert not list((folder / "run").glob("checkpoint-*"))
+    assert json.loads((folder / "cell.json").read_text())["code"] == 0
+    assert (folder / "log.txt").read_text().count("step 2") == 2
+
+
+def test_a_run_without_a_checkpoint_starts_again(ready: Ready, tmp_path: Path) -> None:
+    setup, cells = ready("teacher/42")
+    (tmp_path / "out" / "cells" / "teacher-42" / "run").mkdir(parents=True)
+    assert States(setup, cells).state("teacher/42") == MISSING
+    assert run_cells(setup, cells, lambda line: None) == {}
+    assert "--resume" not in calls(tmp_path)[0]
+
+
+def test_two_at_once_in_one_folder_are_refused(ready: Ready) -> None:
+    setup, cells = ready("teacher/42")
+    with runner._locked(setup.output), pytest.raises(InputError, match="another `mrs reproduce` runs there"):
+        run_cells(setup, cells, lambda line: None)
+
+
+def test_cells_without_their_data_are_skipped_with_the_reason(ready: Ready, tmp_path: Path) -> None:
+    setup, cells = ready("chats")
+    setup = prepare_data(setup, {}, ["chats"], False, print)
+    assert run_cells(setup, cells, print) == {
+        "chats/42": "no data: pass --data chats=FOLDER, with en.tsv (pairs of a test)"
+    }
+    prepared = tmp_path / "prepared"
+    (prepared / "data" / "en").mkdir(parents=True)
+    setup = prepare_data(setup, {"chats": prepared}, ["chats"], False, print)
+    assert "have no mt-fr (put mt-fr.tsv beside" in run_cells(setup, cells, print)["chats/42"]
+    (prepared / "data" / "mt-fr").mkdir()
+    assert run_cells(setup, cells, print) == {}
+    assert f"--data {prepared} " in calls(tmp_path)[0]
+    (prepared / "data" / "en" / "train-0.parquet").write_bytes(b"other pairs")
+    assert States(prepare_data(setup, {"chats": prepared}, ["chats"], True, print), cells).state("chats/42") != DONE
+
+
+def test_source_files_are_prepared_once_by_the_tables_command(
+    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "prepare.py"
+    script.write_text(
+        "import pathlib, sys\nout = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
+        "(out / 'data').mkdir(parents=True, exist_ok=True)\n(out / 'report.json').write_text('{}')\n"
+        "open('calls.txt', 'a').write(' '.join(sys.argv[1:]) + chr(10))\n"
+    )
+    monkeypatch.setattr(runner, "_mrs", lambda: [runner.sys.executable, str(script)])
+    source = tmp_path / "source"
+    source.mkdir()
+    setup, _ = ready("chats")
+    with pytest.raises(InputError, match=r"en\.tsv is missing"):
+        prepare_data(setup, {"chats": source}, ["chats"], False, print)
+    (source / "en.tsv").write_text("a\tb\n")
+    for _ in range(2):
+        found = prepare_data(setup, {"chats": source}, ["chats"], False, print)
+    assert found.data == {"chats": tmp_path / "out" / "data" / "chats"}
+    assert len(calls(tmp_path)) == 1
+    assert calls(tmp_path)[0].startswith(f"data prepare mrs --source {source} --out ")
+    (source / "en.tsv").write_text("a\tc\n")
+    prepare_data(setup, {"chats": source}, ["chats"], False, print)
+    assert len(calls(tmp_path)) == 2
+    with pytest.raises(InputError, match="--data chat=...: expected one of chats"):
+        prepare_data(setup, {"chat": source}, ["chats"], False, print)

@@ -1,0 +1,102 @@
+"""Tables are checked when they are read, and those of the project name what there is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_training.reproduce.cells import Setup, all_cells, chosen_cells, read_config
+from mrs_training.reproduce.table import parse_table, read_table, table_names
+from tests.mrs_training.reproduce.conftest import TABLE, Ready
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("seeds: [42, 43]", "seed: 42", "cells teacher: unknown key 'seed'"),
+        (
+            "{config: a.yaml, data: chats",
+            "{data: chats",
+            "cells chats: missing 1 required positional argument: 'config'",
+        ),
+        ("data: chats, needs", "data: chat, needs", "cells chats: data 'chat' is not described"),
+        ("@teacher", "@teachers", "cells student: @teachers is not a cell with that seed"),
+        ('"@teacher"', '"@teacher/44"', "@teacher/44 is not a cell with that seed"),
+        ("{cell: student}", "{cell: students}", "main, student: there is no cell 'students'"),
+        ("{cell: student}", "{system: Model}", "main, student: .*'cell'"),
+        ('"{language}"', '"{code}"', "by language, teacher: 'code'"),
+        ("[student, teacher]", "[student, parent]", "leads: expected two rows of the table, found student and parent"),
+        ("cells:", "cells: [", "the file is not valid YAML"),
+    ],
+)
+def test_a_mistake_in_a_table_is_named(old: str, new: str, sentence: str) -> None:
+    assert old in TABLE
+    with pytest.raises(InputError, match=sentence):
+        parse_table("test", TABLE.replace(old, new), "test.yaml")
+
+
+def test_cells_that_wait_for_each_other_are_refused() -> None:
+    teacher = "teacher: {config: a.yaml, seeds: [42, 43]}"
+    text = TABLE.replace(teacher, 'teacher: {config: a.yaml, options: {teacher: "@student"}}')
+    with pytest.raises(InputError, match="teacher/42 and student/42 and teacher/42 wait for each other"):
+        all_cells(parse_table("test", text, "test.yaml"))
+
+
+def test_patterns_choose_cells_with_those_that_they_wait_for() -> None:
+    table = parse_table("test", TABLE, "test.yaml")
+    assert list(chosen_cells(table, [])) == ["teacher/42", "teacher/43", "student/42", "chats/42"]
+    assert list(chosen_cells(table, ["student"])) == ["teacher/42", "student/42"]
+    assert list(chosen_cells(table, ["*/43", "ch*"])) == ["teacher/43", "chats/42"]
+    with pytest.raises(InputError, match="--only pupil: no such cell; the table has teacher, student, chats"):
+        chosen_cells(table, ["pupil"])
+
+
+def test_the_command_of_a_cell(ready: Ready, tmp_path: Path) -> None:
+    setup, cells = ready(config="keep_pieces: 9\n")
+    out, config = tmp_path / "out" / "cells", tmp_path / "configs" / "a.yaml"
+    assert " ".join(cells["teacher/43"].command(setup)) == (
+        f"train retrieval --config {config} --seed 43 --output_dir {out}/teacher-43/run --overwrite true"
+    )
+    assert " ".join(cells["student/42"].command(setup, resume=True)) == (
+        f"train retrieval --config {config} --model_name_or_path {out}/teacher-42/run --languages en fr --ranker true "
+        f"--seed 42 --output_dir {out}/student-42/run --overwrite true --resume_from_checkpoint last"
+    )
+    setup, cells = ready(config="keep_pieces: 9\n", tiny=True)
+    assert cells["teacher/42"].command(setup)[4:8] == ["--max_steps", "4", "--model_name_or_path", "tiny"]
+    assert "keep_pieces" not in cells["teacher/42"].config(setup)
+
+
+TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
+
+
+@pytest.mark.parametrize("name", table_names(TABLES))
+def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path: Path) -> None:
+    """The trainer's own parser reads every configuration and option, at both scales."""
+    from importlib import import_module
+
+    table = read_table(TABLES, name)
+    for tiny in (False, True):
+        setup = Setup(table, tmp_path, TABLES.parent, tiny)
+        for cell in all_cells(table).values():
+            parser = import_module(f"mrs_trainers.{cell.spec.trainer or table.trainer}").make_parser()
+            known = {action.dest for action in parser._actions}
+            options = {**read_config(setup.configs / cell.spec.config), **cell.options(setup)}
+            assert set(options) <= known, cell.name
+            _, rest = parser.parse_known_args(cell.command(setup)[4:])
+            assert rest == [], cell.name
+
+
+def test_the_page_names_cells_that_there_are(repository: Path) -> None:
+    """`docs/retrieval.md` gives the command behind every table of figures."""
+    from mrs_cli.reproduce import make_parser
+
+    page = (repository / "docs" / "retrieval.md").read_text(encoding="utf-8")
+    commands = re.findall(r"(?:^\$ |`)mrs reproduce ([^`#]+?)(?=`|\s+#|\n)", page, re.MULTILINE)
+    assert len(commands) >= 7
+    for command in commands:
+        options = make_parser().parse_args(shlex.split(command))
+        assert chosen_cells(read_table(TABLES, options.table), options.only)
