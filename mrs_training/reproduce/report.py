@@ -17,6 +17,7 @@ from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_models.answering import MODEL
+from mrs_models.baselines import BASELINES
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import Setup, States, all_cells, run_of
 from mrs_training.reproduce.table import Place, TableSpec
@@ -138,14 +139,16 @@ class Results:
         return scopes[place.scope], ""
 
     def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
+        found, why = self._scope(name, mine)
+        if found is None:
+            return why
+        if mine.system == MODEL and (name == other_name or other.system in BASELINES):  # the same in every run
+            return dict(self.records[name]["metrics"]["differences"][other.system][mine.scope])
         if not other_name:
             return f"{name}: the other row has no run with its seed"
-        for one, place in ((name, mine), (other_name, other)):
-            found, why = self._scope(one, place)
-            if found is None:
-                return why
-        if name == other_name and mine.system == MODEL:
-            return dict(self.records[name]["metrics"]["differences"][other.system][mine.scope])
+        found, why = self._scope(other_name, other)
+        if found is None:
+            return why
         if (mine.system, other.system) != (MODEL, MODEL):
             return f"the runs store only the suggestions of their own {MODEL!r}"
         return self._paired(name, other_name, mine.scope)

@@ -33,7 +33,7 @@ tables:
       teacher: {cell: teacher}
       student: {cell: student}
       chats: {cell: chats}
-    leads: [[teacher, TF-IDF], [student, teacher], [student, TF-IDF]]
+    leads: [[teacher, TF-IDF], [student, teacher], [student, TF-IDF], [TF-IDF, teacher]]
   by language:
     title: By language
     metrics: {weighted: ROUGE}

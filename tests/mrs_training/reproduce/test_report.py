@@ -36,9 +36,17 @@ def test_means_ranges_and_intervals(ready: Ready, capsys: pytest.CaptureFixture[
 
 def test_leads_come_from_the_run_or_from_the_suggestions_of_two(ready: Ready) -> None:
     page, record, _ = reported(ready, "teacher", "student")
-    within, between, _ = record["leads"]
-    assert within["intervals"] == {"weighted": {"42": [0.01, 0.03]}, "mrr": {"42": [-0.1, 0.1]}}
-    assert "| teacher | TF-IDF |  | [+0.0100, +0.0300] | [-0.1000, +0.1000] |" in page
+    within, between, over_a_baseline, unknown = record["leads"]
+    assert within["intervals"] == {
+        "weighted": {"42": [0.01, 0.03], "43": [0.01, 0.03]},
+        "mrr": {"42": [-0.1, 0.1], "43": [-0.1, 0.1]},
+    }
+    assert over_a_baseline["intervals"] == {key: {"42": value["42"]} for key, value in within["intervals"].items()}
+    assert unknown["intervals"] == {}
+    assert (
+        "| teacher | TF-IDF |  | [+0.0100, +0.0300]; [+0.0100, +0.0300] | [-0.1000, +0.1000]; [-0.1000, +0.1000] |"
+        in page
+    )
     # The student's first reply is right, the teacher's is not; the second one is wrong twice. Equal texts of three
     # words reach 1/6 + 1/3 + 1/2.
     expected = paired_bootstrap_interval([1.0, 0.0], [0.0, 0.0], seed=42)

@@ -1,0 +1,49 @@
+"""`mrs reproduce`, with the real trainer and tiny models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command import refused
+from tests.conftest import Mrs
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> None:
+    words = ("reproduce", "retrieval", "--scale", "tiny", "--only", "student", "--output", "out")
+    done = mrs(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "| student, three for three | ." in done.stdout
+    assert "[2/2] student/42: finished in" in done.stderr
+    record = json.loads((tmp_path / "out" / "tiny" / "retrieval.json").read_text(encoding="utf-8"))
+    assert set(record["runs"]) == {"sample/42", "student/42"}
+    own = [one for one in record["figures"] if one["row"] == "student, three for three"]
+    assert {one["metric"]: bool(one["values"]) for one in own} == {"weighted": True, "mrr": True, "self_rouge": True}
+    listed = mrs(*words, "--dry-run", cwd=tmp_path)
+    assert listed.stdout.count("(finished)") == 2
+    assert "mrs train retrieval --config out/tiny/cells/student-42/tiny.yaml" in listed.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--only", "teacher"], "--only teacher: no such cell; the table has scratch, sample, student"),
+        (["--data", "coffee"], "--data coffee: expected NAME=FOLDER"),
+        (["--data", "tea=."], "--data tea=...: expected one of coffee, persona"),
+        (["--data", "coffee=."], "en.tsv is missing"),
+        (["--model", "nowhere"], "--model nowhere: no such folder"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
+) -> None:
+    from mrs_cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    code = main(["reproduce", "retrieval", "--dry-run", *words])
+    assert sentence in refused((code, *capsys.readouterr()))
+    assert list(tmp_path.iterdir()) == []
