@@ -73,16 +73,13 @@ class Cell:
 
     def options(self, setup: Setup) -> dict[str, Any]:
         """The options that stand on the command line, over those of the configuration."""
-        table = setup.table
         chosen = {**self.config(setup), **self.spec.options}
-        options = dict(self.spec.options)
-        if setup.tiny:
-            options = {**{key: value for key, value in table.tiny.items() if key not in options}, **options}
-            options = {key: value for key, value in options.items() if value is not None}
+        options = {**self._tiny(setup), **self.spec.options}
+        options = {key: value for key, value in options.items() if value is not None}
         for key, reference in references(self.spec.options):
             options[key] = str(run_of(self._named(reference), setup))
         for key, value in chosen.items():
-            if value == table.base_model and (setup.tiny or setup.model):
+            if value == setup.table.base_model and (setup.tiny or setup.model):
                 options[key] = UNTRAINED if setup.tiny else str(setup.model)
         if self.spec.data != EMBEDDED:
             options["data"] = str(setup.data.get(self.spec.data) or f"DATA:{self.spec.data}")
@@ -91,8 +88,12 @@ class Cell:
     def config(self, setup: Setup) -> dict[str, Any]:
         """The options of the configuration; a tiny run lacks those that its models cannot have."""
         config = read_config(setup.configs / self.spec.config)
-        tiny = setup.table.tiny if setup.tiny else {}
+        tiny = self._tiny(setup)
         return {key: value for key, value in config.items() if tiny.get(key, value) is not None}
+
+    def _tiny(self, setup: Setup) -> dict[str, Any]:
+        """What the scale changes; None takes an option out of the configuration."""
+        return {**setup.table.tiny, **self.spec.tiny} if setup.tiny else {}
 
     def config_path(self, setup: Setup) -> Path:
         """The configuration that the command names; that of a tiny run is written before it starts."""

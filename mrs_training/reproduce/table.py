@@ -7,7 +7,7 @@ A table is a YAML file:
     base_model                        a hub id; `--model FOLDER` stands for it, and `--scale tiny` for a tiny one
     data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them
     tiny: OPTION: VALUE               what `--scale tiny` changes in every cell that does not set the option itself
-    cells: ID: config, options, seeds, data, needs_configs, trainer
+    cells: ID: config, options, seeds, data, needs_configs, tiny, trainer
     tables: ID: title, metrics, rows, columns, leads
 
 An option `@ID` stands for the folder of another cell's run with the same seed, `@ID/SEED` for that with another one:
@@ -50,6 +50,7 @@ class CellSpec:
     Attributes:
         config: of the trainer, below the folder of configurations.
         needs_configs: configs that the data must have, such as `mt-fr`; without them the cell stays empty.
+        tiny: what `--scale tiny` changes in this cell beyond the table's `tiny`.
     """
 
     config: str
@@ -57,6 +58,7 @@ class CellSpec:
     seeds: list[int] = field(default_factory=lambda: [42])
     data: str = EMBEDDED
     needs_configs: list[str] = field(default_factory=list)
+    tiny: dict[str, Any] = field(default_factory=dict)
     trainer: str = ""
 
 

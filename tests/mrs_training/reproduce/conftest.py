@@ -22,7 +22,10 @@ data:
 tiny: {max_steps: 4, keep_pieces: null}
 cells:
   teacher: {config: a.yaml, seeds: [42, 43]}
-  student: {config: a.yaml, options: {model_name_or_path: "@teacher", languages: [en, fr], ranker: true}}
+  student:
+    config: a.yaml
+    options: {model_name_or_path: "@teacher", languages: [en, fr], ranker: true}
+    tiny: {perturbed: 1}
   chats: {config: a.yaml, data: chats, needs_configs: [mt-fr]}
 tables:
   main:

@@ -68,6 +68,7 @@ def test_the_command_of_a_cell(ready: Ready, tmp_path: Path) -> None:
     setup, cells = ready(config="keep_pieces: 9\n", tiny=True)
     assert cells["teacher/42"].command(setup)[4:8] == ["--max_steps", "4", "--model_name_or_path", "tiny"]
     assert "keep_pieces" not in cells["teacher/42"].config(setup)
+    assert "--perturbed 1" in " ".join(cells["student/42"].command(setup))
 
 
 TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
