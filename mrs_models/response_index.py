@@ -11,17 +11,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from mrs_core.errors import InputError
+from mrs_core.files import atomic_write
 from mrs_core.manifest import again
 from mrs_core.text import normalise_reply
 from mrs_models.answering import Suggestion
+from mrs_models.vector_table import VectorTable, save_tensors
 
 Encode = Callable[[list[str]], torch.Tensor]
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
 _SCORES_AT_A_TIME = 1 << 24  # 64 MiB of float32
+_FEW = 8  # messages that are searched one by one in a large set: more are faster in one float32 product
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class ResponseIndex:
 
     Attributes:
         replies: N reply texts, no two with the same normalised form.
-        vectors: (N, dimension) float32 reply vectors.
+        table: the replies' vectors.
         clusters: (N,) int64; at most one reply of a cluster is suggested.
         log_probs: (N,) float32 natural log-probabilities of the replies (0 if the source does not give them).
         alpha: weight of the log-probability in the score. 0 as in the paper, which leaves the bonus out for
@@ -38,7 +42,7 @@ class ResponseIndex:
     """
 
     replies: list[str]
-    vectors: torch.Tensor
+    table: VectorTable
     clusters: torch.Tensor
     log_probs: torch.Tensor
     alpha: float = 0.0
@@ -80,15 +84,20 @@ class ResponseIndex:
         texts = [replies[number] for number in order]
         return cls(
             texts,
-            encode(texts).detach().float().cpu().contiguous(),
+            VectorTable.build(encode(texts)),
             torch.tensor([ids[name] for name in names]),
             torch.tensor(bonus or [0.0] * len(order), dtype=torch.float32),
             float(alpha),
         )
 
+    @property
+    def vectors(self) -> torch.Tensor:
+        """(N, dimension) reply vectors: float32, or float16 in a large set."""
+        return self.table.rows
+
     def scores(self, messages: torch.Tensor) -> torch.Tensor:
         """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
-        scores = messages.detach().float().cpu() @ self.vectors.T
+        scores = self.table.products(messages)
         return scores + self.alpha * self.log_probs if self.alpha else scores
 
     def search(self, messages: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -102,6 +111,9 @@ class ResponseIndex:
             Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
         """
         k = min(k, self._distinct_clusters)
+        if self.table.coded and 0 < len(messages) < _FEW:
+            rows_found = [self._search_coded(message, k) for message in messages.detach().float().cpu().numpy()]
+            return np.stack([numbers for numbers, _ in rows_found]), np.stack([scores for _, scores in rows_found])
         rows = max(1, _SCORES_AT_A_TIME // len(self.replies))
         found = [self._search(messages[begin : begin + rows], k) for begin in range(0, len(messages), rows)]
         if not found:
@@ -127,6 +139,28 @@ class ResponseIndex:
                 return chosen.numpy(), scores.gather(1, chosen).numpy()
             width = min(4 * width, len(self.replies))
 
+    def _search_coded(self, message: NDArray[np.float32], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """One message in two steps: the rows that may be among the best are multiplied again.
+
+        Of k clusters, the best row by codes is known to reach `lowest`; what cannot reach it is not in the answer.
+        """
+        found, slack = self.table.estimates(message), self.table.slack(message)
+        bonus = self.alpha * self.log_probs.numpy()
+        if self.alpha:
+            found, slack = found + bonus, slack + 1e-6 * float(np.abs(bonus).max())  # the sum is rounded, too
+        estimates = torch.from_numpy(found)
+        width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
+        while len(best := _first_of_clusters(torch.topk(estimates, width).indices, self.clusters, k)) < k:
+            width = min(4 * width, len(self.replies))
+        lowest = float(estimates[best[-1]]) - slack
+        numbers = torch.nonzero(estimates >= lowest - slack).flatten()
+        scores = self.table.products_of(numbers.numpy(), message)
+        if self.alpha:
+            scores = scores + bonus[numbers.numpy()]
+        order = np.argsort(-scores, kind="stable")
+        chosen = _first_of_clusters(numbers[torch.from_numpy(order)], self.clusters, k).numpy()
+        return chosen, scores[np.searchsorted(numbers.numpy(), chosen)]
+
     @cached_property
     def _distinct_clusters(self) -> int:
         return len(torch.unique(self.clusters))
@@ -134,10 +168,10 @@ class ResponseIndex:
     def save(self, folder: Path) -> None:
         """Write the index to `folder`: vectors as safetensors, texts and settings as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
-        tensors = {"vectors": self.vectors, "clusters": self.clusters, "log_probs": self.log_probs}
-        save_file(tensors, folder / _VECTORS)
+        tensors = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
+        save_tensors(tensors, folder / _VECTORS)
         text = json.dumps({"alpha": self.alpha, "replies": self.replies}, ensure_ascii=False, indent=0)
-        (folder / _REPLIES).write_text(text + "\n", encoding="utf-8")
+        atomic_write(folder / _REPLIES, text + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> ResponseIndex:
@@ -149,11 +183,11 @@ class ResponseIndex:
         try:
             tensors = load_file(folder / _VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
-            vectors, log_probs = tensors["vectors"].float(), tensors["log_probs"].float()  # a small copy has fp16
-            index = cls(facts["replies"], vectors, tensors["clusters"], log_probs, float(facts["alpha"]))
+            table, log_probs = VectorTable.from_arrays(tensors), tensors["log_probs"].float()  # a small copy has fp16
+            index = cls(facts["replies"], table, tensors["clusters"], log_probs, float(facts["alpha"]))
         except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
             raise InputError(f"{folder}: no usable response index ({error}); {again(folder)}.") from None
-        if not len(index.replies) == len(index.vectors) == len(index.clusters) == len(index.log_probs):
+        if not len(index.replies) == len(index.table) == len(index.clusters) == len(index.log_probs):
             raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; {again(folder)}.")
         return index
 

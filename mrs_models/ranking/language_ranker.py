@@ -14,7 +14,7 @@ from mrs_models.answering import Suggestion
 from mrs_models.ranking.char_tfidf import CharTfidf
 from mrs_models.ranking.choice import WIDTH, choose_expected, choose_mmr, softmax
 from mrs_models.ranking.memory import MessageMemory
-from mrs_models.ranking.mixture import Mixture, standardised
+from mrs_models.ranking.mixture import Mixture, mean_and_deviation, standardised
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.ranking.second_stage import SecondStage
 from mrs_models.response_index import ResponseIndex
@@ -93,6 +93,8 @@ class LanguageRanker:
     def parts(self, message: str, vector: Array, names: Collection[str] | None = None) -> Array:
         """(N, p) what each part of the settings says for each reply, not yet standardised.
 
+        In a large set or memory, products are those of `VectorTable.estimates`; `rank` corrects them where it matters.
+
         Args:
             names: of the parts that are asked for, the others stay 0; default: all of the settings.
         """
@@ -100,7 +102,7 @@ class LanguageRanker:
         names = settings.names if names is None else names
         found: dict[str, Array] = {}
         if "direct" in names:
-            found["direct"] = self.index.vectors.numpy() @ vector  # torch spreads small products over threads
+            found["direct"] = self.index.table.estimates(vector)
         if any(name in names for name in DENSE):
             found |= dict(zip(DENSE, self._by_messages(memory.cosines(vector), settings.vote_temperature), strict=True))
         if memory.ngrams is not None and any(name in names for name in LEXICAL):
@@ -118,8 +120,49 @@ class LanguageRanker:
         return nearest, votes
 
     def rank(self, message: str, vector: Array) -> Array:
-        """(N,) mixed scores."""
-        return np.asarray(standardised(self.weighed(message, vector)) @ self.weights)
+        """(N,) mixed scores.
+
+        In a large set or memory, those of the `WIDTH` best replies are as if every product were computed in full, over
+        means, deviations and lowest values of the estimates; those of the others are estimates.
+        """
+        return self.mixed(self.weighed(message, vector), vector)[1]
+
+    def mixed(self, raw: Array, vector: Array, width: int = WIDTH) -> tuple[Array, Array]:
+        """(N, p) standardised parts and (N,) mixed scores, exact for the `width` best replies; raw: of `weighed`."""
+        mean, deviation = mean_and_deviation(raw)
+        flat = deviation == 0
+        scale = np.where(flat, 0, 1 / np.where(flat, 1, deviation))
+        parts = np.asarray((raw - mean) * scale, np.float32)
+        scores = np.asarray(parts @ self.weights)
+        slack = float(self._slacks(vector) @ (np.abs(self.weights) * scale[0]))
+        if slack:
+            best = self.best(scores, width)
+            lowest = scores[best[-1]] - 2 * slack if len(best) >= width else -np.inf
+            rows = np.flatnonzero(scores >= lowest)
+            parts[rows] = (self._exact(raw, rows, vector) - mean) * scale
+            scores[rows] = parts[rows] @ self.weights
+        return parts, scores
+
+    def _slacks(self, vector: Array) -> Array:
+        """(p,) by how much each part may differ from the one of full products."""
+        of = {"direct": self.index.table.slack(vector), **dict.fromkeys(DENSE, self.memory.slack(vector))}
+        return np.array([of.get(name, 0.0) for name in self.settings.names], np.float32)
+
+    def _exact(self, raw: Array, rows: NDArray[np.int64], vector: Array) -> Array:
+        """(r, p) the parts of some replies with full products; raw: (N, p) of all replies."""
+        exact, names, weighed = raw[rows], self.settings.names, set(self.weighted_names())
+        if "direct" in weighed:
+            exact[:, names.index("direct")] = self.index.table.products_of(rows, vector)
+        if weighed.intersection(DENSE):
+            places, back = np.unique(self.remembered[rows], return_inverse=True)
+            cosines, starts = self.memory.some_cosines(vector, places)
+            nearest = self.memory.nearest(cosines, starts)
+            votes = self.memory.votes(cosines, self.settings.vote_temperature, starts)
+            for name, values in zip(DENSE, (nearest, votes), strict=True):
+                if name in weighed:
+                    column = names.index(name)
+                    exact[:, column] = _shared(values[back], self.share[rows], raw[:, column].min())
+        return exact
 
     def weighed(self, message: str, vector: Array) -> Array:
         """(N, p) the parts that have a weight: the others cost time and say nothing, they are 0."""
@@ -139,8 +182,8 @@ class LanguageRanker:
 
         In the order of choice: the first alone is the best, the second adds most to it, and so on.
         """
-        parts = standardised(self.weighed(message, vector))
-        rows, probabilities = self.choose(parts @ self.weights, k)
+        parts, scores = self.mixed(self.weighed(message, vector), vector, max(WIDTH, k))
+        rows, probabilities = self.choose(scores, k)
         return [
             Suggestion(
                 self.index.replies[row],
@@ -207,12 +250,14 @@ class LanguageRanker:
             direct: (r,) their own `message vector . reply vector`.
         """
         own = self.weighed(message, vector)
-        return np.asarray(self.pool_parts(own, replies, rows, direct) @ self.weights)
+        return np.asarray(self.pool_parts(own, vector, replies, rows, direct) @ self.weights)
 
-    def pool_parts(self, own: Array, replies: KnownReplies, rows: NDArray[np.int64], direct: Array) -> Array:
+    def pool_parts(
+        self, own: Array, vector: Array, replies: KnownReplies, rows: NDArray[np.int64], direct: Array
+    ) -> Array:
         """(r, p) parts of such replies, standardised over the index, whose parts are `own` (N, p)."""
         places, share = replies.rows[rows], replies.share[rows]
-        asked = own[places].copy()
+        asked = self._exact(own, places, vector) if self._slacks(vector).any() else own[places].copy()
         for column, name in enumerate(self.settings.names):
             if name == "direct":
                 asked[:, column] = direct

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mrs_models.ranking.char_tfidf import CharTfidf
+from mrs_models.vector_table import TABLE_ARRAYS, VectorTable
 
 PROTOTYPES = 64  # messages that are kept per reply; ours: the sample's most frequent reply has 41
 _SAMPLE = 2048  # of a reply's messages, from which the prototypes are chosen: bounds their table of cosines to 16 MiB
+Array = NDArray[np.float32]
 ArrayOfInts = Sequence[int] | NDArray[np.int64]
 
 
@@ -20,14 +23,14 @@ class MessageMemory:
     """M messages with the reply that each got; build it with `build`.
 
     Attributes:
-        vectors: (M, q) float32 of norm 1, rounded to float16, as they are saved; those of one reply side by side.
+        table: (M, q) vectors of norm 1, rounded to float16, as they are saved; those of one reply side by side.
         replies: (R,) int64 numbers of the replies that have messages, ascending.
         starts: (R,) int64; the messages of `replies[i]` begin at `starts[i]`.
         ngrams: character TF-IDF of the same M messages; None if it was not asked for.
         axes: (d, q) principal axes on which vectors are projected; None: they are kept whole, q = d.
     """
 
-    vectors: NDArray[np.float32]
+    table: VectorTable
     replies: NDArray[np.int64]
     starts: NDArray[np.int64]
     ngrams: CharTfidf | None = None
@@ -70,32 +73,52 @@ class MessageMemory:
         starts = np.concatenate([[0], np.cumsum([len(group) for group in kept])[:-1]]).astype(np.int64)
         places = np.concatenate(kept)
         texts = [messages[place] for place in places]
-        kept_vectors = unit[places].astype(np.float16).astype(np.float32)
-        return cls(kept_vectors, found, starts, CharTfidf.build(texts) if ngrams else None, axes)
+        table = VectorTable.build(torch.from_numpy(unit[places]).half())
+        return cls(table, found, starts, CharTfidf.build(texts) if ngrams else None, axes)
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """(M, q) of the table: float32, or float16 in a large memory."""
+        return np.asarray(self.table.rows.numpy())
 
     def cosines(self, message: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(M,) cosines of a message's vector (d,) with the remembered ones."""
-        projected = message if self.axes is None else message @ self.axes
-        return np.asarray(self.vectors @ _unit(projected).astype(np.float32))
+        """(M,) cosines of a message's vector (d,) with the remembered ones; in a large memory, estimates."""
+        return self.table.estimates(self._asked(message))
 
-    def nearest(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(R,) the largest of each reply."""
-        return np.asarray(np.maximum.reduceat(cosines, self.starts))
+    def slack(self, message: Array) -> float:
+        """By how much the true cosines of a message differ from `cosines` at most; 0 in a small memory."""
+        return self.table.slack(self._asked(message))
 
-    def votes(self, cosines: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
+    def some_cosines(self, message: NDArray[np.float32], places: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+        """True cosines with the messages of the replies at some places (r,) of `replies`, side by side, and (r,) where
+        each reply's begin."""
+        begins, ends = self.starts[places], np.append(self.starts[1:], len(self.table))[places]
+        counts = ends - begins
+        starts = np.cumsum(counts) - counts
+        messages = np.repeat(begins - starts, counts) + np.arange(counts.sum())
+        return self.table.products_of(messages, self._asked(message)), starts
+
+    def _asked(self, message: Array) -> Array:
+        return _unit(message if self.axes is None else message @ self.axes).astype(np.float32)
+
+    def nearest(self, cosines: Array, starts: NDArray[np.int64] | None = None) -> Array:
+        """(R,) the largest of each reply; `starts`: where those of each begin, default those of all."""
+        return np.asarray(np.maximum.reduceat(cosines, self.starts if starts is None else starts))
+
+    def votes(self, cosines: Array, temperature: float, starts: NDArray[np.int64] | None = None) -> Array:
         """(R,) `temperature * ln(sum of exp(cosine / temperature))` of each reply: many near messages count more than
         one, and with a temperature towards 0 the nearest counts alone."""
-        top = cosines.max()
-        sums = np.add.reduceat(np.exp((cosines - top).astype(np.float64) / temperature), self.starts)
-        return np.asarray(top + temperature * np.log(np.maximum(sums, 1e-300)), np.float32)
+        starts = self.starts if starts is None else starts
+        top = self.nearest(cosines, starts)
+        below = cosines - np.repeat(top, np.diff(starts, append=len(cosines)))  # so that the nearest one's is exp(0)
+        sums = np.add.reduceat(np.exp(below / np.float32(temperature)), starts)
+        return np.asarray(top + temperature * np.log(sums), np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What `from_arrays` reads."""
-        own: dict[str, np.ndarray] = {
-            "vectors": self.vectors.astype(np.float16),
-            "replies": self.replies,
-            "starts": self.starts,
-        }
+        tensors = {**self.table.arrays(), "vectors": self.table.rows.half()}
+        own: dict[str, np.ndarray] = {name: tensor.numpy() for name, tensor in tensors.items()}
+        own |= {"replies": self.replies, "starts": self.starts}
         if self.axes is not None:
             own["axes"] = self.axes
         return {**own, **{f"ngrams.{name}": a for name, a in self.ngrams.arrays().items()}} if self.ngrams else own
@@ -110,10 +133,13 @@ class MessageMemory:
         ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
         axes = arrays["axes"].astype(np.float32) if "axes" in arrays else None
         texts = CharTfidf.from_arrays(ngrams) if ngrams else None
-        memory = cls(arrays["vectors"].astype(np.float32), arrays["replies"], arrays["starts"], texts, axes)
-        starts, size, shape = memory.starts, len(memory.vectors), memory.vectors.shape
+        table = VectorTable.from_arrays(
+            {name: torch.from_numpy(arrays[name]) for name in TABLE_ARRAYS if name in arrays}
+        )
+        memory = cls(table, arrays["replies"], arrays["starts"], texts, axes)
+        starts, size, shape = memory.starts, len(table), table.rows.shape
         fits = len(starts) == len(memory.replies) > 0 and starts[0] == 0 and np.all(np.diff(starts) > 0)
-        fits = fits and len(shape) == 2 and (axes is None or axes.shape[1:] == shape[1:])
+        fits = fits and (axes is None or axes.shape[1:] == shape[1:])
         if not fits or starts[-1] >= size or (texts is not None and texts.size != size):
             raise ValueError("the arrays of the message memory do not fit each other")
         return memory

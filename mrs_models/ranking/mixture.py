@@ -53,11 +53,17 @@ def standardised(parts: NDArray[np.float32], over: NDArray[np.float32] | None = 
         parts: (..., c, p).
         over: (..., n, p) the candidates that give mean and deviation; default: the c themselves.
     """
-    base = parts if over is None else over
-    mean = base.mean(-2, keepdims=True)
-    deviation = (base - mean).std(-2, keepdims=True)
-    flat = deviation <= 1e-6 * np.maximum(np.abs(base).max(-2, keepdims=True), 1e-30)
+    mean, deviation = mean_and_deviation(parts if over is None else over)
+    flat = deviation == 0
     return np.where(flat, 0, (parts - mean) / np.where(flat, 1, deviation)).astype(np.float32)
+
+
+def mean_and_deviation(parts: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(..., 1, p) of (..., c, p) parts over the candidates; the deviation of a part that tells none apart is 0."""
+    mean = parts.mean(-2, keepdims=True)
+    deviation = (parts - mean).std(-2, keepdims=True)
+    flat = deviation <= 1e-6 * np.maximum(np.abs(parts).max(-2, keepdims=True), 1e-30)
+    return mean, np.where(flat, 0, deviation).astype(np.float32)
 
 
 def best_of_top(scores: NDArray[np.float32], gains: NDArray[np.float32], k: int = SUGGESTIONS) -> NDArray[np.float32]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file
 
 from mrs_core.errors import InputError
 from mrs_core.manifest import again
@@ -23,6 +24,7 @@ from mrs_models.ranking.second_stage import SecondStage
 from mrs_models.ranking.stored_generator import StoredGenerator, StoredReplyEncoder
 from mrs_models.response_index import ResponseIndex
 from mrs_models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
+from mrs_models.vector_table import save_tensors
 
 SETTINGS = "ranker.json"
 _MEMORY, _REPLIES = "memory.", "replies."
@@ -40,8 +42,8 @@ def save_rankers(rankers: Mapping[str, LanguageRanker], folder: Path) -> None:
         arrays = {f"{_MEMORY}{name}": array for name, array in ranker.memory.arrays().items()}
         arrays |= {f"{_REPLIES}{name}": array for name, array in ranker.ngrams.arrays().items()}
         arrays |= {"remembered": ranker.remembered, "share": ranker.share}
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(contiguous, place / f"{language}.safetensors")
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        save_tensors(tensors, place / f"{language}.safetensors")
 
 
 def settings_and_weights(rankers: Mapping[str, LanguageRanker]) -> dict[str, Any]:
@@ -116,7 +118,7 @@ class Rankers(Mapping[str, LanguageRanker]):
     def _read(self, language: str) -> LanguageRanker:
         path, index = self._folder / f"{language}.safetensors", self._indexes[language]
         try:
-            arrays = load_file(path)
+            arrays = {name: tensor.numpy() for name, tensor in load_file(path).items()}  # memory-mapped
             memory, ngrams = (
                 {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
                 for start in (_MEMORY, _REPLIES)

@@ -12,7 +12,6 @@ from mrs_core.text import normalise_reply
 from mrs_models.answering import Suggestion
 from mrs_models.ranking.choice import WIDTH
 from mrs_models.ranking.language_ranker import GENERATED, LanguageRanker
-from mrs_models.ranking.mixture import standardised
 from mrs_models.ranking.second_stage import GENERATOR_PART, SecondStage
 
 Array = NDArray[np.float32]
@@ -57,8 +56,8 @@ def find_candidates(
     """
     written = list({normalise_reply(reply): reply for reply in reversed(written)}.values())[::-1]  # the first of each
     own = ranker.weighed(message, vector)
-    parts, replies = standardised(own), ranker.known(written)
-    rows = ranker.best(parts @ ranker.weights, width)
+    (parts, scores), replies = ranker.mixed(own, vector, width), ranker.known(written)
+    rows = ranker.best(scores, width)
     clusters = ranker.index.clusters.numpy()
     for row in replies.rows[replies.share == 1]:
         if clusters[row] not in clusters[rows]:
@@ -69,7 +68,7 @@ def find_candidates(
     if texts:
         zeros = np.zeros(len(texts), np.float32)
         direct = stage.encode_replies(texts) @ vector if "direct" in ranker.weighted_names() else zeros
-        first = np.concatenate([first, ranker.pool_parts(own, replies, new, direct)])
+        first = np.concatenate([first, ranker.pool_parts(own, vector, replies, new, direct)])
     found = Candidates(rows, texts, first, np.zeros(len(first), np.float32))
     return replace(found, likely=stage.likely(message, found.texts(ranker))) if scored else found
 

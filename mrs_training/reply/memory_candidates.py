@@ -12,6 +12,7 @@ from mrs_core.text import is_blank, normalise_reply
 from mrs_evaluation.language_data import LanguageData, ResponseSet
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.response_index import ResponseIndex
+from mrs_models.vector_table import VectorTable
 from mrs_training.reply.ranker_tuning import MOST_REMEMBERED
 
 
@@ -64,7 +65,7 @@ def response_sets(
             found[language] = replace(
                 index,
                 replies=index.replies[:own],
-                vectors=index.vectors[:own],
+                table=VectorTable.build(index.vectors[:own]),
                 clusters=index.clusters[:own],
                 log_probs=index.log_probs[:own],
             )
