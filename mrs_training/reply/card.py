@@ -46,7 +46,7 @@ MESSAGES = {
     "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
 }
 CANDIDATE_SETTINGS = ("generator", "generated", "memory_candidates")
-RANKER_SETTINGS = ("ranker_parts", "choice", "memory_dimension", "memory_prototypes")
+RANKER_SETTINGS = ("ranker_parts", "choice", "memory_dimension", "memory_prototypes", "memory_messages")
 SETTINGS_SHOWN = (
     "setting", "loss", "temperature", "mask_duplicates", "encoders", "dimension", "pooling", "normalize",
     "query_prompt", "reply_prompt", "message_tokens", "reply_tokens", "layers", "freeze_embeddings", "freeze_layers",

@@ -12,7 +12,7 @@ from mrs_models.ranking.language_ranker import PARTS
 from mrs_models.ranking.memory import PROTOTYPES
 from mrs_training.options import require_least, require_one_of
 from mrs_training.reply.options import ReplyArguments
-from mrs_training.reply.ranker_tuning import RankerOptions
+from mrs_training.reply.ranker_tuning import MOST_REMEMBERED, RankerOptions
 
 GENERATED = SUGGESTIONS  # the search keeps five beams in any case, so as many replies cost the same
 
@@ -47,6 +47,10 @@ class RankerArguments(ReplyArguments):
         default=PROTOTYPES, metadata={"help": "messages that are remembered per reply, the most typical ones (ours)"}
     )
 
+    memory_messages: int = field(
+        default=MOST_REMEMBERED,
+        metadata={"help": "messages of a language that are remembered at most; search stays exact (ours)"},
+    )
     generator: str | None = field(
         default=None,
         metadata={
@@ -78,6 +82,7 @@ class RankerArguments(ReplyArguments):
             require_one_of("ranker_parts", name, tuple(PARTS))
         require_one_of("choice", self.choice, CHOICES)
         require_least(self, "memory_prototypes", 1)
+        require_least(self, "memory_messages", 1)
         if self.memory_dimension is not None:
             require_least(self, "memory_dimension", 1)
         if not self.ranker_parts:
@@ -87,6 +92,7 @@ class RankerArguments(ReplyArguments):
             self.choice,
             self.memory_dimension,
             self.memory_prototypes,
+            self.memory_messages,
         )
         if self.generated is not None:
             if self.generator is None:

@@ -24,7 +24,7 @@ from mrs_models.response_index import ResponseIndex
 if TYPE_CHECKING:
     from datasets import Dataset
 
-MOST_REMEMBERED = 200_000  # messages per language that are searched exactly
+MOST_REMEMBERED = 200_000  # messages per language, unless more are asked for: encoding them takes the time of training
 TUNED_ON = 1_000  # validation examples per language; the sample has up to 381
 VOTE_TEMPERATURES = (0.01, 0.02, 0.05, 0.1)  # of cosines; ours, as the grids below
 TFIDF_TEMPERATURES = (0.02, 0.05, 0.1, 0.2)
@@ -41,12 +41,14 @@ class RankerOptions:
         choice: see `mrs_models.ranking.choice.CHOICES`.
         dimension: of remembered vectors; None: the encoder's.
         prototypes: messages remembered per reply.
+        messages: of a language, at most.
     """
 
     parts: tuple[str, ...] = tuple(PARTS)
     choice: str = "expected"
     dimension: int | None = None
     prototypes: int = PROTOTYPES
+    messages: int = MOST_REMEMBERED
 
 
 @dataclass
@@ -98,8 +100,8 @@ def build_rankers(
 
     Args:
         encode: messages -> (n, d) vectors.
-        pairs: language -> data sets of pairs that the model was trained on; at most 200,000 are remembered, the same
-            share of each data set.
+        pairs: language -> data sets of pairs that the model was trained on; at most `options.messages` are remembered,
+            the same share of each data set.
         validation: languages on which weights and temperatures are chosen; the others take those that are best for all.
         finish: what is done with the tuned rankers and the validation messages, such as adding a generator.
         own: language -> how many replies of its index are the response set's, where it has others.
@@ -125,7 +127,7 @@ def _remember(
     messages: list[str] = []
     replies: list[int] = []
     for source in sources:
-        limit = max(1, MOST_REMEMBERED * len(source) // max(total, 1))
+        limit = max(1, options.messages * len(source) // max(total, 1))
         for batch in sample_rows(source, limit, seed).iter(batch_size=10_000):
             found = [rows.get(normalise_reply(reply)) for reply in batch["reply"]]
             messages += [text for text, row in zip(batch["message"], found, strict=True) if row is not None]

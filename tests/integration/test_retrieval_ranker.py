@@ -83,6 +83,7 @@ def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_pat
         (["--ranker", "true", "--choice", "best"], "--choice: expected one of expected, mmr, top"),
         (["--ranker", "true", "--ranker_parts", "luck"], "--ranker_parts: expected one of direct, nearest"),
         (["--ranker", "true", "--memory_dimension", "0"], "--memory_dimension"),
+        (["--ranker", "true", "--memory_messages", "0"], "--memory_messages"),
         (["--keep_pieces", "5"], "--keep_pieces"),
         (["--keep_pieces", "500", "--peft", "lora", "--model_name_or_path", "org/base"], "leave one of the two out"),
         (["--distill", "vectors"], "--distill: has no effect without --teacher"),

@@ -61,6 +61,14 @@ def test_pairs_with_other_replies_are_not_remembered() -> None:
     assert len(found["en"].memory.vectors) == 1
 
 
+def test_as_many_messages_are_remembered_as_were_asked_for() -> None:
+    part = data("en")
+    for limit, remembered in ((20, 20), (200_000, 60)):
+        options = RankerOptions(("nearest",), messages=limit)
+        found = build_rankers(encode, {"en": index()}, {"en": [part.train]}, [part], options)
+        assert len(found["en"].memory.table) == remembered
+
+
 def test_equal_seeds_give_equal_rankers_and_a_language_without_validation_is_tuned_by_the_others() -> None:
     parts = {"en": data("en"), "nl": data("nl")}
     pairs = {language: [part.train] for language, part in parts.items()}
