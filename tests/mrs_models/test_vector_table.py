@@ -187,10 +187,10 @@ def test_a_ranker_chooses_as_with_full_products(seed: int, replies: int, message
     )
     query = vectors(seed + 2, 1, 24, "shared")[0].numpy()
     found, true = ranker.rank("?", query), full.rank("?", query)
-    rows = full._best(true, 40)
+    rows = full.best(true, 40)
     np.testing.assert_allclose(found[rows], true[rows], atol=0.02)  # mean, deviation and floor are of the estimates
     assert np.abs(found - true).max() < 0.1
-    np.testing.assert_allclose(np.sort(true[ranker._best(found, 40)]), np.sort(true[rows]), atol=0.02)
+    np.testing.assert_allclose(np.sort(true[ranker.best(found, 40)]), np.sort(true[rows]), atol=0.02)
     known = ranker.known(ranker.index.replies[:9])
     direct = ranker.index.table.products_of(known.rows, query)
     np.testing.assert_allclose(ranker.score_pool("?", query, known, np.arange(9), direct), true[known.rows], atol=0.03)

@@ -68,7 +68,7 @@ def test_candidates_are_the_best_of_the_set_and_what_the_generator_adds() -> Non
     assert set(found.rows.tolist()) == {*best.tolist(), 0}  # one that it wrote is the set's own first reply
     assert found.written == [WRITTEN[0], WRITTEN[2]]
     first = standardised(ranker.weighed("are you coming?", query))
-    np.testing.assert_allclose(found.parts[: len(found.rows)], first[found.rows])
+    np.testing.assert_allclose(found.parts[: len(found.rows)], first[found.rows], rtol=1e-5)
     raw = ranker.second.generator.log_probs("are you coming?", found.texts(ranker), "en")  # type: ignore[union-attr]
     np.testing.assert_allclose(found.likely, (raw - raw.mean()) / raw.std(), atol=1e-5)
 
