@@ -148,18 +148,17 @@ class ResponseIndex:
         bonus = self.alpha * self.log_probs.numpy()
         if self.alpha:
             found, slack = found + bonus, slack + 1e-6 * float(np.abs(bonus).max())  # the sum is rounded, too
-        estimates = torch.from_numpy(found)
         width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
-        while len(best := _first_of_clusters(torch.topk(estimates, width).indices, self.clusters, k)) < k:
+        while len(best := _first_of_clusters(torch.topk(torch.from_numpy(found), width).indices, self.clusters, k)) < k:
             width = min(4 * width, len(self.replies))
-        lowest = float(estimates[best[-1]]) - slack
-        numbers = torch.nonzero(estimates >= lowest - slack).flatten()
-        scores = self.table.products_of(numbers.numpy(), message)
+        lowest = float(found[best[-1]]) - slack
+        numbers = np.flatnonzero(found >= lowest - slack)
+        scores = self.table.products_of(numbers, message)
         if self.alpha:
-            scores = scores + bonus[numbers.numpy()]
+            scores = scores + bonus[numbers]
         order = np.argsort(-scores, kind="stable")
-        chosen = _first_of_clusters(numbers[torch.from_numpy(order)], self.clusters, k).numpy()
-        return chosen, scores[np.searchsorted(numbers.numpy(), chosen)]
+        chosen = _first_of_clusters(torch.from_numpy(numbers[order]), self.clusters, k).numpy()
+        return chosen, scores[np.searchsorted(numbers, chosen)]
 
     @cached_property
     def _distinct_clusters(self) -> int:

@@ -49,7 +49,7 @@ class Codes:
     def of(cls, rows: torch.Tensor) -> Codes:
         """Code (N, d) rows of any norm."""
         chunks = rows.split(_ROWS_AT_A_TIME)
-        centre = (sum(chunk.double().sum(0) for chunk in chunks) / len(rows)).float()
+        centre = (torch.stack([chunk.double().sum(0) for chunk in chunks]).sum(0) / len(rows)).float()
         codes, scales, errors = [], [], []
         for chunk in chunks:
             rest = chunk.double() - centre
@@ -67,11 +67,17 @@ class Codes:
         longest = float(self.scales.max()) * _LARGEST * self.codes.shape[1] ** 0.5
         return float(self.errors.max()), longest
 
-    def products(self, query: torch.Tensor) -> torch.Tensor:
-        """(N,) float32 products with a query (d,); see `slack`."""
+    def products(self, query: torch.Tensor) -> Array:
+        """(N,) products with a query (d,); see `slack`."""
         codes, steps, _ = _asked(query)
-        found = torch._int_mm(self.codes, codes).float() @ steps
-        return found.mul_(self.scales).add_(query @ self.centre)
+        coarse, fine = torch._int_mm(self.codes, codes).numpy().T
+        # The passes over the result in numpy: on a busy machine each parallel step of torch waits for its last thread.
+        found = coarse.astype(np.float32)
+        found *= steps[0]
+        found += fine.astype(np.float32) * steps[1]
+        found *= self.scales.numpy()
+        found += np.float32(query.numpy() @ self.centre.numpy())
+        return found
 
     def slack(self, query: torch.Tensor) -> float:
         """By how much the products of the rows with a query differ from `products` at most."""
@@ -85,12 +91,14 @@ class Codes:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, torch.Tensor], rows: torch.Tensor) -> Codes:
-        """The codes that `arrays` wrote, of these rows; they are made again where they were not written.
+        """The codes that `arrays` wrote, of these rows.
+
+        They are made again where they were not written, or were rounded to float16 with the rest of a model.
 
         Raises:
             ValueError: they do not fit the rows.
         """
-        if "codes" not in arrays:
+        if "codes" not in arrays or any(arrays[n].dtype != torch.float32 for n in ("scales", "errors", "centre")):
             return cls.of(rows)
         found = cls(*(arrays[name] for name in ("codes", "scales", "errors", "centre")))
         shapes = (*rows.shape,), (len(rows),), (len(rows),), (*rows.shape[1:],)
@@ -172,7 +180,7 @@ class VectorTable:
     def estimates(self, query: Array) -> Array:
         """(N,) products of a query (d,): `slack` tells by how much those of the rows differ."""
         if self.codes is not None and self.coded:
-            return np.asarray(self.codes.products(torch.from_numpy(query)).numpy())
+            return self.codes.products(torch.from_numpy(query))
         if self.rows.dtype == torch.float32:
             return np.asarray(self.rows.numpy() @ query)  # torch spreads small products over threads
         return np.asarray(self.products(torch.from_numpy(query)[None])[0].numpy())
@@ -182,7 +190,7 @@ class VectorTable:
         return self.codes.slack(torch.from_numpy(query)) if self.codes is not None and self.coded else 0.0
 
 
-def _asked(query: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, float]:
+def _asked(query: torch.Tensor) -> tuple[torch.Tensor, Array, float]:
     """A query (d,) as (d, 2) codes, coarse and fine, with their (2,) scales, and the norm of what they leave out."""
     rest, codes, scales = query.double(), [], []
     for _ in range(2):
@@ -191,7 +199,7 @@ def _asked(query: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, float]:
         rest = rest - code * scale
         codes.append(code.to(torch.int8))
         scales.append(scale)
-    return torch.stack(codes, 1), torch.tensor(scales), float(rest.norm())
+    return torch.stack(codes, 1), np.array(scales, np.float32), float(rest.norm())
 
 
 @cache

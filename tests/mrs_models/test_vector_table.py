@@ -143,6 +143,9 @@ def test_a_saved_index_answers_equally_and_files_without_codes_load(tmp_path: Pa
     plain = {name: stored[name].float() for name in ("vectors", "log_probs")} | {"clusters": stored["clusters"]}
     vector_table.save_tensors(plain, tmp_path / "response_index" / "es" / "vectors.safetensors")
     assert ResponseIndexes(tmp_path)["es"].search(queries, 3)[0].tolist() == expected  # as older versions wrote it
+    halved = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in stored.items()}
+    vector_table.save_tensors(halved, tmp_path / "response_index" / "es" / "vectors.safetensors")
+    assert ResponseIndexes(tmp_path)["es"].search(queries, 3)[0].tolist() == expected
     wrong = stored | {"scales": stored["scales"][:-1].clone()}
     vector_table.save_tensors(wrong, tmp_path / "response_index" / "es" / "vectors.safetensors")
     with pytest.raises(InputError, match="codes of the vectors do not fit"):
