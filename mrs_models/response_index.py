@@ -145,7 +145,7 @@ class ResponseIndex:
         Of k clusters, the best row by codes is known to reach `lowest`; what cannot reach it is not in the answer.
         """
         found, slack = self.table.estimates(message), self.table.slack(message)
-        bonus = self.alpha * self.log_probs.numpy()
+        bonus = np.asarray(self.alpha * self.log_probs.numpy(), np.float32)
         if self.alpha:
             found, slack = found + bonus, slack + 1e-6 * float(np.abs(bonus).max())  # the sum is rounded, too
         width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))

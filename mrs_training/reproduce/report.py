@@ -233,8 +233,8 @@ def _page(results: Results, figures: list[Figure], leads: list[Lead]) -> str:
         told = [_lead_row(lead) for lead in leads if lead.table == name and lead.intervals]
         if told:
             lines += [markdown_table(["lead", "over", "", "ROUGE", "MRR"], told), ""]
-        missing = [one.missing for one in (*own, *(lead for lead in leads if lead.table == name)) if one.missing]
-        lines += [*_reasons(missing, results), ""]
+        missing = [one.missing for one in own] + [lead.missing for lead in leads if lead.table == name]
+        lines += [*_reasons([one for one in missing if one], results), ""]
     commits = sorted({str(record.get("commit")) for record in results.records.values()})
     lines += [f"Runs of commit {', '.join(commits)}."] if commits else []
     return "\n".join(lines).replace("\n\n\n", "\n\n").rstrip() + "\n"
@@ -300,9 +300,10 @@ def _draw(results: Results, figures: list[Figure], path: Path) -> None:
                     axis.text(x, y, "" if value is None else _short(value), ha="center", va="center", fontsize=8)
         else:
             for y, row in enumerate(grid.rows):
-                mean, values = own[row, None].mean, list(own[row, None].values.values())
+                mean = own[row, None].mean
+                seeds = own[row, None].values.values()
                 if mean is not None:
-                    axis.barh(y, mean, color="#3caea3", xerr=[[mean - min(values)], [max(values) - mean]], capsize=3)
+                    axis.barh(y, mean, color="#3caea3", xerr=[[mean - min(seeds)], [max(seeds) - mean]], capsize=3)
             axis.invert_yaxis()
             axis.grid(axis="x", alpha=0.3)
         axis.set_yticks(range(len(grid.rows)), list(grid.rows), fontsize=8)
