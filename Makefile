@@ -24,8 +24,8 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
 	$(BIN)/mrs data prepare mrs --source sample --out $(DEMO)/mrs --overwrite
 	$(BIN)/mrs data stats $(DEMO)/mrs
-	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(DEMO)/mrs \
-		--output_dir $(DEMO)/retriever --overwrite true
+	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py \
+		--config trainers/configs/retrieval/quickstart.yaml --data $(DEMO)/mrs --output_dir $(DEMO)/retriever --overwrite true
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/generation.py --data $(DEMO)/mrs \
 		--output_dir $(DEMO)/generator --overwrite true
 	$(OFFLINE) $(BIN)/mrs models compare $(DEMO)/retriever $(DEMO)/generator

@@ -1,9 +1,11 @@
 """Train the paper's dual encoder (Zhang et al. 2021, section 4.1) on message-reply pairs.
 
-    accelerate launch trainers/retrieval.py                                     # a small model on the embedded sample
+    accelerate launch trainers/retrieval.py         # the baseline that ships, further, on the embedded sample
+    accelerate launch trainers/retrieval.py --data DIR                          # a small model from scratch
     accelerate launch trainers/retrieval.py --config trainers/configs/retrieval/mbert/monolingual_es.yaml --data DIR
 
-The defaults train a small model from scratch in minutes on two CPU cores; the paper's settings are in the YAML files.
+Without any option `configs/retrieval/quickstart.yaml` is taken. The defaults train a small model from scratch in minutes
+on two CPU cores; the paper's settings are in the YAML files.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import HfArgumentParser, Trainer, TrainingArguments
 
+QUICKSTART = Path(__file__).parent / "configs" / "retrieval" / "quickstart.yaml"  # what a bare command trains
 WITHOUT_BONUS = f"{MODEL}, no bonus"
 DIRECT = f"{MODEL}, direct scores"
 # A run with a ranker compares: the ranker as it is stored, and its three best scores.
@@ -265,7 +268,8 @@ def _weights(model: SentenceTransformer) -> dict[str, Tensor]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, train; return the exit code."""
-    return run_with_sentence(RETRIEVAL.name, lambda: train(Retrieval(), *parse_with_config(make_parser(), argv)))
+    given = list(sys.argv[1:] if argv is None else argv) or ["--config", str(QUICKSTART)]
+    return run_with_sentence(RETRIEVAL.name, lambda: train(Retrieval(), *parse_with_config(make_parser(), given)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mrs_core.baselines import read_baselines
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_evaluation.paper_results import paper_row
@@ -165,3 +166,18 @@ def test_accelerate_starts_that_many_processes(tmp_path: Path, name: str, ranks:
     assert done.returncode == 0, done.stderr
     found = {path.name: path.read_text() for path in tmp_path.glob("rank?")}
     assert found == {f"rank{number}": str(ranks) for number in range(ranks)}
+
+
+def test_a_bare_command_trains_the_quickstart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The baseline that ships, further; any option leaves the file out."""
+    from mrs_trainers import retrieval
+
+    seen: list[Any] = []
+    monkeypatch.setattr(retrieval, "train", lambda _, options, training: seen.append((options, training)))
+    monkeypatch.setattr("sys.argv", ["retrieval.py"])
+    assert retrieval.main() == retrieval.main([]) == retrieval.main(["--seed", "7"]) == 0
+    for options, training in seen[:2]:
+        assert options.model_name_or_path in read_baselines()
+        assert options.ranker
+        assert training.max_steps > 0
+    assert (seen[2][0].model_name_or_path, seen[2][0].ranker, seen[2][1].seed) == ("tiny", False, 7)
