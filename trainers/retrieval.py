@@ -4,8 +4,8 @@
     accelerate launch trainers/retrieval.py --data DIR                          # a small model from scratch
     accelerate launch trainers/retrieval.py --config trainers/configs/retrieval/mbert/monolingual_es.yaml --data DIR
 
-Without any option `configs/retrieval/quickstart.yaml` is taken. The defaults train a small model from scratch in minutes
-on two CPU cores; the paper's settings are in the YAML files.
+Without any option, `configs/retrieval/quickstart.yaml` is taken. The defaults train a small model from scratch in
+minutes on two CPU cores; the paper's settings are in the YAML files.
 """
 
 from __future__ import annotations
