@@ -47,7 +47,7 @@ from mrs_training.layer_rates import LayerRates
 from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
-from mrs_training.reply.derived_parts import derived_parts
+from mrs_training.reply.derived_parts import coverage_on_test, derived_parts
 from mrs_training.reply.families import RETRIEVAL
 from mrs_training.reply.memory_candidates import response_sets
 from mrs_training.reply.ranker_generator import require_language_of, require_outside
@@ -210,6 +210,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             figures["start"] = kind
         if rankers := fitted.parts.rankers:
             figures["ranker"] = settings_and_weights(rankers)
+            figures["coverage"] = coverage_on_test(fitted)
         figures["alpha"] = next(iter(fitted.parts.indexes.values())).alpha
         if sweep := fitted.parts.sweep:
             figures["alpha_unit"] = sweep.unit

@@ -9,14 +9,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import normalise_reply
 from mrs_models.answering import Suggestion
 from mrs_models.ranking.char_tfidf import CharTfidf
-from mrs_models.ranking.choice import WIDTH, choose_expected, choose_mmr, softmax
+from mrs_models.ranking.choice import WIDTH, choose_expected, choose_mmr, expected_best, softmax
 from mrs_models.ranking.memory import MessageMemory
 from mrs_models.ranking.mixture import Mixture, mean_and_deviation, standardised
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.ranking.second_stage import SecondStage
+from mrs_models.ranking.trigger import Trigger
 from mrs_models.response_index import ResponseIndex
 
 PARTS = {
@@ -41,6 +43,7 @@ class RankerSettings:
         vote_temperature, tfidf_temperature: of `votes` and `tfidf_votes`.
         choice: how three are chosen, see `mrs_models.ranking.choice.CHOICES`.
         temperature: of the distribution over the candidates, in units of the mixed score.
+        trigger: how likely suggestions are used; None where validation had too few examples to tell.
     """
 
     names: tuple[str, ...] = tuple(PARTS)
@@ -48,6 +51,7 @@ class RankerSettings:
     tfidf_temperature: float = 0.1
     choice: str = "expected"
     temperature: float = 0.3
+    trigger: Trigger | None = None
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,15 @@ class LanguageRanker:
             )
             for row, probability in zip(rows, probabilities, strict=True)
         ]
+
+    def certainty(self, message: str, vector: Array, k: int = SUGGESTIONS) -> tuple[float, float, float]:
+        """What the trigger reads of a message (`mrs_models.ranking.trigger.FEATURES`), without a generator's part."""
+        _, scores = self.mixed(self.weighed(message, vector), vector)
+        rows = self.best(scores, WIDTH)
+        probabilities, table = softmax(scores[rows], self.settings.temperature), self.ngrams.similarities(rows)
+        places, _ = self.pick(scores[rows], lambda: table, k)
+        nearest = float(self.memory.cosines(vector).max())
+        return expected_best(places, probabilities, table), float(probabilities.max()), nearest
 
     def source(self, row: int) -> str:
         """Where a reply of the index comes from; empty where all come from the response set."""

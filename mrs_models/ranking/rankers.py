@@ -22,6 +22,7 @@ from mrs_models.ranking.mixture import Mixture
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.ranking.second_stage import SecondStage
 from mrs_models.ranking.stored_generator import StoredGenerator, StoredReplyEncoder
+from mrs_models.ranking.trigger import Trigger
 from mrs_models.response_index import ResponseIndex
 from mrs_models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
 from mrs_models.vector_table import save_tensors
@@ -50,11 +51,15 @@ def settings_and_weights(rankers: Mapping[str, LanguageRanker]) -> dict[str, Any
     """JSON: the settings that the rankers share, and `weights` -> language -> part -> weight.
 
     With a generator also `generator`: where it comes from, what it adds and in which languages; with replies that only
-    the memory has, `own_replies` -> language -> how many are the response set's.
+    the memory has, `own_replies` -> language -> how many are the response set's; `trigger`, if there is one.
     """
-    settings = asdict(next(iter(rankers.values())).settings)
+    shared = next(iter(rankers.values())).settings
+    settings = asdict(replace(shared, trigger=None))
+    del settings["trigger"]
     weights = {language: dict(ranker.mixture.weights) for language, ranker in rankers.items()}
     found = {**settings, "names": list(settings["names"]), "weights": weights}
+    if shared.trigger is not None:
+        found["trigger"] = shared.trigger.as_json()
     stages = {language: ranker.second for language, ranker in rankers.items() if ranker.second is not None}
     if stages:
         stage = next(iter(stages.values()))
@@ -93,7 +98,8 @@ class Rankers(Mapping[str, LanguageRanker]):
             weights = {language: Mixture(dict(row)) for language, row in facts.pop("weights").items()}
             self._own = {language: int(own) for language, own in facts.pop("own_replies", {}).items()}
             self._stages = self._second_stages(facts.pop("generator", None))
-            settings = RankerSettings(**{**facts, "names": tuple(facts["names"])})
+            trigger = Trigger.from_json(facts.pop("trigger")) if "trigger" in facts else None
+            settings = RankerSettings(**{**facts, "trigger": trigger, "names": tuple(facts["names"])})
             if settings.choice not in CHOICES or not set(settings.names) <= set(PARTS):
                 raise ValueError("unknown parts or choice")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -15,10 +15,7 @@ from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
 from mrs_models.answering import MODEL
 from mrs_models.language_tokens import LANGUAGE, ROWS
-from mrs_models.ranking.choice import WIDTH
-from mrs_models.ranking.language_ranker import PARTS
-from mrs_models.ranking.second_stage import GENERATOR_PART, MEANING
-from mrs_models.starting_points import GENERATION, GENERATOR_FOLDER, RETRIEVAL
+from mrs_models.starting_points import GENERATION, RETRIEVAL
 from mrs_training.card import (
     SHOWN,
     SPLITS,
@@ -32,6 +29,7 @@ from mrs_training.card import (
     sizes,
     steps_of,
 )
+from mrs_training.reply.ranking_card import ranking
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
@@ -100,13 +98,6 @@ STORED = "Weights and response vectors are stored as {}; the figures above were 
 OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
 
 
-CHOICE_TOLD = {
-    "expected": "Three are chosen together, so that the best of them is expected to be nearest to the real reply.",
-    "mmr": "Three are chosen by maximal marginal relevance.",
-    "top": "The three with the best scores are suggested.",
-}
-
-
 @dataclass(frozen=True)
 class _Kind:
     """What differs between the cards of the families."""
@@ -169,7 +160,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "reply": reply,
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
         "limits": _limits(data),
-        "ranking": _ranking(figures),
+        "ranking": ranking(figures),
         "speeds": _speeds(record, sizes(record, adapter)),
         "citation": _citation(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
@@ -179,49 +170,6 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     values["usage"] = _usage(record, values, adapter)
     front = _front_matter(record, family, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)
-
-
-def _ranking(figures: Record) -> str:
-    """How suggestions come about: by a ranker with its weights, or by direct scores."""
-    ranker = figures.get("ranker")
-    if ranker is None:
-        return "Suggestions are the replies with the best direct scores: message vector . reply vector."
-    generator = ranker.get("generator")
-    parts = {name: PARTS[name] for name in ranker["names"]} | ({GENERATOR_PART: MEANING} if generator else {})
-    rows = [
-        [f"`{name}`", meaning, *(_weight(weights.get(name, 0)) for weights in ranker["weights"].values())]
-        for name, meaning in parts.items()
-    ]
-    table = markdown_table(["part", "meaning", *ranker["weights"]], rows)
-    return (
-        "Replies are ranked by a mixture of scores, each standardised per message; the weights were chosen on "
-        f"validation. {CHOICE_TOLD[ranker['choice']]} `mrs suggest --explain` shows the parts of each suggestion. The "
-        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts."
-        f"{_further_candidates(ranker)}\n\n{table}"
-    )
-
-
-def _further_candidates(ranker: Record) -> str:
-    """The generator of a ranker, and the replies that only its memory has; empty where it has neither."""
-    told = ""
-    if generator := ranker.get("generator"):
-        writes = f", and adds up to {generator['generated']} of its own" if generator["generated"] else ""
-        known = f" ({generator['license']})" if "license" in generator else ""
-        told += f" In {_codes(generator['languages'])}, the generator `{generator['id']}`{known}, a copy of which is "
-        told += f"in `{GENERATOR_FOLDER}/`, scores the {WIDTH} best replies once more{writes}."
-        if generator["ranked_without"]:
-            told += f" It lacks {_codes(generator['ranked_without'])}."
-    if "own_replies" in ranker:
-        told += " Training replies that the response set lacks are suggested, too."
-    return told
-
-
-def _codes(languages: list[str]) -> str:
-    return ", ".join(f"`{code}`" for code in languages)
-
-
-def _weight(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0") if value else "0"
 
 
 def _trained_on(plan: Record) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mrs_evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import encode_messages, encode_replies
@@ -13,9 +14,10 @@ from mrs_training.reply.generator_tuning import generator_step
 from mrs_training.reply.language_detection import train_detector
 from mrs_training.reply.memory_candidates import with_memory_candidates
 from mrs_training.reply.ranker_generator import RankerGenerator
-from mrs_training.reply.ranker_tuning import build_rankers
+from mrs_training.reply.ranker_tuning import TUNED_ON, Asked, ask, build_rankers
 from mrs_training.reply.retrieval_evaluation import RetrievalParts, build_index, sweep_alpha
 from mrs_training.reply.retrieval_options import RetrievalArguments, alpha_of
+from mrs_training.reply.trigger_fitting import add_trigger, coverage
 
 FittedRetriever = Fitted[RetrievalArguments, RunData, RetrievalParts]
 
@@ -45,6 +47,13 @@ def _rankers(
     options, data, model = fitted.options.ranker_options(), fitted.data, fitted.parts.model
     if options is None:
         return {}
+    add_generator = generator_step(
+        generator, lambda texts: encode_replies(model, texts).numpy(), fitted.options.generated or 0
+    )
+
+    def finish(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked]) -> dict[str, LanguageRanker]:
+        return add_trigger(add_generator(rankers, asked) if add_generator else rankers, asked, fitted.training.seed)
+
     return build_rankers(
         lambda texts: encode_messages(model, texts).numpy(),
         indexes,
@@ -52,6 +61,21 @@ def _rankers(
         data.validation,
         options,
         fitted.training.seed,
-        generator_step(generator, lambda texts: encode_replies(model, texts).numpy(), fitted.options.generated or 0),
+        finish,
         own,
     )
+
+
+def coverage_on_test(fitted: FittedRetriever) -> list[tuple[float, float, float]]:
+    """The risk/coverage curve of the rankers' trigger on the test split; empty if they have none."""
+    model, rankers = fitted.parts.model, fitted.parts.rankers
+    asked = {
+        part.language: ask(
+            lambda texts: encode_messages(model, texts).numpy(),
+            sample_rows(part.test, TUNED_ON, EVALUATION_SEED),
+            part.language,
+        )
+        for part in fitted.data.test
+        if part.language in rankers
+    }
+    return coverage(rankers, asked)

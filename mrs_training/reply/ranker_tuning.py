@@ -53,7 +53,7 @@ class RankerOptions:
 
 @dataclass
 class Asked:
-    """The validation messages of a language, with their vectors and prepared references."""
+    """Messages of a language, those of validation, with their vectors and prepared references."""
 
     messages: list[str]
     vectors: NDArray[np.float32]
@@ -114,7 +114,11 @@ def build_rankers(
             settings = RankerSettings(options.parts, choice=options.choice)
             ranker = LanguageRanker.build(index, memory, ngrams, settings)
             rankers[language] = replace(ranker, own=(own or {}).get(language))
-    asked = {part.language: _asked(encode, part) for part in validation if part.language in rankers}
+    asked = {
+        part.language: ask(encode, sample_rows(part.validation, TUNED_ON, EVALUATION_SEED), part.language)
+        for part in validation
+        if part.language in rankers
+    }
     tuned = tune_rankers(rankers, asked, seed) if asked else rankers
     return finish(tuned, asked) if finish and tuned else tuned
 
@@ -140,9 +144,9 @@ def _remember(
     return MessageMemory.build(messages, vectors, replies, options.prototypes, options.dimension, with_ngrams)
 
 
-def _asked(encode: EncodeMessages, part: LanguageData) -> Asked:
-    rows, tokenizer = sample_rows(part.validation, TUNED_ON, EVALUATION_SEED), get_tokenizer(part.language)
-    messages = rows["message"][:]
+def ask(encode: EncodeMessages, rows: Dataset, language: str) -> Asked:
+    """The messages and references of some examples."""
+    tokenizer, messages = get_tokenizer(language), rows["message"][:]
     references = [prepare_official(reply, tokenizer) for reply in rows["reply"][:]]
     return Asked(messages, encode(messages), references, tokenizer)
 

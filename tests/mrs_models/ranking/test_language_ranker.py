@@ -20,6 +20,7 @@ from mrs_models.ranking.memory import MessageMemory
 from mrs_models.ranking.mixture import Mixture
 from mrs_models.ranking.rankers import Rankers, save_rankers, with_settings
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
+from mrs_models.ranking.trigger import Trigger
 from mrs_models.response_index import ResponseIndex
 
 REPLIES = ["Yes, see you then!", "No, sorry.", "Thanks a lot!", "Where are you?", "Thanks a lot, friend!", "Who knows"]
@@ -125,15 +126,31 @@ def ranker_query() -> np.ndarray:
 
 
 def test_a_saved_ranker_answers_equally(tmp_path: Path) -> None:
+    trigger = Trigger((1.0, 2.0, 3.0), -1.0, (0.0, 1.0), (0.25, 0.75), curve=((0.5, 0.25, 0.75),))
     for dimension in (None, 4):
         ranker = made(choice="expected", dimension=dimension)
+        ranker = replace(ranker, settings=replace(ranker.settings, trigger=None if dimension else trigger))
         save_rankers({"en": ranker}, tmp_path)
         loaded = Rankers(tmp_path, {"en": ranker.index})["en"]
         for seed in range(5):
             before, after = (one.suggest("are you coming", vector(seed), 3) for one in (ranker, loaded))
             assert [s.reply for s in before] == [s.reply for s in after]
             assert [s.score for s in before] == pytest.approx([s.score for s in after], abs=1e-3)
+            assert loaded.certainty("are you coming", vector(seed)) == pytest.approx(
+                ranker.certainty("are you coming", vector(seed)), abs=1e-3
+            )
         assert loaded.settings == ranker.settings
+
+
+def test_a_ranker_is_surer_of_what_it_remembers() -> None:
+    """The cosine of the nearest message is one for a remembered message; certainties lie between 0 and 1."""
+    ranker = made(choice="expected")
+    known, strange = (ranker.certainty("x", query) for query in (ranker.memory.vectors[2], vector(3)))
+    assert known[2] == pytest.approx(1, abs=1e-3)
+    assert known[2] > strange[2]
+    for expected, likeliest, nearest in (known, strange):
+        assert 0 < likeliest <= expected <= 1.001
+        assert -1 <= nearest <= 1.001
 
 
 def test_principal_axes_keep_what_tells_messages_apart() -> None:
