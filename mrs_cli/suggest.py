@@ -7,15 +7,17 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
+from mrs_core.guard import BLANK, REASONS, UNCLEAR
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import visible, visible_json
 
 if TYPE_CHECKING:
-    from mrs_models.answering import Suggestion
+    from mrs_models.answering import Answer, Suggestion
     from mrs_models.suggester import Suggester
 
 DEFAULT_MODEL = "sample-retriever"
@@ -40,6 +42,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--explain", action="store_true", help="tell what speaks for each suggestion, where the model has a ranker"
     )
+    parser.add_argument(
+        "--guard",
+        choices=("on", "off"),
+        default="on",
+        help="on: no suggestions for sensitive messages, and none with slurs, private data, links, or dates and places "
+        "that cannot be known (default); off: answer everything, as published figures are measured",
+    )
+    parser.add_argument("--guard-lists", type=Path, metavar="FOLDER", help="word lists of your own (docs/guard.md)")
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
     return parser
@@ -55,7 +65,10 @@ def main(argv: Sequence[str]) -> int:
         raise InputError(f"--count {options.count}: expected 1 or more.")
     from mrs_models.suggester import Suggester
 
-    suggester = Suggester.load(resolve_model(options.model, options.revision), verify=options.verify)
+    if options.guard_lists is not None and options.guard == "off":
+        raise InputError("--guard-lists: has no effect with --guard off; leave out one of them.")
+    guard = (options.guard_lists or True) if options.guard == "on" else False
+    suggester = Suggester.load(resolve_model(options.model, options.revision), verify=options.verify, guard=guard)
     try:
         return _answer(suggester, options)
     except ArgumentError as error:
@@ -63,6 +76,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
+    from mrs_models.answering import Answer
+
     if options.lang is not None:
         suggester.require_language(options.lang)
     elif len(options.message) != 1:
@@ -76,16 +91,20 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         if not message.strip() and not options.json:
             continue
         language = options.lang or (suggester.sure_language(message) if message.strip() else None)
-        suggestions = suggester.suggest([message], language, options.count)[0] if language else []
+        answer = suggester.suggest([message], language, options.count)[0] if language else Answer()
         if options.json:
-            found = [_as_json(suggestion, options.explain) for suggestion in suggestions]
+            found = [_as_json(suggestion, options.explain) for suggestion in answer]
             line = {"message": message, "lang": language, "model": str(options.model), "suggestions": found}
+            if reason := answer.reason if language else UNCLEAR if message.strip() else BLANK:
+                line["reason"] = reason
             print(visible_json(line), flush=True)
         elif language is None:
             print(f"mrs suggest: {_unsure(suggester, message)}", file=sys.stderr)
         else:
             print(f"> {visible(message)}" + ("" if options.lang else f"  [{language}]"))
-            for number, suggestion in enumerate(suggestions, start=1):
+            if answer.reason:
+                print(f"  {_silence(answer)}", flush=True)
+            for number, suggestion in enumerate(answer, start=1):
                 told = f"   ({_told(suggestion)})" if options.explain else ""
                 print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
     return 0
@@ -96,6 +115,13 @@ def _as_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {"reply": suggestion.reply, "score": round(suggestion.score, 6)}
     source = {"source": suggestion.source} if suggestion.source else {}
     return {**shown, "parts": parts, **source} if explain else shown
+
+
+def _silence(answer: Answer) -> str:
+    """Why a message is not answered, or only with a neutral set."""
+    about = REASONS.get(answer.reason or "", answer.reason)
+    what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"
+    return f"({what}: the message seems to be about {about}; --guard off answers it)"
 
 
 def _told(suggestion: Suggestion) -> str:

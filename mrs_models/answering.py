@@ -30,6 +30,18 @@ class Suggestion:
     source: str = field(default="", compare=False)
 
 
+class Answer(list[Suggestion]):
+    """The suggestions for one message, best first, and, where there are none or only neutral ones, why.
+
+    Attributes:
+        reason: a code: one of `mrs_core.guard.REASONS`, or another one of that module; None for an ordinary answer.
+    """
+
+    def __init__(self, suggestions: Iterable[Suggestion] = (), reason: str | None = None) -> None:
+        super().__init__(suggestions)
+        self.reason = reason
+
+
 class Answerer(Protocol):
     """Suggests replies: a model that is served, or a system that is evaluated."""
 
@@ -53,7 +65,11 @@ class ServedModel(ABC):
 
     @abstractmethod
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
-        """As `mrs_models.suggester.Suggester.suggest`."""
+        """As `mrs_models.suggester.Suggester.suggest`, whatever the messages are about."""
+
+    def most(self, k: int) -> int:
+        """How many suggestions can be asked for where k are wished."""
+        return k
 
 
 class System(Answerer, Protocol):

@@ -30,6 +30,9 @@ class GenerationSuggester(ServedModel):
     def languages(self) -> list[str]:
         return self.generator.languages
 
+    def most(self, k: int) -> int:
+        return min(k, MOST_SUGGESTIONS)
+
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
         texts, count = require_messages(messages), require_count(k, MOST_SUGGESTIONS)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
+from mrs_core.guard import BLANK, UNCLEAR
+from mrs_core.guard.lists import GuardData
 from mrs_core.manifest import require_undamaged
 from mrs_core.predictions import SUGGESTIONS
-from mrs_models.answering import ServedModel, Suggestion
+from mrs_models.answering import Answer, ServedModel
+from mrs_models.guard import Guard
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
 from mrs_models.suggest_arguments import require_count, require_messages
 
@@ -23,8 +26,13 @@ class Suggester:
     """Answers messages with a trained model of any family; `load` finds the family.
 
     Attributes:
-        model: what answers.
+        model: what answers; by itself, it answers every message.
         folder: where it comes from, with its language detector; None if it has none.
+        guard: what keeps silent; None: nothing does.
+
+    Args:
+        guard: True: with the package's lists; a folder: with lists of one's own; False: without a guard, as published
+            figures are measured.
 
     Example:
         >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
@@ -32,33 +40,37 @@ class Suggester:
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
-    def __init__(self, model: ServedModel, folder: Path | None = None) -> None:
+    def __init__(self, model: ServedModel, folder: Path | None = None, guard: bool | Path = True) -> None:
         self.model, self.folder = model, folder
+        self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
 
     @staticmethod
-    def load(folder: str | Path, revision: str | None = None, verify: bool = False) -> Suggester:
+    def load(
+        folder: str | Path, revision: str | None = None, verify: bool = False, guard: bool | Path = True
+    ) -> Suggester:
         """Load a trained model: the folder of a run, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`.
 
         Args:
             revision: of a model on the hub: a branch, a tag or a commit.
             verify: compare the SHA-256 of large files, too (`mrs_core.manifest` has the rule).
+            guard: as for the class.
 
         Raises:
-            InputError: no such model, or its files are damaged or do not fit each other.
+            InputError: no such model, or its files are damaged or do not fit each other; or the guard's folder is.
         """
         path = resolve_model(str(folder), revision)
         require_undamaged(path, verify)
         if (path / GENERATOR).is_file():
             from mrs_models.generation_suggester import GenerationSuggester
 
-            return Suggester(GenerationSuggester.load_from(path), path)
+            return Suggester(GenerationSuggester.load_from(path), path, guard)
         if (path / RANKER_FOLDER).is_dir():
             from mrs_models.ranked_suggester import RankedSuggester
 
-            return Suggester(RankedSuggester.load_from(path, str(folder)), path)
+            return Suggester(RankedSuggester.load_from(path, str(folder)), path, guard)
         from mrs_models.retrieval_suggester import RetrievalSuggester
 
-        return Suggester(RetrievalSuggester.load_from(path, str(folder)), path)
+        return Suggester(RetrievalSuggester.load_from(path, str(folder)), path, guard)
 
     @property
     def languages(self) -> list[str]:
@@ -110,9 +122,7 @@ class Suggester:
             )
         return detector
 
-    def suggest(
-        self, messages: Sequence[str], language: str | None = None, k: int = SUGGESTIONS
-    ) -> list[list[Suggestion]]:
+    def suggest(self, messages: Sequence[str], language: str | None = None, k: int = SUGGESTIONS) -> list[Answer]:
         """Up to k suggestions per message, best first, without duplicates.
 
         Args:
@@ -123,7 +133,8 @@ class Suggester:
             k: how many, from 1.
 
         Returns:
-            A list for each message, in their order.
+            A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`, or
+            what the guard found. The next best replies take the places of those that the guard leaves out.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
@@ -131,13 +142,18 @@ class Suggester:
                 from 1.
         """
         if language is not None:
-            return self.model.suggest(messages, language, k)
+            self.model.require_language(language)
         texts, count = require_messages(messages), require_count(k)
-        found = [self.sure_language(text) if text.strip() else None for text in texts]
-        answers: list[list[Suggestion]] = [[] for _ in texts]
-        for code in dict.fromkeys(code for code in found if code):
+        found = [language or self.sure_language(text) if text.strip() else None for text in texts]
+        answers = [Answer(reason=UNCLEAR if text.strip() else BLANK) for text in texts]
+        for code in dict.fromkeys(code for code in found if code) or ([language] if language else []):
             numbers = [number for number, other in enumerate(found) if other == code]
-            rows = self.model.suggest([texts[number] for number in numbers], code, count)
+            rows = self._answer([texts[number] for number in numbers], code, count)
             for number, row in zip(numbers, rows, strict=True):
                 answers[number] = row
         return answers
+
+    def _answer(self, messages: list[str], language: str, count: int) -> list[Answer]:
+        if self.guard is None:
+            return [Answer(row) for row in self.model.suggest(messages, language, count)]
+        return self.guard.answer(messages, language, count)

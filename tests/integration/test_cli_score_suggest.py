@@ -302,7 +302,13 @@ def test_the_language_is_detected_message_by_message(run: Command, detecting: Pa
     code, out, err = run("suggest", "--model", detecting, "--json", "Are you there?", "日本")
     first, second = map(json.loads, out.splitlines())
     assert (code, err, first["lang"], len(first["suggestions"])) == (0, "", "en", 3)
-    assert second == {"message": "日本", "lang": None, "model": str(detecting), "suggestions": []}
+    assert second == {
+        "message": "日本",
+        "lang": None,
+        "model": str(detecting),
+        "suggestions": [],
+        "reason": "language_unclear",
+    }
 
 
 def test_typed_messages_are_detected_each(run: Command, detecting: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,185 @@
+"""The phrases of the lists, as a person writes them, and the regular expressions that find them.
+
+    died                 a whole word
+    suicid*              any ending; also *tod and *tod*
+    (mum/dad) died       one of these
+    want [to] die        with or without
+    my ... passed away   up to four words of the same sentence between
+    <kin> died           a group that the file names under `groups`
+
+Where the language has no spaces, a phrase is found anywhere, and `...` stands for up to eight characters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+
+_WORD = re.compile(r"\w+")
+_FIRST = re.compile(r"\w+")
+_BETWEEN = r"[^\w.!?\n]+"
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+_MARKS = re.compile("[\u0300-\u036f]")
+
+
+def fold(text: str, accents: bool = True) -> str:
+    """The form in which texts and phrases are compared: NFKC, case-folded, straight apostrophes.
+
+    Args:
+        accents: whether they tell words apart, as in Swedish; else they are dropped.
+
+    >>> fold("JE SUIS DÉCÉDÉ", accents=False), fold("Wa\u200bffe")
+    ('je suis decede', 'waffe')
+    """
+    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold().translate(_QUOTES)
+    if accents or folded.isascii():
+        return folded
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", folded)))
+
+
+class Phrases:
+    """Phrases to find in folded texts; each is compiled when its first word occurs in a text, so that loading is quick.
+
+    Args:
+        phrases: as above.
+        groups: name -> alternatives, as they stand in parentheses.
+        spaced: whether the language puts spaces between words.
+        accents: as in `fold`.
+
+    Raises:
+        ValueError: a phrase is empty, begins with what may be missing, or names an unknown group.
+
+    Example:
+        >>> found = Phrases(["(mum/dad) ... died", "suicid*"], {})
+        >>> found.first("my dad has just died"), found.first("my dad. the phone died")
+        ('dad has just died', None)
+        >>> found.without("a suicidal act", "-")
+        'a - act'
+    """
+
+    def __init__(
+        self, phrases: Iterable[str], groups: Mapping[str, str], spaced: bool = True, accents: bool = True
+    ) -> None:
+        self._spaced = spaced
+        self._parts: list[list[str]] = []
+        self._compiled: dict[int, re.Pattern[str]] = {}
+        self._words: dict[str, list[int]] = {}
+        self._prefixes: dict[str, list[int]] = {}
+        for number, phrase in enumerate(phrases):
+            parts = _parts(fold(_named(phrase, groups), accents))
+            if not parts or parts[0] == "..." or parts[0].startswith("["):
+                raise ValueError(f"{phrase!r} has to begin with a word")
+            self._parts.append(parts)
+            for start in _expanded(parts[0]):
+                self._index(start, number)
+
+    def _index(self, start: str, number: int) -> None:
+        found = _FIRST.match(start)
+        whole = found is not None and self._spaced and start[found.end() :][:1] != "*"
+        key = found[0] if found else ""
+        numbers = (self._words if whole else self._prefixes).setdefault(key, [])
+        if number not in numbers[-1:]:
+            numbers.append(number)
+
+    def first(self, text: str) -> str | None:
+        """What a folded text holds of the first phrase that it holds, or None."""
+        return next((found[0] for regex in self._candidates(text) if (found := regex.search(text))), None)
+
+    def every(self, text: str) -> list[str]:
+        """All that a folded text holds."""
+        return [found[0] for regex in self._candidates(text) for found in regex.finditer(text)]
+
+    def without(self, text: str, instead: str) -> str:
+        """A folded text with something else in place of every phrase."""
+        for regex in self._candidates(text):
+            text = regex.sub(instead, text)
+        return text
+
+    def compile_all(self) -> None:
+        """Compile every phrase now.
+
+        Raises:
+            re.error: one is not valid.
+        """
+        for number in range(len(self._parts)):
+            self._regex(number)
+
+    def _candidates(self, text: str) -> Iterator[re.Pattern[str]]:
+        words = set(_WORD.findall(text)) if self._spaced else set()
+        numbers = {number for word in words if word in self._words for number in self._words[word]}
+        for prefix, more in self._prefixes.items():
+            if prefix in text and (not self._spaced or any(word.startswith(prefix) for word in words)):
+                numbers.update(more)
+        return map(self._regex, sorted(numbers))
+
+    def _regex(self, number: int) -> re.Pattern[str]:
+        if number not in self._compiled:
+            self._compiled[number] = re.compile(_phrase(self._parts[number], self._spaced))
+        return self._compiled[number]
+
+
+def _named(phrase: str, groups: Mapping[str, str]) -> str:
+    def group(match: re.Match[str]) -> str:
+        if match[1] not in groups:
+            raise ValueError(f"{phrase!r} names the group <{match[1]}>, which is not under `groups`")
+        return f"({groups[match[1]]})"
+
+    return re.sub(r"<(\w+)>", group, phrase)
+
+
+def _parts(phrase: str) -> list[str]:
+    """Split at the spaces that are not between brackets."""
+    parts, depth = [""], 0
+    for character in phrase:
+        depth += (character in "([") - (character in ")]")
+        if character.isspace() and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    if depth:
+        raise ValueError(f"{phrase!r} has brackets that do not pair")
+    return [part for part in parts if part]
+
+
+def _expanded(part: str) -> list[str]:
+    """The texts that a part with alternatives in parentheses stands for."""
+    begin = part.find("(")
+    if begin < 0:
+        return [part]
+    depth, cuts = 0, [begin]
+    for place in range(begin, len(part)):
+        depth += (part[place] == "(") - (part[place] == ")")
+        if depth == 0 or (part[place] == "/" and depth == 1):
+            cuts.append(place)
+        if depth == 0:
+            break
+    middle = [part[left + 1 : right] for left, right in pairwise(cuts)]
+    rest = part[cuts[-1] + 1 :]
+    if not rest and not begin:
+        return [text for option in middle for text in _expanded(option)]
+    return [part[:begin] + own + end for option in middle for own in _expanded(option) for end in _expanded(rest)]
+
+
+def _phrase(parts: list[str], spaced: bool) -> str:
+    between = _BETWEEN if spaced else r"\s*"
+    made = _alternatives(parts[0], between)
+    for part in parts[1:]:
+        if part == "...":
+            made += rf"(?:{_BETWEEN}\w[\w'-]*){{0,4}}" if spaced else r"[^。.!?！？\n]{0,8}?"
+        elif part.startswith("["):
+            made += f"(?:{between}{_alternatives(f'({part[1:-1]})', between)})?"
+        else:
+            made += between + _alternatives(part, between)
+    return rf"(?<!\w){made}(?!\w)" if spaced else made
+
+
+def _alternatives(part: str, between: str) -> str:
+    texts = [between.join(map(_escaped, text.split())) for text in _expanded(part)]
+    return texts[0] if len(texts) == 1 else f"(?:{'|'.join(texts)})"
+
+
+def _escaped(text: str) -> str:
+    return r"\w*".join(re.escape(piece) for piece in text.split("*"))

@@ -1,0 +1,55 @@
+"""What keeps a suggester silent where a suggestion would hurt: before the model answers, and after it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_core.guard.lists import GuardData
+from mrs_core.guard.replies import unfit
+from mrs_models.answering import Answer, ServedModel, Suggestion
+
+
+class Guard:
+    """Answers through a model, but for sensitive messages, and without unfit replies.
+
+    Args:
+        data: word lists and example messages.
+        model: what answers.
+        folder: of the model; None if it has none.
+    """
+
+    def __init__(self, data: GuardData, model: ServedModel, folder: Path | None) -> None:
+        self.data, self._model, self._folder = data, model, folder
+
+    def answer(self, messages: Sequence[str], language: str, count: int) -> list[Answer]:
+        """As `Suggester.suggest`, for one language."""
+        reasons = self.reasons(messages, language)
+        asked = [message for message, reason in zip(messages, reasons, strict=True) if reason is None]
+        rows = iter(self._model.suggest(asked, language, count))
+        return [
+            self._fit(message, next(rows), language, count) if reason is None else self._silent(reason, language)
+            for message, reason in zip(messages, reasons, strict=True)
+        ]
+
+    def reasons(self, messages: Sequence[str], language: str) -> list[str | None]:
+        """The reason not to answer each message, one of `mrs_core.guard.REASONS`; None where there is none."""
+        lists = self.data.get(language)
+        return [lists.sensitive(message) if lists else None for message in messages]
+
+    def _silent(self, reason: str, language: str) -> Answer:
+        lists = self.data.get(language)
+        neutral = lists.neutral.get(reason, []) if lists else []
+        return Answer([Suggestion(reply, 0.0) for reply in neutral], reason)
+
+    def _fit(self, message: str, found: Sequence[Suggestion], language: str, count: int) -> Answer:
+        """The fit ones among a model's suggestions; it is asked for more while too few are left."""
+        lists, wide = self.data.get(language), count
+        while True:
+            fit = [suggestion for suggestion in found if unfit(suggestion.reply, message, lists) is None]
+            if len(fit) >= count or len(found) < wide:  # enough, or the model has no more
+                return Answer(fit[:count])
+            wide = self._model.most(4 * wide)
+            if wide <= len(found):
+                return Answer(fit[:count])
+            (found,) = self._model.suggest([message], language, wide)
