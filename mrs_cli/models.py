@@ -1,4 +1,4 @@
-"""`mrs models`: list and download baselines, compare runs, render a card, publish a trained model."""
+"""`mrs models`: list and download baselines, compare runs, render a card, measure the guard, publish a model."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ def make_parser() -> argparse.ArgumentParser:
     compare = verbs.add_parser("compare", help="print the models of several runs and the baselines in one table")
     compare.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="the folders that training runs wrote")
     compare.set_defaults(run=_compare)
+    guard = verbs.add_parser("guard", help="make a run's guard anew, and measure it on a sheet of hard messages")
+    guard.add_argument("run_folder", type=Path, metavar="RUN", help="the folder that a training run wrote")
+    guard.add_argument("--lists", type=Path, metavar="FOLDER", help="lists/ or prototypes/ of your own (docs/guard.md)")
+    guard.add_argument(
+        "--sheet", type=Path, metavar="FILE", help="write its recall and false alarms to run.json and card"
+    )
+    guard.add_argument(
+        "--half", choices=("held_out", "build"), default="held_out", help="of the sheet (default held_out)"
+    )
+    guard.set_defaults(run=_guard)
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="the folder that a training run wrote")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
@@ -102,6 +112,19 @@ def _compare(options: argparse.Namespace) -> None:
         print_comparison({str(folder): read_record(folder) for folder in folders})
     except KeyError as error:
         raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
+
+
+def _guard(options: argparse.Namespace) -> None:
+    from mrs_training.reply.guarding import update_guard
+
+    figures = update_guard(options.run_folder, options.lists, options.sheet, options.half)
+    for language, found in figures.items():
+        print(
+            f"{language}  {found.vetoed} of {found.sensitive} sensitive messages not answered, {found.named} with the "
+            f"wished reason; false alarms: {found.lookalike_alarms} of {found.lookalikes} that only sound grave, "
+            f"{found.alarms} of {found.everyday:,} everyday ones"
+        )
+    print(f"wrote {visible(options.run_folder)}")
 
 
 def _publish(options: argparse.Namespace) -> None:

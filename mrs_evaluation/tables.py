@@ -40,7 +40,10 @@ def print_results(record: dict[str, Any]) -> None:
     method = figures.get("interval_method", PERCENTILE)
     console.print(f"ROUGE: weighted ROUGE of the best of three. Brackets: 95 % intervals ({method}); a lead of the")
     pools = f" MRR, P@1: in 1-of-{figures['pool_size']} pools." if ranks else ""
-    console.print(f"model over a system is a paired difference.{pools} ms: to answer a message, in batches.\n")
+    console.print(
+        f"model over a system is a paired difference.{pools} ms: to answer a message, in batches. All without the"
+    )
+    console.print("guard, which keeps silent where a message is sensitive.\n")
     if len(languages) > 1:
         console.print(_languages_table(figures, languages, ranks))
     if figures["paper"]:

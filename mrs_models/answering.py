@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrs_core.errors import ArgumentError
 from mrs_core.predictions import SUGGESTIONS
@@ -70,6 +71,10 @@ class ServedModel(ABC):
     def most(self, k: int) -> int:
         """How many suggestions can be asked for where k are wished."""
         return k
+
+    def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32] | None:
+        """(n, dimension) vectors of messages in the space of the encoder; None where there is none."""
+        return None
 
 
 class System(Answerer, Protocol):

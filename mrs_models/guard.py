@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from mrs_core.guard.lists import GuardData
 from mrs_core.guard.replies import unfit
 from mrs_models.answering import Answer, ServedModel, Suggestion
+from mrs_models.guard_space import GuardSpace, Vectors, fingerprint
 
 
 class Guard:
@@ -16,7 +18,7 @@ class Guard:
     Args:
         data: word lists and example messages.
         model: what answers.
-        folder: of the model; None if it has none.
+        folder: of the model, with its `guard/`; None if it has none.
     """
 
     def __init__(self, data: GuardData, model: ServedModel, folder: Path | None) -> None:
@@ -35,7 +37,37 @@ class Guard:
     def reasons(self, messages: Sequence[str], language: str) -> list[str | None]:
         """The reason not to answer each message, one of `mrs_core.guard.REASONS`; None where there is none."""
         lists = self.data.get(language)
-        return [lists.sensitive(message) if lists else None for message in messages]
+        found = [lists.sensitive(message) if lists else None for message in messages]
+        open_ones = [message for message, reason in zip(messages, found, strict=True) if reason is None]
+        if not open_ones or self.space is None:
+            return found
+        vectors = self._model.message_vectors(open_ones)
+        assert vectors is not None, "a model with a space has vectors"
+        near = iter(self.space.reasons(vectors))
+        return [next(near) if reason is None else reason for reason in found]
+
+    @cached_property
+    def space(self) -> GuardSpace | None:
+        """What the encoder makes of the example messages: the one of the model's folder, or, where that has none or one
+        of other examples, fitted now; None for a model without an encoder.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        stored = GuardSpace.load(self._folder) if self._folder else None
+        if stored is not None and not self.data.own_examples:
+            return stored
+        examples = self.data.prototypes
+        if stored is not None and stored.examples == fingerprint(examples):
+            return stored
+        if not examples or self._model.message_vectors(["?"]) is None:
+            return None
+        return GuardSpace.fit(self._vectors, examples)
+
+    def _vectors(self, texts: list[str]) -> Vectors:
+        vectors = self._model.message_vectors(texts)
+        assert vectors is not None
+        return vectors
 
     def _silent(self, reason: str, language: str) -> Answer:
         lists = self.data.get(language)

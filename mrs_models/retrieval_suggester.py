@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
 from mrs_core.manifest import again
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 BATCH = 64
+REMEMBERED = 256  # messages at most whose vectors are kept for the next call
 CHUNK = 256  # messages scored at a time: bounds the memory of (messages, pool, dimension)
 
 
@@ -35,7 +37,7 @@ class RetrievalSuggester(ServedModel):
     """
 
     def __init__(self, encode: Encode, indexes: Mapping[str, ResponseIndex]) -> None:
-        self._encode = encode
+        self._encode = remembering(encode)
         self.indexes = indexes
 
     @classmethod
@@ -73,11 +75,31 @@ class RetrievalSuggester(ServedModel):
         super().require_language(language)
         self.indexes[language]  # a damaged one is found now
 
+    def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32]:
+        return self._encode(list(messages)).numpy()
+
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
         texts, count = require_messages(messages), require_count(k)
         index = self.indexes[language]
         return answer_all(texts, lambda asked: index.suggest(self._encode(asked), count))
+
+
+def remembering(encode: Encode) -> Encode:
+    """An encoder that keeps the vectors of its last texts: the guard looks at a message, then the model answers it."""
+    last: dict[str, torch.Tensor] = {}
+
+    def encoded(texts: list[str]) -> torch.Tensor:
+        nonlocal last
+        known = last  # one object, as another thread may replace it
+        if texts and all(text in known for text in texts):
+            return torch.stack([known[text] for text in texts])
+        vectors = encode(texts)
+        if len(texts) <= REMEMBERED:
+            last = dict(zip(texts, vectors, strict=True))
+        return vectors
+
+    return encoded
 
 
 class Retriever:

@@ -21,6 +21,7 @@ RETRIEVER, STATIC, ENCODER = "retriever", "static", "encoder"  # kinds of checkp
 ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
 RANKER_FOLDER = "ranker"  # in the folder of a retriever: memory, weights and settings of its ranker
 GENERATOR_FOLDER = "generator"  # in the folder of a retriever: the generator of its ranker
+GUARD_FOLDER = "guard"  # in the folder of a retriever: what its encoder makes of sensitive messages
 ADAPTER_RECORD = "adapter.json"  # marks the folder of adapters, whose base model is elsewhere
 # Of adapters: our record, peft's settings, and a checkpoint's weights.
 ADAPTERS = (ADAPTER_RECORD, "adapter_config.json", "adapter_state.safetensors")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from mrs_models.language_detector import DETECTOR
 from mrs_models.response_index import ResponseIndexes
-from mrs_models.starting_points import GENERATOR, GENERATOR_FOLDER, RANKER_FOLDER
+from mrs_models.starting_points import GENERATOR, GENERATOR_FOLDER, GUARD_FOLDER, RANKER_FOLDER
 
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
 TOKENIZER = (
@@ -25,6 +25,7 @@ CARD, RECORD, CURVES = "README.md", "run.json", "curves.png"
 EVERY_RUN = (CARD, RECORD, CURVES)
 INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors"))
 RANKER = tuple(f"{RANKER_FOLDER}/{name}" for name in ("ranker.json", "*.safetensors"))
+GUARD = tuple(f"{GUARD_FOLDER}/{name}" for name in ("guard.json", "space.safetensors"))
 PEFT = ("adapter_config.json", "adapter_model.safetensors")
 # Adapters only, in PEFT's layout: those of replies are in a subfolder, a generator's are beside its tokenizer.
 ADAPTER_FILES = (
@@ -44,7 +45,16 @@ SENTENCE_TRANSFORMERS = (
 )  # fmt: skip
 MODEL = tuple(
     dict.fromkeys(
-        (*GENERATOR_FILES, *SENTENCE_TRANSFORMERS, DETECTOR, *INDEXES, *RANKER, *RANKER_GENERATOR, *ADAPTER_OF_RUN)
+        (
+            *GENERATOR_FILES,
+            *SENTENCE_TRANSFORMERS,
+            DETECTOR,
+            *INDEXES,
+            *RANKER,
+            *RANKER_GENERATOR,
+            *GUARD,
+            *ADAPTER_OF_RUN,
+        )
     )
 )
 TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled

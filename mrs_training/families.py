@@ -10,7 +10,7 @@ from mrs_core.hub import is_repo_id
 from mrs_core.publication import Publication
 from mrs_models.adapters import base_of
 from mrs_models.language_detector import DETECTOR
-from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, INDEXES, RECORD, STAYS
+from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, GUARD, INDEXES, RECORD, STAYS
 from mrs_training.card import Record
 from mrs_training.family import Family, with_weights
 from mrs_training.reply.families import FAMILIES as REPLY_FAMILIES
@@ -63,7 +63,7 @@ def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
     base, _ = base_of(own)
     if Path(base).exists() or not is_repo_id(base):
         raise InputError(f"{own}: the base {base} is a local folder; publish it, and train with its hub id.")
-    others = Publication("model", repo_id, folder, (*INDEXES, DETECTOR, CURVES)).files()
+    others = Publication("model", repo_id, folder, (*INDEXES, *GUARD, DETECTOR, CURVES)).files()
     record = as_json(of_adapter(read_record(folder), list(others))).encode()
     instead = {**others, RECORD: record, CARD: card.encode()}
     return with_weights(Publication("model", repo_id, own, ADAPTER_FILES, STAYS, instead=instead))

@@ -192,6 +192,8 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
             parts.generator.copy_to(folder)
         if parts.detector:
             parts.detector.save(folder)
+        if parts.guard:
+            parts.guard.save(folder)
 
     def systems(self, parts: RetrievalParts) -> list[MakeSystem]:
         if parts.rankers:

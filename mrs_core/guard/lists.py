@@ -111,6 +111,7 @@ class GuardData(Mapping[str, WordLists]):
             if wrong := sorted(set(files) - set(LANGUAGES)):
                 raise InputError(f"{files[wrong[0]]}: {wrong[0]!r} is not the code of a language; name it LANG.yaml.")
         self._read: dict[str, WordLists] = {}
+        self.own_examples = folder is not None and (folder / PROTOTYPES).is_dir()
 
     def __getitem__(self, language: str) -> WordLists:
         if language not in self._read:

@@ -29,6 +29,7 @@ from mrs_training.card import (
     sizes,
     steps_of,
 )
+from mrs_training.reply.guard_card import guard_paragraph
 from mrs_training.reply.ranking_card import ranking
 
 MESSAGES = {
@@ -160,6 +161,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "reply": reply,
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
         "limits": _limits(data),
+        "guard": guard_paragraph(record),
         "ranking": ranking(figures),
         "speeds": _speeds(record, sizes(record, adapter)),
         "citation": _citation(),

@@ -1,10 +1,12 @@
-"""What is derived from a trained retriever: its response indexes, its rankers and its language detector."""
+"""What is derived from a trained retriever: its response indexes, rankers, language detector and guard."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mrs_core.guard.lists import GuardData
 from mrs_evaluation.language_data import EVALUATION_SEED, sample_rows
+from mrs_models.guard_space import GuardSpace
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import encode_messages, encode_replies
@@ -35,7 +37,8 @@ def derived_parts(fitted: FittedRetriever) -> RetrievalParts:
     if options.generator is not None:
         generator = RankerGenerator.open(options.generator, fitted.training.device)
     rankers = _rankers(fitted, indexes, own, generator)
-    return RetrievalParts(model, indexes, sweep, rankers, train_detector(data.test), generator)
+    guard = GuardSpace.fit(lambda texts: encode_messages(model, texts).numpy(), GuardData().prototypes)
+    return RetrievalParts(model, indexes, sweep, rankers, train_detector(data.test), generator, guard)
 
 
 def _rankers(

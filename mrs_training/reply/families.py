@@ -8,6 +8,7 @@ from mrs_models.starting_points import RETRIEVAL as RETRIEVAL_NAME
 from mrs_training.allowlist import (
     ADAPTER_OF_RUN,
     GENERATOR_FILES,
+    GUARD,
     INDEXES,
     RANKER,
     RANKER_GENERATOR,
@@ -18,7 +19,7 @@ from mrs_training.reply.card import model_card
 
 RETRIEVAL = Family(
     RETRIEVAL_NAME,
-    (*SENTENCE_TRANSFORMERS, DETECTOR, *INDEXES, *RANKER, *RANKER_GENERATOR, *ADAPTER_OF_RUN),
+    (*SENTENCE_TRANSFORMERS, DETECTOR, *INDEXES, *RANKER, *RANKER_GENERATOR, *GUARD, *ADAPTER_OF_RUN),
     model_card,
 )
 GENERATION = Family(GENERATION_NAME, (*GENERATOR_FILES, DETECTOR, *ADAPTER_OF_RUN), model_card)

@@ -15,6 +15,7 @@ from mrs_evaluation.comparison import ValidationLog, evaluate_part
 from mrs_evaluation.language_data import LanguageData
 from mrs_evaluation.results import EvaluationConfig, summary
 from mrs_models.answering import MODEL, Suggestion
+from mrs_models.guard_space import GuardSpace
 from mrs_models.language_detector import LanguageDetector
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.response_index import ResponseIndex
@@ -126,6 +127,7 @@ class RetrievalParts:
         rankers: language -> its ranker; empty if none was asked for.
         detector: of the languages; None if there is only one.
         generator: that of the rankers; None if none was asked for.
+        guard: what the trained encoder makes of sensitive messages.
     """
 
     model: SentenceTransformer
@@ -134,6 +136,7 @@ class RetrievalParts:
     rankers: Mapping[str, LanguageRanker] = field(default_factory=dict)
     detector: LanguageDetector | None = None
     generator: RankerGenerator | None = None
+    guard: GuardSpace | None = None
 
 
 @dataclass(frozen=True)

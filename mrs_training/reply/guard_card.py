@@ -1,0 +1,55 @@
+"""The paragraph of a card that tells when the model says nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mrs_core.cards import markdown_table
+
+WITHOUT = "All other figures of this card are measured without the guard."
+TOLD = (
+    "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, threats, "
+    "abuse, illness, death, the law, or a loss of work, home or partner, and never suggest slurs, private data, links, or "
+    "dates and places that the message does not name (docs/guard.md; `--guard off`)."
+)
+
+
+def guard_paragraph(record: dict[str, Any]) -> str:
+    """What the guard does, with its figures where `run.json` has them."""
+    guard = record.get("guard")
+    if guard is None:
+        return f"{TOLD} {WITHOUT} It has not been measured with this model."
+    rows = [_row(code, figures) for code, figures in guard["languages"].items()]
+    total = {key: sum(figures[key] for figures in guard["languages"].values()) for key in _keys(guard)}
+    table = markdown_table(
+        ["language", "sensitive", "recall", "right reason", "false alarms, hard", "false alarms, sample"],
+        [*rows, _row("all", total)],
+    )
+    half = "the half that was read once, at the end" if guard["half"] == "held_out" else "the half that it was built on"
+    return (
+        f"{TOLD} {WITHOUT} On a sheet of hard messages ({half}) it is silent for these shares of the sensitive messages, "
+        "of everyday ones that only sound grave, and of the embedded sample's messages:\n\n" + table
+    )
+
+
+def _keys(guard: dict[str, Any]) -> list[str]:
+    return list(next(iter(guard["languages"].values())))
+
+
+def _row(name: str, figures: dict[str, int]) -> list[str]:
+    return [
+        name,
+        f"{figures['sensitive']}",
+        _share(figures["vetoed"], figures["sensitive"]),
+        _share(figures["named"], figures["sensitive"]),
+        _of(figures["lookalike_alarms"], figures["lookalikes"]),
+        _of(figures["alarms"], figures["everyday"]),
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else ""
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole:,} ({part / whole:.1%})" if whole else ""
