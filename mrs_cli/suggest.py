@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
-from mrs_core.guard import BLANK, REASONS, UNCLEAR
+from mrs_core.guard import BLANK, REASONS, UNCLEAR, UNLIKELY
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import visible, visible_json
 
@@ -50,6 +50,13 @@ def make_parser() -> argparse.ArgumentParser:
         "that cannot be known (default); off: answer everything, as published figures are measured",
     )
     parser.add_argument("--guard-lists", type=Path, metavar="FOLDER", help="word lists of your own (docs/guard.md)")
+    parser.add_argument(
+        "--precision",
+        type=float,
+        metavar="P",
+        help="suggest nothing where fewer than a share P of the answers would be used, as far as validation tells "
+        "(the model card has the figures); default: answer every message",
+    )
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
     return parser
@@ -68,7 +75,13 @@ def main(argv: Sequence[str]) -> int:
     if options.guard_lists is not None and options.guard == "off":
         raise InputError("--guard-lists: has no effect with --guard off; leave out one of them.")
     guard = (options.guard_lists or True) if options.guard == "on" else False
-    suggester = Suggester.load(resolve_model(options.model, options.revision), verify=options.verify, guard=guard)
+    path = resolve_model(options.model, options.revision)
+    try:
+        suggester = Suggester.load(path, verify=options.verify, guard=guard, precision=options.precision)
+    except InputError as error:
+        if options.precision is not None and str(error).startswith("precision "):
+            raise InputError(f"--{error}") from None
+        raise
     try:
         return _answer(suggester, options)
     except ArgumentError as error:
@@ -95,6 +108,8 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         if options.json:
             found = [_as_json(suggestion, options.explain) for suggestion in answer]
             line = {"message": message, "lang": language, "model": str(options.model), "suggestions": found}
+            if answer.used is not None:
+                line["used"] = round(answer.used, 4)
             if reason := answer.reason if language else UNCLEAR if message.strip() else BLANK:
                 line["reason"] = reason
             print(visible_json(line), flush=True)
@@ -119,6 +134,8 @@ def _as_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
 
 def _silence(answer: Answer) -> str:
     """Why a message is not answered, or only with a neutral set."""
+    if answer.reason == UNLIKELY:
+        return f"(nothing is suggested: a suggestion would be used with a probability of {answer.used or 0:.2f})"
     about = REASONS.get(answer.reason or "", answer.reason)
     what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"
     return f"({what}: the message seems to be about {about}; --guard off answers it)"

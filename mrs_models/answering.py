@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrs_core.errors import ArgumentError
 from mrs_core.predictions import SUGGESTIONS
+
+if TYPE_CHECKING:
+    from mrs_models.ranking.trigger import Trigger
 
 MODEL = "Model"  # the name of the trained model among the systems compared
 
@@ -36,11 +39,14 @@ class Answer(list[Suggestion]):
 
     Attributes:
         reason: a code: one of `mrs_core.guard.REASONS`, or another one of that module; None for an ordinary answer.
+        used: the probability that one of the suggestions is used, where a precision was wished for; else None.
     """
 
-    def __init__(self, suggestions: Iterable[Suggestion] = (), reason: str | None = None) -> None:
+    def __init__(
+        self, suggestions: Iterable[Suggestion] = (), reason: str | None = None, used: float | None = None
+    ) -> None:
         super().__init__(suggestions)
-        self.reason = reason
+        self.reason, self.used = reason, used
 
 
 class Answerer(Protocol):
@@ -71,6 +77,15 @@ class ServedModel(ABC):
     def most(self, k: int) -> int:
         """How many suggestions can be asked for where k are wished."""
         return k
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """What tells how likely suggestions are used; None for a model without calibration."""
+        return None
+
+    def used(self, messages: Sequence[str], language: str) -> list[float] | None:
+        """The probability for each message that one of three suggestions is used; None where it is not known."""
+        return None
 
     def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32] | None:
         """(n, dimension) vectors of messages in the space of the encoder; None where there is none."""

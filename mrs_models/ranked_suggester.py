@@ -13,6 +13,7 @@ from mrs_models.answering import MODEL, Suggestion
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import Rankers
 from mrs_models.ranking.reranking import rerank, rerank_pool
+from mrs_models.ranking.trigger import Trigger, as_features
 from mrs_models.response_index import Encode, ResponseIndex
 from mrs_models.retrieval_suggester import RetrievalSuggester, Retriever, encode_messages, encode_replies
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
@@ -60,6 +61,18 @@ class RankedSuggester(RetrievalSuggester):
             return super().suggest(messages, language, k)
         texts, count, ranker = require_messages(messages), require_count(k), self.rankers[language]
         return answer_all(texts, lambda asked: _ranked(self._encode, ranker, asked, count))
+
+    @property
+    def trigger(self) -> Trigger | None:
+        return next((ranker.settings.trigger for ranker in self.rankers.values()), None)
+
+    def used(self, messages: Sequence[str], language: str) -> list[float] | None:
+        """Generated replies are not looked at: what the first stage is sure of counts."""
+        if self.trigger is None or language not in self.rankers:
+            return None
+        ranker, vectors = self.rankers[language], self._encode(list(messages)).numpy()
+        features = [ranker.certainty(*row) for row in zip(messages, vectors, strict=True)]
+        return list(map(float, self.trigger.probability(as_features(features))))
 
 
 class RankedRetriever:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
-from mrs_core.guard import BLANK, UNCLEAR
+from mrs_core.guard import BLANK, UNCLEAR, UNLIKELY
 from mrs_core.guard.lists import GuardData
 from mrs_core.manifest import require_undamaged
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import Answer, ServedModel
 from mrs_models.guard import Guard
+from mrs_models.ranking.trigger import choose_threshold
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
 from mrs_models.suggest_arguments import require_count, require_messages
 
@@ -33,6 +34,11 @@ class Suggester:
     Args:
         guard: True: with the package's lists; a folder: with lists of one's own; False: without a guard, as published
             figures are measured.
+        precision: nothing is suggested where fewer than this share of the answers would be used, as far as validation
+            tells (Kannan et al. 2016, section 5); None, as for published figures: every message is answered.
+
+    Raises:
+        InputError: the precision is no share, or the model was not calibrated.
 
     Example:
         >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
@@ -40,20 +46,34 @@ class Suggester:
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
-    def __init__(self, model: ServedModel, folder: Path | None = None, guard: bool | Path = True) -> None:
-        self.model, self.folder = model, folder
+    def __init__(
+        self,
+        model: ServedModel,
+        folder: Path | None = None,
+        guard: bool | Path = True,
+        precision: float | None = None,
+    ) -> None:
+        self.model, self.folder, self._precision = model, folder, precision
+        try:
+            self._least = choose_threshold(model.trigger, precision) if precision is not None else 0.0
+        except ValueError as error:
+            raise InputError(f"precision {precision:g}: {error}.") from None
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
 
     @staticmethod
     def load(
-        folder: str | Path, revision: str | None = None, verify: bool = False, guard: bool | Path = True
+        folder: str | Path,
+        revision: str | None = None,
+        verify: bool = False,
+        guard: bool | Path = True,
+        precision: float | None = None,
     ) -> Suggester:
         """Load a trained model: the folder of a run, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`.
 
         Args:
             revision: of a model on the hub: a branch, a tag or a commit.
             verify: compare the SHA-256 of large files, too (`mrs_core.manifest` has the rule).
-            guard: as for the class.
+            guard, precision: as for the class.
 
         Raises:
             InputError: no such model, or its files are damaged or do not fit each other; or the guard's folder is.
@@ -63,14 +83,14 @@ class Suggester:
         if (path / GENERATOR).is_file():
             from mrs_models.generation_suggester import GenerationSuggester
 
-            return Suggester(GenerationSuggester.load_from(path), path, guard)
+            return Suggester(GenerationSuggester.load_from(path), path, guard, precision)
         if (path / RANKER_FOLDER).is_dir():
             from mrs_models.ranked_suggester import RankedSuggester
 
-            return Suggester(RankedSuggester.load_from(path, str(folder)), path, guard)
+            return Suggester(RankedSuggester.load_from(path, str(folder)), path, guard, precision)
         from mrs_models.retrieval_suggester import RetrievalSuggester
 
-        return Suggester(RetrievalSuggester.load_from(path, str(folder)), path, guard)
+        return Suggester(RetrievalSuggester.load_from(path, str(folder)), path, guard, precision)
 
     @property
     def languages(self) -> list[str]:
@@ -133,8 +153,8 @@ class Suggester:
             k: how many, from 1.
 
         Returns:
-            A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`, or
-            what the guard found. The next best replies take the places of those that the guard leaves out.
+            A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`,
+            `unlikely`, or what the guard found. The next best replies take the places of those that the guard leaves out.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
@@ -155,5 +175,16 @@ class Suggester:
 
     def _answer(self, messages: list[str], language: str, count: int) -> list[Answer]:
         if self.guard is None:
-            return [Answer(row) for row in self.model.suggest(messages, language, count)]
-        return self.guard.answer(messages, language, count)
+            answers = [Answer(row) for row in self.model.suggest(messages, language, count)]
+        else:
+            answers = self.guard.answer(messages, language, count)
+        chances = self.model.used(messages, language) if self._precision is not None else None
+        return answers if chances is None else list(map(self._likely, answers, chances))
+
+    def _likely(self, answer: Answer, chance: float) -> Answer:
+        """The answer, or none where it is not likely enough that one of its suggestions is used."""
+        if answer.reason is not None:
+            return answer
+        if self._least is None or chance < self._least:
+            return Answer(reason=UNLIKELY, used=chance)
+        return Answer(answer, used=chance)

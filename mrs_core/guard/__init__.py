@@ -24,4 +24,5 @@ REASONS = MappingProxyType(
 )
 SENSITIVE = tuple(REASONS)
 EVERYDAY = "everyday"
-BLANK, UNCLEAR = "blank", "language_unclear"  # reasons why there is no answer that are not the guard's
+# Reasons why there is no answer that are not the guard's.
+BLANK, UNCLEAR, UNLIKELY = "blank", "language_unclear", "unlikely"
