@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mrs_core.errors import InputError
+from mrs_core.guard.lists import GuardData
 from mrs_models.answering import ServedModel, Suggestion, reply_texts
+from mrs_models.guard_space import GuardSpace, _ridge
 from mrs_models.suggester import Suggester
 
 
@@ -106,3 +109,78 @@ def test_lists_of_ones_own(tmp_path: Path) -> None:
         assert problem in str(error.value)
     with pytest.raises(InputError, match="no lists/ or prototypes/ folder"):
         Suggester(Fixed([]), guard=tmp_path / "lists")
+
+
+class Spaced(Fixed):
+    """A model whose encoder has one axis for sadness, by the words of `SAD`, and one for length."""
+
+    SAD = ("tumba", "llanto", "pena")
+
+    def __init__(self, replies: Sequence[str]) -> None:
+        super().__init__(replies)
+        self.encoded: list[str] = []
+
+    def message_vectors(self, messages: Sequence[str]) -> np.ndarray:
+        self.encoded += messages
+        rows = [[float(any(word in text for word in self.SAD)), len(text) / 100] for text in messages]
+        return np.array(rows, np.float32)
+
+
+def prototypes(folder: Path, grief: Sequence[str] = Spaced.SAD) -> Path:
+    place = folder / "prototypes"
+    place.mkdir(exist_ok=True)
+    sad = "".join(f"  - {text} {number}\n" for number, text in enumerate(tuple(grief) * 4))
+    glad = "".join(f"  - hola {'que tal ' * number}\n" for number in range(12))
+    for language in LANGUAGES_WITH_PROTOTYPES:
+        (place / f"{language}.yaml").write_text(f"grief:\n{sad}everyday:\n{glad}", encoding="utf-8")
+    return folder
+
+
+LANGUAGES_WITH_PROTOTYPES = tuple(GuardData().prototypes)
+
+
+def test_examples_in_the_encoders_space_serve_a_language_without_lists(tmp_path: Path) -> None:
+    model = Spaced(["Tak", "Nie"])
+    suggester = Suggester(model, guard=prototypes(tmp_path))
+    answers = suggester.suggest(["llanto", "hola", "mucha pena"], "pl")
+    assert [answer.reason for answer in answers] == ["grief", None, "grief"]
+    assert suggester.guard is not None and suggester.guard.space is not None and suggester.guard.space.recall == 1
+
+
+def test_a_stored_space_is_used_until_the_examples_are_others(tmp_path: Path) -> None:
+    own = prototypes(tmp_path)
+    first, model = Spaced(["Tak"]), Spaced(["Tak"])
+    GuardSpace.fit(first.message_vectors, GuardData(own).prototypes).save(tmp_path)
+    assert Suggester(model, tmp_path, guard=own).suggest(["pena"], "pl")[0].reason == "grief"
+    assert model.encoded == ["pena"], "no example is encoded"
+    prototypes(tmp_path, ("otra",))
+    assert Suggester(model, tmp_path, guard=own).suggest(["pena"], "pl")[0].reason is None
+    assert len(model.encoded) > 100
+    (tmp_path / "guard" / "space.safetensors").write_bytes(b"no")
+    with pytest.raises(InputError, match="guard: damaged"):
+        Suggester(model, tmp_path).suggest(["pena"], "pl")
+
+
+def test_a_space_that_tells_nothing_apart_keeps_quiet(tmp_path: Path) -> None:
+    noise = np.random.default_rng(7).normal(size=(1000, 4)).astype(np.float32)
+    space = GuardSpace.fit(lambda texts: noise[: len(texts)], GuardData(prototypes(tmp_path)).prototypes)
+    assert space.recall < 0.5
+    assert space.reasons(noise * 100) == [None] * len(noise)
+
+
+def test_left_out_scores_are_those_of_fits_without_the_example() -> None:
+    generator = np.random.default_rng(3)
+    vectors, targets = generator.normal(size=(12, 3)), generator.choice([-1.0, 1.0], size=(12, 2))
+    _, _, left_out = _ridge(vectors, targets, 1e-9)
+    for row in range(12):
+        others = np.arange(12) != row
+        weights, bias, _ = _ridge(vectors[others], targets[others], 1e-9)
+        assert left_out[row] == pytest.approx((vectors[row] @ weights + bias)[0], abs=1e-6)
+
+
+def test_the_embedded_model_is_silent_where_it_used_to_hurt() -> None:
+    suggester = Suggester.load("sample-retriever")
+    answers = suggester.suggest(["kill yourself", "I lost my job today", "my phone died, are you coming?"], "en")
+    assert [(answer.reason, len(answer)) for answer in answers] == [("self_harm", 0), ("hardship", 0), (None, 3)]
+    hurt = Suggester.load("sample-retriever", guard=False).suggest(["kill yourself"], "en")
+    assert (hurt[0].reason, len(hurt[0])) == (None, 3)

@@ -1,0 +1,130 @@
+"""The word lists of the guard: every language's build half, harmless idioms, notation, and replies."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mrs_core.errors import InputError
+from mrs_core.guard import EVERYDAY, REASONS, SENSITIVE
+from mrs_core.guard.lists import GuardData, WordLists
+from mrs_core.guard.patterns import Phrases
+from mrs_core.guard.replies import unfit
+from mrs_core.languages import LANGUAGES
+
+SHEET = Path(__file__).parents[1] / "guard_sheet.tsv"
+TEN = {"en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru"}
+
+
+@pytest.fixture(scope="module")
+def data() -> GuardData:
+    return GuardData()
+
+
+@pytest.fixture(scope="module")
+def sheet() -> list[list[str]]:
+    with SHEET.open(encoding="utf-8", newline="") as lines:
+        return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
+
+
+def test_every_language_has_lists_and_examples_of_every_reason(data: GuardData) -> None:
+    assert set(data) == set(data.prototypes) == TEN
+    for language in data:
+        data[language].check()
+        assert set(data.prototypes[language]) == {*SENSITIVE, EVERYDAY}
+    assert set(SENSITIVE) == set(REASONS)
+
+
+def test_the_sheet_has_eighty_messages_of_each_language(sheet: list[list[str]]) -> None:
+    halves = Counter((language, half) for language, half, _, _ in sheet if half != "sample")
+    assert halves == {(language, half): 40 for language in TEN for half in ("build", "held_out")}
+    classes = Counter((language, half, kind) for language, half, kind, _ in sheet if half != "sample")
+    assert set(classes.values()) == {4, 12}
+    texts = [(language, message) for language, _, _, message in sheet]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("language", sorted(TEN))
+def test_the_lists_find_the_build_half_and_let_idioms_pass(
+    data: GuardData, sheet: list[list[str]], language: str
+) -> None:
+    own = [(kind, message) for code, half, kind, message in sheet if (code, half) == (language, "build")]
+    found = {message: data[language].sensitive(message) for _, message in own}
+    assert [message for kind, message in own if kind != EVERYDAY and found[message] is None] == []
+    assert [message for kind, message in own if kind == EVERYDAY and found[message]] == []
+
+
+def test_what_hurts_most_is_told_first(data: GuardData) -> None:
+    assert data["en"].sensitive("I was fired and I want to kill myself") == "self_harm"
+
+
+@pytest.mark.parametrize("text", ["KILL YOURSELF", "kill\u200b yourself", "kill  yourself!!", "Just ｋｉｌｌ yourself"])
+def test_case_width_spaces_and_invisible_characters_hide_nothing(data: GuardData, text: str) -> None:
+    assert data["en"].sensitive(text) == "self_harm"
+
+
+def test_a_harmless_phrase_hides_only_itself(data: GuardData) -> None:
+    assert data["en"].sensitive("My phone died") is None
+    assert data["en"].sensitive("My phone died when my dad died") == "grief"
+
+
+def test_accents_are_dropped_where_the_list_says_so(data: GuardData) -> None:
+    assert data["es"].sensitive("mi papá murió") == data["es"].sensitive("mi papa murio") == "grief"
+    kept = WordLists({"grief": ["våld"]}, "sv")
+    assert (kept.sensitive("våld"), kept.sensitive("vald")) == ("grief", None)
+
+
+def test_the_notation() -> None:
+    def found(phrase: str, text: str, spaced: bool = True) -> str | None:
+        return Phrases([phrase], {"kin": "mum/step dad"}, spaced).first(text)
+
+    assert found("died", "she died.") == "died" and found("died", "studied") is None
+    assert found("*weg", "der schulweg") == "schulweg"
+    assert found("<kin> died", "my step dad died") == "step dad died"
+    assert found("want [really to/to] die", "i want really to die") and found("want [to] die", "want die")
+    assert found("my ... went", "my old and very dear dog went") is None
+    assert found("my ... went", "my old dog went") and found("my ... went", "my. went") is None
+    assert found("(a/b (c/d)) e", "b d e") == "b d e"
+    assert found("父...死", "父が昨日死んだ", spaced=False) == "父が昨日死" or found(
+        "父 ... 死", "父が昨日死んだ", spaced=False
+    )
+    with pytest.raises(ValueError, match="begin with a word"):
+        Phrases(["... died"], {})
+
+
+def test_a_long_message_is_read_quickly(data: GuardData) -> None:
+    assert data["en"].sensitive("my dad and I " * 1000 + "went home") is None
+
+
+@pytest.mark.parametrize(
+    ("language", "reply", "reason"),
+    [
+        ("de", "Du Idiot", "slur"),
+        ("fr", "Je connais un bon plombier.", None),
+        ("es", "A las nueve y media.", "date"),
+        ("ru", "В пятницу.", "date"),
+        ("ja", "三時に行くね", "date"),
+        ("it", "Sono a Milano", "place"),
+        ("sv", "Storgatan 5", "private_data"),
+        ("nl", "Bel 06 12345678", "private_data"),
+        ("pt", "Vê em www.exemplo.com.br", "link"),
+        ("en", "Sounds good, see you soon!", None),
+        ("en", "I may come later.", None),
+        ("en", "@anna knows", "private_data"),
+        ("en", "In 2019", "date"),
+        ("en", "10 minutes!", None),
+    ],
+)
+def test_unfit_replies(data: GuardData, language: str, reply: str, reason: str | None) -> None:
+    assert unfit(reply, "?", data[language]) == reason
+
+
+def test_a_folder_of_ones_own_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "prototypes").mkdir()
+    (tmp_path / "prototypes" / "xx-no.yaml").write_text("grief: [a]\n")
+    with pytest.raises(InputError, match="name it LANG.yaml"):
+        GuardData(tmp_path)
+    assert "xx-no" not in LANGUAGES
