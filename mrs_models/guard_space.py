@@ -1,8 +1,9 @@
 """The direction of sensitive messages in the space of a model's encoder: a linear model over message vectors.
 
-Ridge regression (Hoerl and Kennard 1970) on the example messages of all languages, sensitive ones against everyday ones.
-The threshold is what at most `ALARMS` of the everyday examples exceed when each is left out (in closed form), so that in
-a poor space the linear model says little, or nothing (`LEAST_RECALL`), instead of much that is wrong. Training writes it to the model's `guard/`.
+Ridge regression (Hoerl and Kennard 1970) on the example messages of all languages, sensitive against everyday ones. The
+threshold is what at most `ALARMS` of the everyday examples exceed when each is left out (in closed form), so that in a
+poor space the linear model says little, or nothing (`LEAST_RECALL`), instead of much that is wrong. Training writes it
+to the model's `guard/`.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ class GuardSpace:
         text = json.dumps({**facts, "examples": self.examples, "recall": self.recall}, indent=2)
         (place / SETTINGS).write_text(text + "\n", encoding="utf-8")
         save_file({"weights": np.ascontiguousarray(self.weights), "bias": self.bias}, place / ARRAYS)
+        (place / ARRAYS).chmod((place / SETTINGS).stat().st_mode & 0o777)  # safetensors lets only the owner read
 
     @classmethod
     def load(cls, folder: Path) -> GuardSpace | None:

@@ -9,8 +9,8 @@ from mrs_core.cards import markdown_table
 WITHOUT = "All other figures of this card are measured without the guard."
 TOLD = (
     "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, threats, "
-    "abuse, illness, death, the law, or a loss of work, home or partner, and never suggest slurs, private data, links, or "
-    "dates and places that the message does not name (docs/guard.md; `--guard off`)."
+    "abuse, illness, death, the law, or a loss of work, home or partner, and never suggest slurs, private data, links, "
+    "or dates and places that the message does not name (docs/guard.md; `--guard off`)."
 )
 
 
@@ -27,8 +27,8 @@ def guard_paragraph(record: dict[str, Any]) -> str:
     )
     half = "the half that was read once, at the end" if guard["half"] == "held_out" else "the half that it was built on"
     return (
-        f"{TOLD} {WITHOUT} On a sheet of hard messages ({half}) it is silent for these shares of the sensitive messages, "
-        "of everyday ones that only sound grave, and of the embedded sample's messages:\n\n" + table
+        f"{TOLD} {WITHOUT} On a sheet of hard messages ({half}) it is silent for these shares of the sensitive "
+        "messages, of everyday ones that only sound grave, and of the embedded sample's messages:\n\n" + table
     )
 
 

@@ -73,8 +73,8 @@ def read_sheet(path: Path) -> list[SheetRow]:
         halves, reasons = (*HALVES, SAMPLE), (*SENSITIVE, EVERYDAY)
         if len(row) != len(COLUMNS) or row[1] not in halves or row[2] not in reasons or not row[3].strip():
             raise InputError(
-                f"{path}, line {number}: expected {' '.join(COLUMNS)}; a half is one of {' '.join(halves)}, a class one "
-                f"of {' '.join(reasons)}."
+                f"{path}, line {number}: expected {' '.join(COLUMNS)}; a half is one of {' '.join(halves)}, a class "
+                f"one of {' '.join(reasons)}."
             )
     return [SheetRow(*row) for row in rows[1:]]
 
