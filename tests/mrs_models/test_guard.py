@@ -144,7 +144,7 @@ def test_examples_in_the_encoders_space_serve_a_language_without_lists(tmp_path:
     suggester = Suggester(model, guard=prototypes(tmp_path))
     answers = suggester.suggest(["llanto", "hola", "mucha pena"], "pl")
     assert [answer.reason for answer in answers] == ["grief", None, "grief"]
-    assert getattr(suggester.guard, "space").recall == 1
+    assert suggester.guard.space.recall == 1
 
 
 def test_a_stored_space_is_used_until_the_examples_are_others(tmp_path: Path) -> None:
