@@ -22,6 +22,7 @@ VERBS = {
     "metrics": "list the metric modules, publish them as Spaces",
     "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
     "suggest": "answer messages with a trained model",
+    "serve": "answer messages over HTTP",
     "models": "list and download baselines, render cards, publish models",
     "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
 }

@@ -8,20 +8,20 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.guard import BLANK, REASONS, UNCLEAR, UNLIKELY
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import visible, visible_json
+from mrs_models.answer_json import answer_json, unclear_language
 
 if TYPE_CHECKING:
     from mrs_models.answering import Answer, Suggestion
     from mrs_models.suggester import Suggester
 
 DEFAULT_MODEL = "sample-retriever"
-LIKELY = 0.1  # the least probability of a language that is named where none is clear
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -104,14 +104,10 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         if not message.strip() and not options.json:
             continue
         language = options.lang or (suggester.sure_language(message) if message.strip() else None)
-        answer = suggester.suggest([message], language, options.count)[0] if language else Answer()
+        silent = Answer(reason=UNCLEAR if message.strip() else BLANK)
+        answer = suggester.suggest([message], language, options.count)[0] if language else silent
         if options.json:
-            found = [_as_json(suggestion, options.explain) for suggestion in answer]
-            line = {"message": message, "lang": language, "model": str(options.model), "suggestions": found}
-            if answer.used is not None:
-                line["used"] = round(answer.used, 4)
-            if reason := answer.reason if language else UNCLEAR if message.strip() else BLANK:
-                line["reason"] = reason
+            line = answer_json(message, language, str(options.model), answer, options.explain)
             print(visible_json(line), flush=True)
         elif language is None:
             print(f"mrs suggest: {_unsure(suggester, message)}", file=sys.stderr)
@@ -123,13 +119,6 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
                 told = f"   ({_told(suggestion)})" if options.explain else ""
                 print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
     return 0
-
-
-def _as_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
-    parts = {name: round(value, 6) for name, value in suggestion.parts.items()}
-    shown: dict[str, Any] = {"reply": suggestion.reply, "score": round(suggestion.score, 6)}
-    source = {"source": suggestion.source} if suggestion.source else {}
-    return {**shown, "parts": parts, **source} if explain else shown
 
 
 def _silence(answer: Answer) -> str:
@@ -151,11 +140,7 @@ def _told(suggestion: Suggestion) -> str:
 
 def _unsure(suggester: Suggester, message: str) -> str:
     """A sentence about a message whose language is not clear."""
-    ranked = suggester.rank_languages(message)
-    likely = [f"{code} ({probability:.0%})" for code, probability in ranked if probability >= LIKELY]
-    named = f"it may be {' or '.join(likely)}; " if ranked[0][1] > ranked[-1][1] else ""
-    known = " ".join(suggester.languages)
-    return f"{visible(message)}: the language is not clear; {named}pass --lang with one of {known}."
+    return f"{visible(message)}: {unclear_language(suggester, message, '--lang')}"
 
 
 def _as_text(message: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_evaluation")
+PACKAGES = ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_evaluation", "mrs_serving")
 HEAVY = ("numpy", "torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "pandas", "scipy", "yaml")
 
 

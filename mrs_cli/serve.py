@@ -1,0 +1,79 @@
+"""`mrs serve`: suggestions over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+from mrs_core.errors import MissingExtraError
+from mrs_serving.settings import Settings
+
+DEFAULT_MODEL = "sample-retriever"
+LEVELS = ("debug", "info", "warning", "error")
+DEFAULTS = {field.name: field.default for field in fields(Settings) if field.default is not MISSING}
+# option -> (type, help); the names are those of `Settings`
+ANSWERING = {
+    "host": (str, "address to listen on; 0.0.0.0 for all"),
+    "port": (int, "0 takes a free one"),
+    "workers": (int, "processes that share the port, each with the model"),
+    "threads": (int, "of torch in each worker (default: the machine's cores shared among the workers)"),
+    "max_batch": (int, "messages that the model answers at a time"),
+    "max_batch_ms": (float, "a batch grows no further where it would take longer"),
+    "max_waiting": (int, "messages that may wait for the model; more get 429"),
+    "max_body": (int, "bytes of a request"),
+    "max_messages": (int, "messages of a request"),
+    "max_characters": (int, "characters of a message"),
+    "max_suggestions": (int, "suggestions that a request may ask for"),
+    "answer_seconds": (float, "a request whose answer takes longer gets 503"),
+    "read_seconds": (float, "a client that takes longer to send its request gets 408"),
+    "idle_seconds": (int, "how long an unused connection stays open"),
+    "stop_seconds": (int, "how long a stopping server waits for the requests that it took"),
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mrs serve", description=__doc__)
+    parser.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION "
+        f"(default {DEFAULT_MODEL}, part of the package)",
+    )
+    parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
+    parser.add_argument("--name", help="what answers call the model (default: as --model)")
+    parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
+    for name, (kind, text) in ANSWERING.items():
+        default = DEFAULTS[name]
+        shown = "" if default is None else f" (default {default})"
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=text + shown)
+    parser.add_argument(
+        "--api-keys", type=Path, metavar="FILE", help="a key per line; also MRS_API_KEYS (default: none)"
+    )
+    parser.add_argument(
+        "--admin-keys", type=Path, metavar="FILE", help="of those who may reload the model; also MRS_ADMIN_KEYS"
+    )
+    parser.add_argument(
+        "--cors",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="whose pages may call, such as https://a.org; * for all",
+    )
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help="info has a line per request (default)")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = vars(make_parser().parse_args(argv))
+    log_level = options.pop("log_level")
+    settings = Settings(**{**options, "cors": tuple(options["cors"])})
+    try:
+        from mrs_serving.server import serve
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("fastapi", "uvicorn", "starlette", "pydantic", "httptools", "prometheus_client"):
+            raise
+        raise MissingExtraError(package, "serve", "`mrs serve`") from None
+    return serve(settings, log_level)

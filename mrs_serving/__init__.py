@@ -1,0 +1,26 @@
+"""Serving suggestions over HTTP: `mrs serve`, and a client for Python.
+
+Names are imported from their modules on first use, so that `import mrs_serving` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mrs_core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mrs_serving.app import create_app
+    from mrs_serving.client import AsyncClient, Client, ServerError
+    from mrs_serving.settings import Settings
+
+__all__ = ["AsyncClient", "Client", "ServerError", "Settings", "create_app"]
+if not TYPE_CHECKING:  # a type checker would accept every name of the package
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            **dict.fromkeys(["AsyncClient", "Client", "ServerError"], "client"),
+            "Settings": "settings",
+            "create_app": "app",
+        },
+    )

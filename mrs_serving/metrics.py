@@ -1,0 +1,56 @@
+"""What Prometheus reads from `/metrics`; with several workers, through the folder `PROMETHEUS_MULTIPROC_DIR`."""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+# Seconds: from a tenth of a small model's answer to the default time limit.
+BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+
+
+class Metrics:
+    """The figures of one worker."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        self.requests = Counter("mrs_requests", "Requests by route and status.", ["route", "status"], registry=registry)
+        self.seconds = Histogram(
+            "mrs_request_seconds", "From a request's head to its answer.", ["route"], buckets=BUCKETS, registry=registry
+        )
+        self.messages = Counter(
+            "mrs_messages", "Messages by language and outcome: answered, nothing, or the code of the error.",
+            ["language", "outcome"], registry=registry,
+        )  # fmt: skip
+        self.batch_messages = Histogram(
+            "mrs_batch_messages", "Messages of a batch.", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=registry
+        )
+        self.batch_seconds = Histogram(
+            "mrs_batch_seconds", "What the model takes for a batch.", buckets=BUCKETS, registry=registry
+        )
+        self.wait_seconds = Histogram(
+            "mrs_wait_seconds", "What the oldest message of a batch waited.", buckets=BUCKETS, registry=registry
+        )
+        self.waiting = Gauge(
+            "mrs_waiting_messages", "Messages that wait for the model.", registry=registry,
+            multiprocess_mode="livesum",
+        )  # fmt: skip
+        self.reloads = Counter(
+            "mrs_reloads", "Loads of a new model by outcome: done, failed.", ["outcome"], registry=registry
+        )
+
+    def observe_batch(self, size: int, seconds: float, waited: float) -> None:
+        """A batch has been answered."""
+        self.batch_messages.observe(size)
+        self.batch_seconds.observe(seconds)
+        self.wait_seconds.observe(waited)
+
+    def page(self) -> bytes:
+        """The figures of all workers as text."""
+        if SHARED not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        multiprocess.MultiProcessCollector(together)
+        return generate_latest(together)

@@ -1,0 +1,131 @@
+"""Requests and answers, as the OpenAPI page shows them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from mrs_core.predictions import SUGGESTIONS
+
+# Codes of an item: the other messages of the request are answered.
+EMPTY, TOO_LONG, UNCLEAR, UNKNOWN, MISSING = (
+    "empty_message", "too_long", "unclear_language", "unknown_language", "language_required",
+)  # fmt: skip
+ITEM_CODES = {
+    EMPTY: "the message is blank",
+    TOO_LONG: "the message has more characters than the server takes",
+    UNCLEAR: "no language was given, and the message does not tell it",
+    UNKNOWN: "the model does not answer in the language that was given",
+    MISSING: "no language was given, and the model cannot detect it",
+}
+_SUGGESTION = {"reply": "¿A qué hora?", "score": 0.21}
+_ANSWER = {"message": "¿Quedamos mañana?", "lang": "es", "model": "sample-retriever", "suggestions": [_SUGGESTION]}
+_UNCLEAR = {"code": UNCLEAR, "message": "the language is not clear; pass language with one of de en es."}
+_UNANSWERED = {"message": "ok", "lang": None, "model": "sample-retriever", "suggestions": [], "error": _UNCLEAR}
+
+
+class SuggestRequest(BaseModel):
+    """Messages to answer."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"messages": ["¿Quedamos mañana?"], "language": "es", "k": 3},
+                {"messages": ["Danke für deine Hilfe gestern!", "See you tomorrow?"]},
+            ]
+        },
+    )
+    messages: Annotated[list[StrictStr], Field(min_length=1, description="what to answer, each on its own")]
+    language: Annotated[
+        StrictStr | None, Field(description="the language of all of them, a code of `GET /v1/models`; null: detected")
+    ] = None
+    k: Annotated[StrictInt, Field(ge=1, description="suggestions per message")] = SUGGESTIONS
+    explain: Annotated[StrictBool, Field(description="with the parts of each score, where the model has a ranker")] = (
+        False
+    )
+
+
+class SuggestionItem(BaseModel):
+    """A reply to click."""
+
+    reply: str
+    score: Annotated[float, Field(description="comparable among the suggestions for one message")]
+    parts: Annotated[dict[str, float] | None, Field(description="with `explain`")] = None
+
+
+class ItemError(BaseModel):
+    """Why one message is not answered."""
+
+    code: Annotated[str, Field(description="; ".join(f"`{code}`: {text}" for code, text in ITEM_CODES.items()))]
+    message: str
+
+
+class AnswerItem(BaseModel):
+    """The answer to one message, with the fields of `mrs suggest --json`."""
+
+    message: str
+    lang: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
+    model: str
+    suggestions: Annotated[list[SuggestionItem], Field(description="the best first")]
+    reason: Annotated[
+        str | None, Field(description="a code: why there is nothing to suggest; absent where there is")
+    ] = None
+    error: Annotated[ItemError | None, Field(description="absent where the message is answered")] = None
+
+
+class SuggestResponse(BaseModel):
+    """An answer for each message, in their order."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        json_schema_extra={"examples": [{"answers": [_ANSWER]}, {"answers": [_UNANSWERED]}]}
+    )
+    answers: list[AnswerItem]
+
+
+class RequestError(BaseModel):
+    """What is wrong with a request."""
+
+    code: str
+    message: str
+
+
+class ErrorResponse(BaseModel):
+    """A request that is refused as a whole."""
+
+    error: RequestError
+
+
+class ModelItem(BaseModel):
+    """A model that answers."""
+
+    name: str
+    languages: list[str]
+    detects_language: Annotated[bool, Field(description="whether `language` can be left out")]
+    loaded: Annotated[str, Field(description="when this worker loaded it, UTC")]
+
+
+class ModelsResponse(BaseModel):
+    """What answers, and how much a request may ask for."""
+
+    models: list[ModelItem]
+    limits: Annotated[dict[str, int], Field(description="max_body (bytes), max_messages, max_characters, max_k")]
+
+
+class ReloadResponse(BaseModel):
+    """The model is new."""
+
+    model: ModelItem
+    workers: Annotated[int, Field(description="how many there are; the others follow as soon as they have loaded it")]
+
+
+class Health(BaseModel):
+    """The state of a worker."""
+
+    status: str
+
+
+def inline_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a flat model."""
+    return model.model_json_schema()

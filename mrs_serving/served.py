@@ -1,0 +1,118 @@
+"""The model that a worker serves: questions in, items of an answer out; a new one takes its place while it answers."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mrs_core.baselines import resolve_model
+from mrs_core.errors import ArgumentError
+from mrs_models.answer_json import answer_json, unclear_language
+from mrs_models.suggester import Suggester
+from mrs_serving.schema import EMPTY, MISSING, TOO_LONG, UNCLEAR, UNKNOWN
+from mrs_serving.settings import Settings
+
+Item = dict[str, Any]
+INVALID = "invalid_argument"  # the model itself refuses, as a generator does for too many suggestions
+
+
+@dataclass(frozen=True)
+class Question:
+    """A message to answer, as a request asks it."""
+
+    message: str
+    language: str | None
+    k: int
+    explain: bool
+
+
+class ServedSuggester:
+    """A loaded model, ready to answer in all its languages; immutable, and used by one thread at a time."""
+
+    def __init__(self, suggester: Suggester, settings: Settings) -> None:
+        self._suggester, self._settings = suggester, settings
+        self.loaded = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.languages = list(suggester.languages)
+        self.detects_language = self._can_detect()
+
+    @classmethod
+    def load(cls, settings: Settings) -> ServedSuggester:
+        """Read all files of the model, and answer once in every language, so that no request waits for either.
+
+        Raises:
+            InputError: as `Suggester.load`.
+        """
+        path = resolve_model(settings.model, settings.revision)
+        suggester = Suggester.load(path, verify=settings.verify)
+        for language in suggester.languages:
+            suggester.suggest(["?"], language, 1)
+        served = cls(suggester, settings)
+        gc.collect()
+        return served
+
+    def _can_detect(self) -> bool:
+        try:
+            self._suggester.detect("?")
+        except ArgumentError:
+            return False
+        return True
+
+    def refusal(self, question: Question) -> Item | None:
+        """The item of a message that needs no model to be refused."""
+        text, language, most = question.message, question.language, self._settings.max_characters
+        if not text.strip():
+            return self._error(question, EMPTY, "the message is empty; there is nothing to answer.")
+        if len(text) > most:
+            return self._error(
+                question, TOO_LONG, f"the message has {len(text)} characters; the server takes {most}, shorten it."
+            )
+        known = " ".join(self.languages)
+        if language is not None and language not in self.languages:
+            return self._error(question, UNKNOWN, f"the model answers {known}; pass one of these.")
+        if language is None and not self.detects_language:
+            return self._error(question, MISSING, f"the model cannot detect it; pass language with one of {known}.")
+        return None
+
+    def answer(self, questions: Sequence[Question]) -> list[Item]:
+        """An item for each question; those of one language and `k` are answered together."""
+        items: list[Item | None] = [self.refusal(question) for question in questions]  # the model may be a new one
+        groups: dict[tuple[str, int], list[int]] = {}
+        for number, question in enumerate(questions):
+            if items[number] is not None:
+                continue
+            language = question.language or self._suggester.sure_language(question.message)
+            if language is None:
+                sentence = unclear_language(self._suggester, question.message, "language")
+                items[number] = self._error(question, UNCLEAR, sentence)
+            else:
+                groups.setdefault((language, question.k), []).append(number)
+        for (language, k), numbers in groups.items():
+            some = [questions[number] for number in numbers]
+            try:
+                rows = self._suggester.suggest([question.message for question in some], language, k)
+            except ArgumentError as error:
+                found = [self._error(question, INVALID, str(error), language) for question in some]
+            else:
+                found = [
+                    answer_json(question.message, language, self._settings.shown_name, row, question.explain)
+                    for question, row in zip(some, rows, strict=True)
+                ]
+            for number, item in zip(numbers, found, strict=True):
+                items[number] = item
+        return [item for item in items if item is not None]
+
+    def _error(self, question: Question, code: str, sentence: str, language: str | None = None) -> Item:
+        item = answer_json(question.message, language, self._settings.shown_name, [])
+        return {**item, "error": {"code": code, "message": sentence}}
+
+    def described(self) -> Item:
+        """As `mrs_serving.schema.ModelItem`."""
+        return {
+            "name": self._settings.shown_name,
+            "languages": self.languages,
+            "detects_language": self.detects_language,
+            "loaded": self.loaded,
+        }
