@@ -42,7 +42,7 @@ class Batcher(Generic[Question, Answer]):
     Args:
         answer: questions -> an answer to each, in their order; called in a thread of its own.
         most: questions of a batch.
-        seconds: a batch takes no more questions than are answered in this time, by the average so far, but at least one.
+        seconds: a batch takes no more questions than are answered in this time, by the average so far; at least one.
         room: questions that may wait.
         observe: told of each batch how many questions it had, its seconds, and how long its oldest had waited.
     """

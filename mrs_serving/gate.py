@@ -61,7 +61,7 @@ class Gate:
         start = time.perf_counter()
         path = scope["path"]
         route = path if path in ROUTES else OTHER
-        headers = {name: value for name, value in scope["headers"]}
+        headers = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _REQUEST_ID.fullmatch(given) else os.urandom(8).hex()
         fields: dict[str, Any] = {}

@@ -39,8 +39,7 @@ def configure_logs(level: str = "info") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    for name in ("mrs_serving", "uvicorn"):
-        logging.getLogger(name).setLevel(level.upper())
+    LOGGER.setLevel(level.upper())
 
 
 def log(level: int, event: str, **fields: object) -> None:

@@ -21,8 +21,8 @@ ITEM_CODES = {
 }
 _SUGGESTION = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER = {"message": "¿Quedamos mañana?", "lang": "es", "model": "sample-retriever", "suggestions": [_SUGGESTION]}
-_UNCLEAR = {"code": UNCLEAR, "message": "the language is not clear; pass language with one of de en es."}
-_UNANSWERED = {"message": "ok", "lang": None, "model": "sample-retriever", "suggestions": [], "error": _UNCLEAR}
+_UNKNOWN = {"code": UNKNOWN, "message": "the model answers de en es; pass one of these."}
+_UNANSWERED = {"message": "Tere!", "lang": "et", "model": "sample-retriever", "suggestions": [], "error": _UNKNOWN}
 
 
 class SuggestRequest(BaseModel):

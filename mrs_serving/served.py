@@ -105,7 +105,7 @@ class ServedSuggester:
         return [item for item in items if item is not None]
 
     def _error(self, question: Question, code: str, sentence: str, language: str | None = None) -> Item:
-        item = answer_json(question.message, language, self._settings.shown_name, [])
+        item = answer_json(question.message, language or question.language, self._settings.shown_name, [])
         return {**item, "error": {"code": code, "message": sentence}}
 
     def described(self) -> Item:

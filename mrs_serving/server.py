@@ -30,6 +30,7 @@ from mrs_serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
 
 BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
 ANSWERS_WITHIN = 60  # seconds in which a worker tells the supervisor that it lives: it may be importing torch
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read by torch and numpy when imported
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -92,9 +93,10 @@ class Supervisor(Multiprocess):
     def keep_subprocess_alive(self) -> None:
         before = {process.pid for process in self.processes}
         super().keep_subprocess_alive()
-        for pid in before - {process.pid for process in self.processes}:
-            from prometheus_client import multiprocess
+        from prometheus_client import multiprocess  # the folder of the figures is known by now
 
+        for pid in before - {process.pid for process in self.processes}:
+            log(logging.WARNING, "a worker has ended, and is started again", ended=pid)
             multiprocess.mark_process_dead(pid)
 
     @property
@@ -112,6 +114,9 @@ def serve(settings: Settings, log_level: str = "info") -> int:
     configure_logs(log_level)
     keys = Keys.read(settings.api_keys, API_KEYS)
     Keys.read(settings.admin_keys, ADMIN_KEYS)
+    for variable in THREADS:
+        if settings.threads is not None or variable not in os.environ:
+            os.environ[variable] = str(settings.torch_threads)
     with _bind(settings) as listener:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
@@ -146,7 +151,7 @@ def _bind(settings: Settings) -> socket.socket:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(
-            f"--host {settings.host} --port {settings.port}: {reason}; pass another address, or --port 0 for a free port."
+            f"--host {settings.host} --port {settings.port}: {reason}; pass another one, or --port 0 for any."
         ) from None
     listener.set_inheritable(True)
     return listener
@@ -155,11 +160,8 @@ def _bind(settings: Settings) -> socket.socket:
 def _build(settings: Settings, log_level: str) -> FastAPI:
     """The application of a worker; called in its own process."""
     configure_logs(log_level)
-    import torch
-
     from mrs_serving.app import create_app
 
-    torch.set_num_threads(settings.torch_threads)
     if settings.workers == 1:
         return create_app(settings)
     try:
