@@ -13,12 +13,12 @@ OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build test test-faults test-properties test-floors quality bench sample baseline clean
+.PHONY: demo demo-build test test-faults load test-properties test-floors quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,analysis,bleu,langid,reddit]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,analysis,bleu,langid,reddit,serve]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
@@ -52,12 +52,15 @@ test: $(STAMP)  ## unit and integration tests
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults
 
+load: $(STAMP)  ## ten minutes of requests to a server on this machine: nothing dropped, wrong or growing
+	$(OFFLINE) MRS_LOAD_SECONDS=600 $(BIN)/pytest -m faults --capture=no tests/faults/test_serving_load.py
+
 test-properties: $(STAMP)  ## the property tests again, on new random examples
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m hypothesis --hypothesis-profile explore --numprocesses 2 --dist loadfile
 
 test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
 	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
-	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[ja,zh,th,test,bleu,langid,reddit,analysis]'
+	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[ja,zh,th,test,bleu,langid,reddit,analysis,serve]'
 	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" --numprocesses 2 --dist loadfile $(wildcard tests/mrs_*)
 
 quality: $(STAMP)  ## lint and types

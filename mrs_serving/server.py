@@ -21,6 +21,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
+from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError, MrsError
 from mrs_core.text import visible
 from mrs_serving.gate import error_json
@@ -111,13 +112,14 @@ def serve(settings: Settings, log_level: str = "info") -> int:
     Raises:
         InputError: the port, the model or a file of keys cannot be used.
     """
-    configure_logs(log_level)
     keys = Keys.read(settings.api_keys, API_KEYS)
     Keys.read(settings.admin_keys, ADMIN_KEYS)
-    for variable in THREADS:
-        if settings.threads is not None or variable not in os.environ:
-            os.environ[variable] = str(settings.torch_threads)
+    resolve_model(settings.model, settings.revision)  # a download happens once, not in each worker
     with _bind(settings) as listener:
+        configure_logs(log_level)
+        for variable in THREADS:
+            if settings.threads is not None or variable not in os.environ:
+                os.environ[variable] = str(settings.torch_threads)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)
