@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 
+from mrs_cli.silence import add_silence_options, guard_of
 from mrs_core.errors import MissingExtraError
 from mrs_serving.settings import Settings
 
@@ -44,6 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
     parser.add_argument("--name", help="what answers call the model (default: as --model)")
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
+    add_silence_options(parser)
     for name, (kind, text) in ANSWERING.items():
         default = DEFAULTS[name]
         shown = "" if default is None else f" (default {default})"
@@ -67,8 +69,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     options = vars(make_parser().parse_args(argv))
-    log_level = options.pop("log_level")
-    settings = Settings(**{**options, "cors": tuple(options["cors"])})
+    log_level, guard = options.pop("log_level"), guard_of(options.pop("guard"), options.pop("guard_lists"))
+    settings = Settings(**{**options, "guard": guard, "cors": tuple(options["cors"])})
     try:
         from mrs_serving.server import serve
     except ModuleNotFoundError as error:

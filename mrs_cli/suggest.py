@@ -7,9 +7,9 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrs_cli.silence import add_silence_options, guard_of
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.guard import BLANK, REASONS, UNCLEAR, UNLIKELY
@@ -42,21 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--explain", action="store_true", help="tell what speaks for each suggestion, where the model has a ranker"
     )
-    parser.add_argument(
-        "--guard",
-        choices=("on", "off"),
-        default="on",
-        help="on: no suggestions for sensitive messages, and none with slurs, private data, links, or dates and places "
-        "that cannot be known (default); off: answer everything, as published figures are measured",
-    )
-    parser.add_argument("--guard-lists", type=Path, metavar="FOLDER", help="word lists of your own (docs/guard.md)")
-    parser.add_argument(
-        "--precision",
-        type=float,
-        metavar="P",
-        help="suggest nothing where fewer than a share P of the answers would be used, as far as validation tells "
-        "(the model card has the figures); default: answer every message",
-    )
+    add_silence_options(parser)
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
     return parser
@@ -72,16 +58,9 @@ def main(argv: Sequence[str]) -> int:
         raise InputError(f"--count {options.count}: expected 1 or more.")
     from mrs_models.suggester import Suggester
 
-    if options.guard_lists is not None and options.guard == "off":
-        raise InputError("--guard-lists: has no effect with --guard off; leave out one of them.")
-    guard = (options.guard_lists or True) if options.guard == "on" else False
+    guard = guard_of(options.guard, options.guard_lists)
     path = resolve_model(options.model, options.revision)
-    try:
-        suggester = Suggester.load(path, verify=options.verify, guard=guard, precision=options.precision)
-    except InputError as error:
-        if options.precision is not None and str(error).startswith("precision "):
-            raise InputError(f"--{error}") from None
-        raise
+    suggester = Suggester.load(path, verify=options.verify, guard=guard, precision=options.precision)
     try:
         return _answer(suggester, options)
     except ArgumentError as error:

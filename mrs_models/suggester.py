@@ -57,7 +57,7 @@ class Suggester:
         try:
             self._least = choose_threshold(model.trigger, precision) if precision is not None else 0.0
         except ValueError as error:
-            raise InputError(f"precision {precision:g}: {error}.") from None
+            raise InputError(f"--precision {precision:g}: {error}.") from None
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
 
     @staticmethod
@@ -154,7 +154,8 @@ class Suggester:
 
         Returns:
             A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`,
-            `unlikely`, or what the guard found. The next best replies take the places of those that the guard leaves out.
+            `unlikely`, or what the guard found. The next best replies take the places of those that the guard leaves
+            out.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect

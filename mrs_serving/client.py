@@ -38,11 +38,12 @@ class ServerError(MrsError):
 
 @dataclass(frozen=True)
 class ReceivedSuggestion:
-    """A reply to click, with `parts` where they were asked for."""
+    """A reply to click, with `parts` and `source` where they were asked for."""
 
     reply: str
     score: float
     parts: Mapping[str, float] = field(default_factory=dict, compare=False)
+    source: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class ReceivedAnswer:
         suggestions: the best first.
         reason: why there is nothing to suggest, a code; None where there is.
         error, problem: the code and the sentence of a message that cannot be answered, else None.
+        used: the probability that a suggestion is used, where the server was told a precision.
     """
 
     message: str
@@ -63,6 +65,7 @@ class ReceivedAnswer:
     reason: str | None = None
     error: str | None = None
     problem: str | None = None
+    used: float | None = None
 
     @property
     def replies(self) -> list[str]:
@@ -252,6 +255,7 @@ def _answers(content: Mapping[str, Any]) -> list[ReceivedAnswer]:
             reason=item.get("reason"),
             error=item["error"]["code"] if "error" in item else None,
             problem=item["error"]["message"] if "error" in item else None,
+            used=item.get("used"),
         )
         for item in content["answers"]
     ]

@@ -53,6 +53,9 @@ class SuggestionItem(BaseModel):
     reply: str
     score: Annotated[float, Field(description="comparable among the suggestions for one message")]
     parts: Annotated[dict[str, float] | None, Field(description="with `explain`")] = None
+    source: Annotated[
+        str | None, Field(description="with `explain`, of a model with several: set, memory or generated")
+    ] = None
 
 
 class ItemError(BaseModel):
@@ -71,6 +74,9 @@ class AnswerItem(BaseModel):
     suggestions: Annotated[list[SuggestionItem], Field(description="the best first")]
     reason: Annotated[
         str | None, Field(description="a code: why there is nothing to suggest; absent where there is")
+    ] = None
+    used: Annotated[
+        float | None, Field(description="probability that a suggestion is used, if the server has a precision")
     ] = None
     error: Annotated[ItemError | None, Field(description="absent where the message is answered")] = None
 

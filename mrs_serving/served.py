@@ -11,6 +11,7 @@ from typing import Any
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError
 from mrs_models.answer_json import answer_json, unclear_language
+from mrs_models.answering import Answer
 from mrs_models.suggester import Suggester
 from mrs_serving.schema import EMPTY, MISSING, TOO_LONG, UNCLEAR, UNKNOWN
 from mrs_serving.settings import Settings
@@ -46,7 +47,7 @@ class ServedSuggester:
             InputError: as `Suggester.load`.
         """
         path = resolve_model(settings.model, settings.revision)
-        suggester = Suggester.load(path, verify=settings.verify)
+        suggester = Suggester.load(path, verify=settings.verify, guard=settings.guard, precision=settings.precision)
         for language in suggester.languages:
             suggester.suggest(["?"], language, 1)
         served = cls(suggester, settings)
@@ -105,7 +106,7 @@ class ServedSuggester:
         return [item for item in items if item is not None]
 
     def _error(self, question: Question, code: str, sentence: str, language: str | None = None) -> Item:
-        item = answer_json(question.message, language or question.language, self._settings.shown_name, [])
+        item = answer_json(question.message, language or question.language, self._settings.shown_name, Answer())
         return {**item, "error": {"code": code, "message": sentence}}
 
     def described(self) -> Item:

@@ -24,6 +24,7 @@ class Settings:
         model: a folder, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`.
         name: of the model in answers; None: as `model`.
         verify: compare the SHA-256 of large files, too.
+        guard, precision: when it keeps silent, see `mrs_models.suggester.Suggester`.
         port: 0 takes a free one.
         workers: processes that share the port, each with the model.
         threads: of torch in each worker; None: the machine's cores shared among the workers.
@@ -46,6 +47,8 @@ class Settings:
     revision: str | None = None
     name: str | None = None
     verify: bool = False
+    guard: bool | Path = True
+    precision: float | None = None
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1

@@ -60,7 +60,9 @@ def test_without_a_wish_or_without_figures_every_message_is_answered() -> None:
 
 
 def test_a_precision_that_cannot_be_kept_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^precision 0\.5: the model has no calibration; train it with --ranker true"):
+    with pytest.raises(
+        InputError, match=r"^--precision 0\.5: the model has no calibration; train it with --ranker true"
+    ):
         Suggester(Fake(None), precision=0.5)
-    with pytest.raises(InputError, match=r"^precision 2: expected a share of more than 0 and at most 1, found 2"):
+    with pytest.raises(InputError, match=r"^--precision 2: expected a share of more than 0 and at most 1, found"):
         Suggester(MODEL, precision=2)

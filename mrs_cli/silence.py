@@ -1,0 +1,38 @@
+"""The options with which a suggester keeps silent; `mrs suggest` and `mrs serve` share them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mrs_core.errors import InputError
+
+
+def add_silence_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--guard`, `--guard-lists` and `--precision`."""
+    parser.add_argument(
+        "--guard",
+        choices=("on", "off"),
+        default="on",
+        help="on: no suggestions for sensitive messages, and none with slurs, private data, links, or dates and places "
+        "that cannot be known (default); off: answer everything, as published figures are measured",
+    )
+    parser.add_argument("--guard-lists", type=Path, metavar="FOLDER", help="word lists of your own (docs/guard.md)")
+    parser.add_argument(
+        "--precision",
+        type=float,
+        metavar="P",
+        help="suggest nothing where fewer than a share P of the answers would be used, as far as validation tells "
+        "(the model card has the figures); default: answer every message",
+    )
+
+
+def guard_of(choice: str, lists: Path | None) -> bool | Path:
+    """What `Suggester` takes as its guard.
+
+    Raises:
+        InputError: lists are given for a guard that is off.
+    """
+    if lists is not None and choice == "off":
+        raise InputError("--guard-lists: has no effect with --guard off; leave out one of them.")
+    return (lists or True) if choice == "on" else False
