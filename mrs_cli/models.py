@@ -1,4 +1,4 @@
-"""`mrs models`: list and download baselines, compare runs, render a card, measure the guard, publish a model."""
+"""`mrs models`: baselines, runs beside each other, cards, response sets, the guard, and publishing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from mrs_cli.models_index import add_index
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
 from mrs_core.text import visible
@@ -42,6 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--half", choices=("held_out", "build"), default="held_out", help="of the sheet (default held_out)"
     )
     guard.set_defaults(run=_guard)
+    add_index(verbs)
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="the folder that a training run wrote")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
@@ -53,8 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
-    options.run(options)
-    return 0
+    return options.run(options) or 0
 
 
 def _list(options: argparse.Namespace) -> None:

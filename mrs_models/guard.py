@@ -24,13 +24,20 @@ class Guard:
     def __init__(self, data: GuardData, model: ServedModel, folder: Path | None) -> None:
         self.data, self._model, self._folder = data, model, folder
 
-    def answer(self, messages: Sequence[str], language: str, count: int) -> list[Answer]:
-        """As `Suggester.suggest`, for one language."""
+    def answer(
+        self, messages: Sequence[str], language: str, count: int, model: ServedModel | None = None
+    ) -> list[Answer]:
+        """As `Suggester.suggest`, for one language.
+
+        Args:
+            model: what answers in place of the guard's own, such as a part of its response set.
+        """
+        model = model or self._model
         reasons = self.reasons(messages, language)
         asked = [message for message, reason in zip(messages, reasons, strict=True) if reason is None]
-        rows = iter(self._model.suggest(asked, language, count))
+        rows = iter(model.suggest(asked, language, count))
         return [
-            self._fit(message, next(rows), language, count) if reason is None else self._silent(reason, language)
+            self._fit(message, next(rows), language, count, model) if reason is None else self._silent(reason, language)
             for message, reason in zip(messages, reasons, strict=True)
         ]
 
@@ -74,14 +81,14 @@ class Guard:
         neutral = lists.neutral.get(reason, []) if lists else []
         return Answer([Suggestion(reply, 0.0) for reply in neutral], reason)
 
-    def _fit(self, message: str, found: Sequence[Suggestion], language: str, count: int) -> Answer:
+    def _fit(self, message: str, found: Sequence[Suggestion], language: str, count: int, model: ServedModel) -> Answer:
         """The fit ones among a model's suggestions; it is asked for more while too few are left."""
         lists, wide = self.data.get(language), count
         while True:
             fit = [suggestion for suggestion in found if unfit(suggestion.reply, message, lists) is None]
             if len(fit) >= count or len(found) < wide:  # enough, or the model has no more
                 return Answer(fit[:count])
-            wide = self._model.most(4 * wide)
+            wide = model.most(4 * wide)
             if wide <= len(found):
                 return Answer(fit[:count])
-            (found,) = self._model.suggest([message], language, wide)
+            (found,) = model.suggest([message], language, wide)

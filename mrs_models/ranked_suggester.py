@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, Suggestion
@@ -14,8 +15,15 @@ from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import Rankers
 from mrs_models.ranking.reranking import rerank, rerank_pool
 from mrs_models.ranking.trigger import Trigger, as_features
+from mrs_models.reply_tags import TagsByLanguage
 from mrs_models.response_index import Encode, ResponseIndex
-from mrs_models.retrieval_suggester import RetrievalSuggester, Retriever, encode_messages, encode_replies
+from mrs_models.retrieval_suggester import (
+    RetrievalSuggester,
+    Retriever,
+    encode_messages,
+    encode_replies,
+    part_of_index,
+)
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
 if TYPE_CHECKING:
@@ -31,12 +39,17 @@ class RankedSuggester(RetrievalSuggester):
         encode: messages -> (n, dimension) vectors.
         indexes: language -> its response index.
         rankers: language -> its ranker over that index.
+        tags: language -> the tags of its replies; default: none has any.
     """
 
     def __init__(
-        self, encode: Encode, indexes: Mapping[str, ResponseIndex], rankers: Mapping[str, LanguageRanker]
+        self,
+        encode: Encode,
+        indexes: Mapping[str, ResponseIndex],
+        rankers: Mapping[str, LanguageRanker],
+        tags: TagsByLanguage | None = None,
     ) -> None:
-        super().__init__(encode, indexes)
+        super().__init__(encode, indexes, tags)
         self.rankers = rankers
 
     @classmethod
@@ -47,12 +60,19 @@ class RankedSuggester(RetrievalSuggester):
             InputError: its files are missing, damaged or do not fit each other.
         """
         plain = RetrievalSuggester.load_from(path, name)
-        return cls(plain._encode, plain.indexes, Rankers(path, plain.indexes))
+        return cls(plain._encode, plain.indexes, Rankers(path, plain.indexes), plain.tags)
 
     def require_language(self, language: str) -> None:
         super().require_language(language)
         if language in self.rankers and (second := self.rankers[language].second):  # a damaged one is found now
             second.generator.load()
+
+    def restricted(self, language: str, rows: NDArray[np.int64]) -> RetrievalSuggester:
+        """As `RetrievalSuggester.restricted`; the whole memory of the language still speaks for the replies."""
+        if language not in self.rankers:
+            return super().restricted(language, rows)
+        ranker = part_of_ranker(self.rankers[language], rows)
+        return RankedSuggester(self._encode, {language: ranker.index}, {language: ranker})
 
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         """As `Suggester.suggest`; a score is the probability among the best candidates."""
@@ -73,6 +93,19 @@ class RankedSuggester(RetrievalSuggester):
         ranker, vectors = self.rankers[language], self._encode(list(messages)).numpy()
         features = [ranker.certainty(*row) for row in zip(messages, vectors, strict=True)]
         return list(map(float, self.trigger.probability(as_features(features))))
+
+
+def part_of_ranker(ranker: LanguageRanker, rows: NDArray[np.int64]) -> LanguageRanker:
+    """A ranker of some replies, in the order of their numbers `rows`, to suggest from: it ranks no pools."""
+    return LanguageRanker(
+        part_of_index(ranker.index, rows),
+        ranker.memory,
+        ranker.remembered[rows],
+        ranker.share[rows],
+        ranker.ngrams.part(rows),
+        ranker.settings,
+        ranker.mixture,
+    )
 
 
 class RankedRetriever:

@@ -16,6 +16,7 @@ from mrs_core.manifest import again
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion
 from mrs_models.message_encoder import MessageEncoder
+from mrs_models.reply_tags import TagsByLanguage
 from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
@@ -34,11 +35,15 @@ class RetrievalSuggester(ServedModel):
     Args:
         encode: messages -> (n, dimension) vectors.
         indexes: language -> its response index.
+        tags: language -> the tags of its replies; default: none has any.
     """
 
-    def __init__(self, encode: Encode, indexes: Mapping[str, ResponseIndex]) -> None:
+    def __init__(
+        self, encode: Encode, indexes: Mapping[str, ResponseIndex], tags: TagsByLanguage | None = None
+    ) -> None:
         self._encode = remembering(encode)
         self.indexes = indexes
+        self.tags = tags or TagsByLanguage(indexes=indexes)
 
     @classmethod
     def load_from(cls, path: Path, name: str) -> RetrievalSuggester:
@@ -51,9 +56,9 @@ class RetrievalSuggester(ServedModel):
             raise InputError(
                 f"{name}: no trained model (no modules.json or {GENERATOR}); pass the folder that a run wrote."
             )
-        indexes = ResponseIndexes(path)
+        place, indexes = path, ResponseIndexes(path)
         if not indexes and (path / ADAPTER_RECORD).is_file():  # the adapter's folder within that of its run
-            indexes = ResponseIndexes(path.parent)
+            place, indexes = path.parent, ResponseIndexes(path.parent)
         if not indexes:
             raise InputError(f"{name}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
         try:
@@ -65,7 +70,7 @@ class RetrievalSuggester(ServedModel):
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
         indexes.width = width
-        return cls(encode, indexes)
+        return cls(encode, indexes, TagsByLanguage(place / ResponseIndexes.FOLDER, indexes))
 
     @property
     def languages(self) -> list[str]:
@@ -77,6 +82,14 @@ class RetrievalSuggester(ServedModel):
 
     def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32]:
         return self._encode(list(messages)).numpy()
+
+    def restricted(self, language: str, rows: NDArray[np.int64]) -> RetrievalSuggester:
+        """The same model with a part of one language's replies, and no other language.
+
+        Args:
+            rows: (n,) numbers of the replies, at least one.
+        """
+        return RetrievalSuggester(self._encode, {language: part_of_index(self.indexes[language], rows)})
 
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
@@ -100,6 +113,18 @@ def remembering(encode: Encode) -> Encode:
         return vectors
 
     return encoded
+
+
+def part_of_index(index: ResponseIndex, rows: NDArray[np.int64]) -> ResponseIndex:
+    """The index of some replies, in the order of their numbers `rows`."""
+    places = torch.from_numpy(rows)
+    return ResponseIndex.build(
+        lambda _: index.vectors[places],
+        [index.replies[row] for row in rows],
+        [str(cluster) for cluster in index.clusters[places].tolist()],
+        index.log_probs[places].tolist(),
+        index.alpha,
+    )
 
 
 class Retriever:

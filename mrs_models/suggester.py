@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ from mrs_models.suggest_arguments import require_count, require_messages
 
 if TYPE_CHECKING:
     from mrs_models.language_detector import LanguageDetector
+
+MOST_TAGGED = 16  # kinds of requests, by their tags, whose part of the index is kept; ours: a product has a few
 
 
 class Suggester:
@@ -59,6 +61,7 @@ class Suggester:
         except ValueError as error:
             raise InputError(f"--precision {precision:g}: {error}.") from None
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
+        self._kept: dict[object, ServedModel] = {}
 
     @staticmethod
     def load(
@@ -135,14 +138,29 @@ class Suggester:
                 "language", f"the model has no {DETECTOR} to detect it; it answers {known}, pass one of these."
             )
         detector = LanguageDetector.load(path)
-        if set(detector.languages) != set(self.languages):
+        # A response set of one's own may be in a language that the detector has not seen.
+        if not set(detector.languages) <= set(self.languages):
             raise InputError(
                 f"{path}: detects {' '.join(sorted(detector.languages))}, and the model answers {known}; the detector "
                 "belongs to another model."
             )
         return detector
 
-    def suggest(self, messages: Sequence[str], language: str | None = None, k: int = SUGGESTIONS) -> list[Answer]:
+    @property
+    def tags(self) -> dict[str, list[str]]:
+        """Language -> the tags of its replies, of the languages whose response set has tags."""
+        from mrs_models.retrieval_suggester import RetrievalSuggester
+
+        return self.model.tags.names if isinstance(self.model, RetrievalSuggester) else {}
+
+    def suggest(
+        self,
+        messages: Sequence[str],
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        allow: Collection[str] = (),
+        deny: Collection[str] = (),
+    ) -> list[Answer]:
         """Up to k suggestions per message, best first, without duplicates.
 
         Args:
@@ -151,6 +169,8 @@ class Suggester:
             language: one of `languages`; None: the one that `sure_language` finds for each message. One whose language
                 is not sure gets an empty list, too.
             k: how many, from 1.
+            allow: suggest only replies with one of these tags; empty: all replies.
+            deny: suggest no reply with one of these tags, not even an allowed one.
 
         Returns:
             A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`,
@@ -159,9 +179,10 @@ class Suggester:
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
-                it, the messages are not a list of texts, one of them holds a lone surrogate, or k is not a whole number
-                from 1.
+                it, the messages are not a list of texts, one of them holds a lone surrogate, k is not a whole number
+                from 1, or no reply of the model has one of the tags.
         """
+        model = self._tagged(allow, deny)
         if language is not None:
             self.model.require_language(language)
         texts, count = require_messages(messages), require_count(k)
@@ -169,16 +190,16 @@ class Suggester:
         answers = [Answer(reason=UNCLEAR if text.strip() else BLANK) for text in texts]
         for code in dict.fromkeys(code for code in found if code) or ([language] if language else []):
             numbers = [number for number, other in enumerate(found) if other == code]
-            rows = self._answer([texts[number] for number in numbers], code, count)
+            rows = self._answer(model, [texts[number] for number in numbers], code, count)
             for number, row in zip(numbers, rows, strict=True):
                 answers[number] = row
         return answers
 
-    def _answer(self, messages: list[str], language: str, count: int) -> list[Answer]:
+    def _answer(self, model: ServedModel, messages: list[str], language: str, count: int) -> list[Answer]:
         if self.guard is None:
-            answers = [Answer(row) for row in self.model.suggest(messages, language, count)]
+            answers = [Answer(row) for row in model.suggest(messages, language, count)]
         else:
-            answers = self.guard.answer(messages, language, count)
+            answers = self.guard.answer(messages, language, count, model)
         chances = self.model.used(messages, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
 
@@ -189,3 +210,16 @@ class Suggester:
         if self._least is None or chance < self._least:
             return Answer(reason=UNLIKELY, used=chance)
         return Answer(answer, used=chance)
+
+    def _tagged(self, allow: Collection[str], deny: Collection[str]) -> ServedModel:
+        """The model for a request with tags; those of the last `MOST_TAGGED` kinds of requests are kept."""
+        if not isinstance(allow, str) and not isinstance(deny, str) and not allow and not deny:
+            return self.model
+        from mrs_models.tagged_suggester import tagged
+
+        model = tagged(self.model, allow, deny)
+        kept = self._kept.pop(model.key, model)
+        self._kept[model.key] = kept
+        while len(self._kept) > MOST_TAGGED:
+            self._kept.pop(next(iter(self._kept)), None)
+        return kept

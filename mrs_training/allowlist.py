@@ -11,6 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from mrs_models.language_detector import DETECTOR
+from mrs_models.reply_tags import TAGS
 from mrs_models.response_index import ResponseIndexes
 from mrs_models.starting_points import GENERATOR, GENERATOR_FOLDER, GUARD_FOLDER, RANKER_FOLDER
 
@@ -23,7 +24,7 @@ TOKENIZER = (
 PART = ("config.json", "sentence_bert_config.json", *WEIGHTS, *TOKENIZER)  # one module of sentence-transformers
 CARD, RECORD, CURVES = "README.md", "run.json", "curves.png"
 EVERY_RUN = (CARD, RECORD, CURVES)
-INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors"))
+INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS))
 RANKER = tuple(f"{RANKER_FOLDER}/{name}" for name in ("ranker.json", "*.safetensors"))
 GUARD = tuple(f"{GUARD_FOLDER}/{name}" for name in ("guard.json", "space.safetensors"))
 PEFT = ("adapter_config.json", "adapter_model.safetensors")

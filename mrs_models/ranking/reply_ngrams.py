@@ -43,6 +43,14 @@ class ReplyNgrams:
     def __len__(self) -> int:
         return len(self.starts) // MAX_ORDER
 
+    def part(self, replies: NDArray[np.int64]) -> ReplyNgrams:
+        """The n-grams of some of the replies, in the order of their numbers."""
+        begins, ends = self.starts[replies * MAX_ORDER], self.starts[(replies + 1) * MAX_ORDER]
+        entries = [self.numbers[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        sizes = np.diff(self.starts).reshape(-1, MAX_ORDER)[replies]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return ReplyNgrams(np.concatenate([self.numbers[:0], *entries]), starts)
+
     def similarities(self, replies: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, n) weighted ROUGE of each of n replies against each, 0 to 1; symmetric."""
         total = np.zeros((len(replies), len(replies)))

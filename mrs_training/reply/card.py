@@ -30,7 +30,7 @@ from mrs_training.card import (
     steps_of,
 )
 from mrs_training.reply.guard_card import guard_paragraph
-from mrs_training.reply.ranking_card import ranking
+from mrs_training.reply.ranking_card import ranking, response_sets
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
@@ -162,7 +162,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
         "limits": _limits(data),
         "guard": guard_paragraph(record),
-        "ranking": ranking(figures),
+        "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {}))]),
         "speeds": _speeds(record, sizes(record, adapter)),
         "citation": _citation(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from mrs_core.cards import markdown_table
 from mrs_models.ranking.choice import WIDTH
 from mrs_models.ranking.language_ranker import PARTS
@@ -71,3 +73,22 @@ def _codes(languages: list[str]) -> str:
 
 def _weight(value: float) -> str:
     return f"{value:.2f}".removeprefix("0") if value else "0"
+
+
+def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
+    """What became of the response sets after training: a sentence for each change."""
+    if not changes:
+        return
+    told = []
+    for language, own in changes.items():
+        for change in own:
+            ranked = "" if change["ranked"] else "; without a memory, so ranked by direct scores"
+            tags = ", ".join(f"`{tag}` {count:,}" for tag, count in change["tags"].items())
+            told.append(
+                f"- `{language}`: {change['change']} from `{change['file']}`, now {change['replies']:,} replies "
+                f"({change['new']:,} new, {change['gone']:,} gone{f'; tags: {tags}' if tags else ''}){ranked}."
+            )
+    yield (
+        "The response set was changed after training (`mrs models index`); the figures above were measured before "
+        "that:\n\n" + "\n".join(told)
+    )

@@ -1,0 +1,284 @@
+"""Changes the response set of a trained retriever without training: index, tags, ranker, record and card together."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mrs_core.errors import InputError
+from mrs_core.files import atomic_folder, file_sha256
+from mrs_core.manifest import require_undamaged
+from mrs_core.metric_errors import metric_errors
+from mrs_core.provenance import versions
+from mrs_core.text import normalise_reply
+from mrs_metrics.tokenize import get_tokenizer
+from mrs_models.dual_encoder import load_dual_encoder
+from mrs_models.language_detector import DETECTOR, LanguageDetector
+from mrs_models.ranking.changed_replies import with_replies
+from mrs_models.ranking.rankers import Rankers, save_rankers
+from mrs_models.ranking.reply_ngrams import ReplyNgrams
+from mrs_models.reply_tags import ReplyTags
+from mrs_models.response_index import ResponseIndex, ResponseIndexes
+from mrs_models.retrieval_suggester import encode_replies
+from mrs_models.starting_points import RANKER_FOLDER, RETRIEVAL
+from mrs_training.allowlist import CARD, RECORD
+from mrs_training.card import Record
+from mrs_training.reply.families import RETRIEVAL as FAMILY
+from mrs_training.reply.response_checks import UNUSABLE, ResponseFinding, Unfit, check_removed, check_replies
+from mrs_training.reply.response_file import ResponseRow
+from mrs_training.run import read_record, write_record
+
+KEY = "response_sets"  # of run.json: language -> its changes, the oldest first
+BUILT, ADDED, REMOVED = "built", "added", "removed"
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The replies of an index with what is stored of each, without their vectors.
+
+    Attributes:
+        clusters: names.
+        log_probs: None where nothing is known of any.
+    """
+
+    texts: list[str]
+    clusters: list[str]
+    log_probs: list[float] | None
+    tags: list[list[str]]
+
+
+class ResponseSets:
+    """The response sets of a run's folder.
+
+    Args:
+        folder: of a finished run of the retriever.
+
+    Raises:
+        InputError: it is none, or its files are damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.record = folder, read_record(folder)
+        if self.record["trainer"] != RETRIEVAL:
+            raise InputError(f"{folder}: a {self.record['trainer']} model has no response set; pass a retriever's run.")
+        require_undamaged(folder)
+        self.indexes = ResponseIndexes(folder)
+
+    def language(self, given: str | None) -> str:
+        """The language that is meant.
+
+        Raises:
+            InputError: none is given, and the model has several.
+        """
+        if given is None and len(self.indexes) != 1:
+            raise InputError(f"--lang: name the language of the replies; the model has {' '.join(self.indexes)}.")
+        return given or next(iter(self.indexes))
+
+    def known(self, language: str) -> dict[str, int]:
+        """Normalised form -> row of each reply of the index; none where the language has no index yet."""
+        if language not in self.indexes:
+            return {}
+        return {normalise_reply(reply): row for row, reply in enumerate(self.indexes[language].replies)}
+
+    def rows(self, language: str) -> list[ResponseRow]:
+        """The replies of an index as rows, to be checked.
+
+        Raises:
+            InputError: the model has no index of the language.
+        """
+        return [ResponseRow(row, reply) for row, reply in enumerate(self._index(language).replies, start=1)]
+
+    def check(
+        self, rows: Sequence[ResponseRow], language: str, action: str = BUILT, toxic: Unfit | None = None
+    ) -> list[ResponseFinding]:
+        """What is wrong with rows that are to become the set, or to be added or removed; see `check_replies`."""
+        if action == REMOVED:
+            self._index(language)
+            return list(check_removed(rows, self.known(language)))
+        path = self.folder / DETECTOR
+        detector = LanguageDetector.load(path) if path.is_file() else None
+        known = self.known(language) if action == ADDED else {}
+        return list(check_replies(rows, language, detector, known, toxic))
+
+    def _index(self, language: str) -> ResponseIndex:
+        if language not in self.indexes:
+            raise InputError(f"--lang {language}: the model has replies in {' '.join(self.indexes)}.")
+        return self.indexes[language]
+
+    # --- changes
+
+    def change(
+        self,
+        rows: Sequence[ResponseRow],
+        language: str,
+        action: str,
+        file: Path,
+        out: Path | None = None,
+        overwrite: bool = False,
+    ) -> Record:
+        """Write the run with another response set; return what its record tells of the change.
+
+        Args:
+            rows: without those that are left out for a finding; unusable ones may be among them and are left out.
+            action: `BUILT` (these and no others), `ADDED` or `REMOVED`.
+            file: where the rows come from, for the record.
+            out: a folder for a copy of the model; None: the run itself is replaced.
+            overwrite: replace `out`, if it holds a run.
+
+        Raises:
+            InputError: no reply would be left, or the language's tokenizer or the disk space is missing. Then nothing
+                has changed.
+        """
+        if out is not None and self.folder.resolve() in (out.resolve(), *out.resolve().parents):
+            raise InputError(f"--out {out}: is in {self.folder}; choose another folder, or leave it out.")
+        known = {} if action == BUILT else self.known(language)
+        unusable = {f.row for f in check_replies(rows, language, known=known) if f.kind in UNUSABLE}
+        usable = rows if action == REMOVED else [row for row in rows if row.number not in unusable]
+        replies, kept = self._changed(usable, language, action)
+        if not replies.texts:
+            raise InputError(f"{file}: no reply would be left in {language}; nothing has been changed.")
+        index = self._built(language, replies, kept)
+        told = self._told(language, action, file, index, replies)
+        record = {**self.record, KEY: {**self.record.get(KEY, {})}}
+        record[KEY][language] = [*record[KEY].get(language, []), told]
+        with _copied(self.folder, language, out, overwrite) as partial:
+            place = partial / ResponseIndexes.FOLDER / language
+            index.save(place)
+            ReplyTags.of(replies.tags).save(place)
+            self._save_ranker(index, language, partial)
+            write_record(partial, record, FAMILY)
+        return told
+
+    def _changed(self, rows: Sequence[ResponseRow], language: str, action: str) -> tuple[Replies, list[int]]:
+        """The replies of the new index, and the rows of the old one that come first in it."""
+        old = self.indexes.get(language)
+        texts, weights = [row.reply for row in rows], [row.weight for row in rows]
+        tags = [list(row.tags) for row in rows]
+        if action == BUILT or old is None:
+            return Replies(texts, [""] * len(rows), log_probs([], weights), tags), []
+        gone = {normalise_reply(text) for text in texts} if action == REMOVED else set()
+        kept = [row for form, row in self.known(language).items() if form not in gone]
+        if action == REMOVED:
+            texts, weights, tags = [], [], []
+        stored = ReplyTags.load(self.folder / ResponseIndexes.FOLDER / language, len(old.replies)).by_reply()
+        before = old.log_probs[kept].tolist()
+        replies = Replies(
+            [*(old.replies[row] for row in kept), *texts],
+            [*(f"#{cluster}" for cluster in old.clusters[kept].tolist()), *([""] * len(texts))],
+            log_probs(before, weights),
+            [*(stored[row] for row in kept), *tags],
+        )
+        return replies, kept
+
+    def _built(self, language: str, replies: Replies, kept: list[int]) -> ResponseIndex:
+        old = self.indexes.get(language)
+        alpha = old.alpha if old is not None else float(self.record["metrics"].get("alpha") or 0.0)
+
+        def encode(texts: list[str]) -> torch.Tensor:
+            stored = old.vectors[kept].float() if old is not None and kept else torch.zeros(0, 0)
+            new = texts[len(kept) :]
+            if not new:
+                return stored
+            found = encode_replies(load_dual_encoder(self.folder), new)
+            return torch.cat([stored, found]) if kept else found
+
+        known = replies.log_probs
+        if alpha and known is None:
+            known = [-math.log(len(replies.texts))] * len(replies.texts)
+        return ResponseIndex.build(encode, replies.texts, replies.clusters, known, alpha)
+
+    def _save_ranker(self, index: ResponseIndex, language: str, folder: Path) -> None:
+        rankers = Rankers(self.folder, self.indexes)
+        if language not in rankers:
+            return
+        with metric_errors(f"--lang {language}"):
+            tokenizer = get_tokenizer(language)
+        ngrams = ReplyNgrams.build(index.replies, tokenizer)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            save_rankers({language: with_replies(rankers[language], index, ngrams)}, Path(scratch))
+            name = f"{RANKER_FOLDER}/{language}.safetensors"
+            (Path(scratch) / name).replace(folder / name)
+
+    def _told(self, language: str, action: str, file: Path, index: ResponseIndex, replies: Replies) -> Record:
+        before, now = set(self.known(language)), {normalise_reply(reply) for reply in index.replies}
+        tags = ReplyTags.of(replies.tags).rows
+        return {
+            "change": action,
+            "file": file.name,
+            "sha256": file_sha256(file),
+            "replies": len(index.replies),
+            "new": len(now - before),
+            "gone": len(before - now),
+            "weights": bool(np.ptp(index.log_probs.numpy())),
+            "tags": {tag: len(rows) for tag, rows in tags.items()},
+            "ranked": (self.folder / RANKER_FOLDER / f"{language}.safetensors").is_file(),
+            "version": versions()["mrs-suggest"],
+        }
+
+
+def log_probs(before: Sequence[float], weights: Sequence[float | None]) -> list[float] | None:
+    """Natural log-probabilities of stored replies and of new ones; None where nothing is known of any.
+
+    New ones are add-one smoothed, as in response sets that are counted (`mrs_datasets.responses.response_table`). Both
+    kinds share the probability by their numbers, so that a new reply of average weight counts like a stored one of
+    average probability. Without weights, new ones get the lowest probability of the stored ones.
+
+    Args:
+        before: of the stored replies; all 0: unknown, taken as equal.
+        weights: of the new ones; None: unknown.
+
+    >>> [round(math.exp(value), 3) for value in log_probs([], [7, 2, 0])]
+    [0.667, 0.25, 0.083]
+    >>> [round(math.exp(value), 3) for value in log_probs([math.log(0.75), math.log(0.25)], [1, 1])]
+    [0.375, 0.125, 0.25, 0.25]
+    >>> log_probs([0.0], [None])
+    """
+    stored, total = any(before), len(before) + len(weights)
+    counts = [weight for weight in weights if weight is not None]
+    if not stored and not counts:
+        return None
+    if not counts:
+        return [*before, *([min(before)] * len(weights))]
+    smoothed = math.log(sum(counts) + len(counts)) - math.log(len(counts) / total)
+    mass = math.log(sum(map(math.exp, before))) if stored else math.log(len(before) or 1)
+    shift = math.log(len(before) / total) - mass if before else 0.0
+    return [*((value if stored else 0.0) + shift for value in before), *(math.log(c + 1) - smoothed for c in counts)]
+
+
+@contextmanager
+def _copied(run: Path, language: str, out: Path | None, overwrite: bool) -> Iterator[Path]:
+    """A copy of a run that becomes `out`, or replaces the run, when the block ends; without the files to be changed.
+
+    The copy that replaces the run has all its files, as hard links if the disk supports them; one beside it has what
+    would be published of it.
+    """
+    changed = {f"{ResponseIndexes.FOLDER}/{language}", f"{RANKER_FOLDER}/{language}.safetensors", RECORD, CARD}
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return {name for name in names if (Path(folder) / name).relative_to(run).as_posix() in changed}
+
+    with atomic_folder(out or run, overwrite or out is None, RECORD) as partial:
+        if out is None:
+            shutil.copytree(run, partial, symlinks=True, dirs_exist_ok=True, copy_function=_link, ignore=ignored)
+        else:
+            for name, source in FAMILY.publication(run, run.name, "").files().items():
+                if isinstance(source, Path) and name not in changed and str(Path(name).parent) not in changed:
+                    (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(source, partial / name)
+        yield partial
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
