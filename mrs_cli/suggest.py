@@ -42,6 +42,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--explain", action="store_true", help="tell what speaks for each suggestion, where the model has a ranker"
     )
+    for verb, what in (
+        ("allow", "suggest only replies with this tag, or with another allowed one"),
+        ("deny", "suggest no reply with this tag"),
+    ):
+        parser.add_argument(
+            f"--{verb}-tag", action="append", default=[], metavar="TAG", help=f"{what}; may be repeated"
+        )
     add_silence_options(parser)
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
@@ -64,7 +71,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _answer(suggester, options)
     except ArgumentError as error:
-        raise error.as_option({"language": "--lang", "k": "--count"}) from None
+        options_of = {"language": "--lang", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
+        raise error.as_option(options_of) from None
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
@@ -76,6 +84,8 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         suggester.detect("")  # a model that cannot is refused now
     elif suggester.sure_language(message := _as_text(options.message[0])) is None:
         raise InputError(_unsure(suggester, message))
+    tags = options.allow_tag, options.deny_tag
+    suggester.require_tags(*tags)
     if not options.json:  # there, every object names the model
         print(f"model: {visible(options.model)}", file=sys.stderr)
     messages = _typed_messages() if options.interactive else iter(options.message)
@@ -84,7 +94,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
             continue
         language = options.lang or (suggester.sure_language(message) if message.strip() else None)
         silent = Answer(reason=UNCLEAR if message.strip() else BLANK)
-        answer = suggester.suggest([message], language, options.count)[0] if language else silent
+        answer = suggester.suggest([message], language, options.count, *tags)[0] if language else silent
         if options.json:
             line = answer_json(message, language, str(options.model), answer, options.explain)
             print(visible_json(line), flush=True)

@@ -153,6 +153,10 @@ class Suggester:
 
         return self.model.tags.names if isinstance(self.model, RetrievalSuggester) else {}
 
+    def require_tags(self, allow: Collection[str], deny: Collection[str]) -> None:
+        """Raise ArgumentError if no reply of the model has one of the tags."""
+        self._tagged(allow, deny)
+
     def suggest(
         self,
         messages: Sequence[str],

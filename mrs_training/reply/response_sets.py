@@ -16,6 +16,7 @@ import torch
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder, file_sha256
+from mrs_core.languages import find_language
 from mrs_core.manifest import require_undamaged
 from mrs_core.metric_errors import metric_errors
 from mrs_core.provenance import versions
@@ -30,7 +31,7 @@ from mrs_models.reply_tags import ReplyTags
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
 from mrs_models.retrieval_suggester import encode_replies
 from mrs_models.starting_points import RANKER_FOLDER, RETRIEVAL
-from mrs_training.allowlist import CARD, RECORD
+from mrs_training.allowlist import CARD, CURVES, RECORD
 from mrs_training.card import Record
 from mrs_training.reply.families import RETRIEVAL as FAMILY
 from mrs_training.reply.response_checks import UNUSABLE, ResponseFinding, Unfit, check_removed, check_replies
@@ -77,10 +78,12 @@ class ResponseSets:
         """The language that is meant.
 
         Raises:
-            InputError: none is given, and the model has several.
+            InputError: none is given, and the model has several; or it is not a language code.
         """
         if given is None and len(self.indexes) != 1:
             raise InputError(f"--lang: name the language of the replies; the model has {' '.join(self.indexes)}.")
+        if given is not None and find_language(given) is None:
+            raise InputError(f"--lang {given}: not a language code; pass one such as en or pt-BR.")
         return given or next(iter(self.indexes))
 
     def known(self, language: str) -> dict[str, int]:
@@ -270,8 +273,9 @@ def _copied(run: Path, language: str, out: Path | None, overwrite: bool) -> Iter
         if out is None:
             shutil.copytree(run, partial, symlinks=True, dirs_exist_ok=True, copy_function=_link, ignore=ignored)
         else:
-            for name, source in FAMILY.publication(run, run.name, "").files().items():
-                if isinstance(source, Path) and name not in changed and str(Path(name).parent) not in changed:
+            for source in (*FAMILY.model_files(run), *run.glob(CURVES)):  # in the hub's cache, they are links
+                name = source.relative_to(run)
+                if not changed & {name.as_posix(), name.parent.as_posix()}:
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(source, partial / name)
         yield partial

@@ -1,0 +1,127 @@
+"""`mrs models index` and the tags of `mrs suggest`, on the model that ships."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mrs_cli import models, suggest
+from mrs_core.baselines import read_baselines
+from mrs_core.errors import run_with_sentence
+from mrs_models.response_index import ResponseIndexes
+from tests.command import Result, refused
+
+pytestmark = pytest.mark.integration
+
+SAMPLE = "sample-retriever"
+MIXED = (
+    "Let me look into it.\n\nLet me look into it!\nSee https://example.com\nMuchas gracias por todo, amigo mío\nOK\n"
+)
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def index(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> Result:
+        code = run_with_sentence("mrs models", lambda: models.main(["index", *map(str, arguments)]))
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mixed.txt"
+    path.write_text(MIXED, encoding="utf-8")
+    return path
+
+
+def test_check_prints_the_findings_with_their_rows(index: Run, file: Path, tmp_path: Path) -> None:
+    code, out, err = index(SAMPLE, "--check", "--lang", "en", "--responses", file)
+    assert (code, err) == (1, "")
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if "│" in line]
+    assert [row[:2] for row in cells] == [["2", "empty"], ["3", "duplicate"], ["4", "link"], ["5", "wrong language"]]
+    assert out.splitlines()[-1] == f"{file}, en: 6 rows, 4 findings"
+    code, out, _ = index(SAMPLE, "--check", "--lang", "en", "--responses", file, "--json")
+    found = json.loads(out)
+    assert (code, found["rows"], [one["row"] for one in found["findings"]]) == (1, 6, [2, 3, 4, 5])
+    file.write_text("Let me look into it.\n", encoding="utf-8")
+    assert index(SAMPLE, "--check", "--lang", "en", "--responses", file)[0] == 0
+    code, out, _ = index(SAMPLE, "--check", "--lang", "sv")
+    assert (code, out.splitlines()[-1]) == (0, f"{SAMPLE}, sv: 151 rows, 0 findings")
+
+
+def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    shutil.copytree(read_baselines()[SAMPLE].folder, run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    code, printed, err = index(run, "--lang", "en", "--responses", file)
+    assert (code, printed) == (2, "")
+    assert "4 findings in 6 rows; correct them, or pass --on-finding skip" in err
+    assert "wrong language" in err
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    for action, kept in (("skip", ["Let me look into it.", "OK"]), ("keep", None)):
+        code, printed, err = index(
+            run, "--lang", "en", "--responses", file, "--on-finding", action, "--out", out, "--overwrite"
+        )
+        assert (code, err) == (0, "")
+        own = [line for line in dict.fromkeys(MIXED.splitlines()) if line and line != "Let me look into it!"]
+        assert ResponseIndexes(out)["en"].replies == (kept or own)
+        assert printed.splitlines()[-1] == f"wrote {out}"
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([SAMPLE], "--responses: pass the file with the replies."),
+        ([SAMPLE, "--lang", "en", "--responses", "FILE"], "only the folder of a run can be changed; pass --out."),
+        ([SAMPLE, "--responses", "FILE", "--out", "OUT"], "--lang: name the language of the replies; the model has de"),
+        ([SAMPLE, "--check", "--out", "OUT"], "--check: changes nothing"),
+        ([SAMPLE, "--check", "--lang", "pl"], "--lang pl: the model has replies in de en"),
+        (
+            [SAMPLE, "--lang", "pl", "--responses", "FILE", "--remove", "--out", "OUT"],
+            "--lang pl: the model has replies",
+        ),
+        ([SAMPLE, "--lang", "../en", "--responses", "FILE", "--out", "OUT"], "--lang ../en: not a language code"),
+        ([SAMPLE, "--lang", "en", "--responses", "NONE", "--check"], "cannot read the file"),
+        ([SAMPLE, "--lang", "en", "--responses", "FILE", "--overwrite"], "--overwrite: needs --out"),
+        ([SAMPLE, "--lang", "en", "--responses", "FILE", "--out", "OUT", "--json"], "--json: needs --check"),
+        (["no-such-model", "--lang", "en", "--responses", "FILE", "--out", "OUT"], "no such folder, and no baseline"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_sentence(
+    index: Run, file: Path, tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    places = {"FILE": str(file), "OUT": str(tmp_path / "out"), "NONE": str(tmp_path / "none.csv")}
+    assert sentence in refused(index(*(places.get(part, part) for part in arguments)))
+    assert not (tmp_path / "out").exists()
+
+
+def test_tags_allow_and_deny_suggestions(index: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "own.csv", tmp_path / "out"
+    file.write_text(
+        "reply,tags\nSure thing!,casual\nGladly.,formal\nBuy now!,formal sales\nLater.,\n", encoding="utf-8"
+    )
+    assert index(SAMPLE, "--lang", "en", "--responses", file, "--out", out)[0] == 0
+
+    def asked(*options: str) -> tuple[int, str, str]:
+        arguments = ["--model", str(out), "--json", "--lang", "en", *options, "Can you help me?"]
+        code = run_with_sentence("mrs suggest", lambda: suggest.main(arguments))
+        return code, *capsys.readouterr()
+
+    for options, expected in [
+        (["--allow-tag", "formal"], ["Buy now!", "Gladly."]),
+        (["--allow-tag", "formal", "--allow-tag", "casual", "--deny-tag", "sales"], ["Gladly.", "Sure thing!"]),
+        (["--allow-tag", "sales", "--deny-tag", "formal"], []),
+    ]:
+        code, shown, _ = asked(*options)
+        assert code == 0
+        assert sorted(suggestion["reply"] for suggestion in json.loads(shown)["suggestions"]) == expected
+    assert "--deny-tag sale: no reply has this tag; the tags are casual formal sales." in refused(
+        asked("--deny-tag", "sale")
+    )
