@@ -13,12 +13,12 @@ OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build test test-faults load test-properties test-floors quality bench sample baseline clean
+.PHONY: demo demo-build page test test-faults load test-properties test-floors quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,analysis,bleu,langid,reddit,serve]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,demo,analysis,bleu,langid,reddit,serve]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
@@ -45,6 +45,9 @@ demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(BUILT)/mrs --max_steps 300 \
 		--max_train_examples 5000 --max_validation_examples 500 --max_test_examples 500 \
 		--output_dir $(BUILT)/retriever --overwrite true
+
+page: $(STAMP)  ## the chat page of `mrs demo`, with the model that ships in the package
+	$(OFFLINE) $(BIN)/mrs demo
 
 test: $(STAMP)  ## unit and integration tests
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults" --numprocesses 2 --dist loadfile

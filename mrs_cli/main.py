@@ -23,6 +23,7 @@ VERBS = {
     "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
     "suggest": "answer messages with a trained model",
     "serve": "answer messages over HTTP",
+    "demo": "a chat page that shows suggestions, on this machine or as a Space",
     "models": "list and download baselines, render cards, publish models",
     "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
 }

@@ -1,4 +1,4 @@
-"""Serving suggestions over HTTP: `mrs serve`, and a client for Python.
+"""Serving suggestions: over HTTP (`mrs serve`) with a client for Python, and on a page (`mrs demo`).
 
 Names are imported from their modules on first use, so that `import mrs_serving` costs nothing.
 """

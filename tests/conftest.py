@@ -32,7 +32,7 @@ from hypothesis.internal.conjecture import providers  # noqa: E402
 if TYPE_CHECKING:
     from mrs_datasets.prepared import PreparedData
 
-pytest_plugins = ["tests.hub.fixtures"]
+pytest_plugins = ["tests.browser", "tests.hub.fixtures"]
 
 ROOT = Path(__file__).resolve().parents[1]
 # A gate gives the same answer twice: examples follow from each test's own text. `make test-properties` looks further.

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +19,7 @@ from mrs_metrics.distinct import distinct_n, distinct_signature
 from mrs_metrics.rouge import aggregate, prepare_official, score_examples
 from mrs_metrics.spaces import metric_names, space_files
 from mrs_metrics.tokenize import get_tokenizer
+from tests.browser import SERVED_AT, ask, open_browser, quiet_environment, running
 from tests.hub.fixtures import Client
 from tests.hub.server import LoopbackHub
 
@@ -149,58 +145,6 @@ def test_what_cannot_be_published_ends_in_one_sentence(hub: LoopbackHub, tmp_pat
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def outside() -> Iterator[tuple[str, list[str]]]:
-    """A proxy that lets nothing through and writes down who was to be called: (address, requests)."""
-    called: list[str] = []
-
-    class Refuse(BaseHTTPRequestHandler):
-        def _refuse(self) -> None:
-            called.append(f"{self.command} {self.path}")
-            self.send_error(403)
-
-        do_GET = do_HEAD = do_POST = do_PUT = do_CONNECT = _refuse  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refuse) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", called
-        server.shutdown()
-        thread.join()
-
-
-@contextmanager
-def running(command: list[str], ready: str, **options: Any) -> Iterator[str]:
-    """Start a program; yield the group of the pattern `ready` once a line of its output has it; stop the program."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", **options
-    )
-    watchdog = threading.Timer(60, process.kill)
-    watchdog.start()
-    assert process.stdout is not None
-    lines: list[str] = []
-    try:
-        for line in process.stdout:
-            lines.append(line)
-            if found := re.search(ready, line):
-                drain = threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True)
-                drain.start()
-                yield found[1]
-                return
-        pytest.fail(f"{command} ended: {''.join(lines)}")
-    finally:
-        watchdog.cancel()
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
 @contextmanager
 def served(name: str, folder: Path, proxy: str) -> Iterator[str]:
     """Serve a Space's page as the hub does, `python app.py` in its folder; yield its address."""
@@ -210,28 +154,9 @@ def served(name: str, folder: Path, proxy: str) -> Iterator[str]:
     space.mkdir()
     for file, content in space_files(name, "org").items():
         (space / file).write_bytes(content)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("GRADIO_", "PYTHON"))}
-    env = {
-        **kept, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "GRADIO_TEMP_DIR": str(folder / "gradio"),
-        "HF_HOME": str(folder / "home"), "HF_MODULES_CACHE": str(folder / "modules"),
-        **{f"{scheme}_PROXY": proxy for scheme in ("HTTP", "HTTPS", "ALL")},
-        **{f"{scheme}_proxy": proxy for scheme in ("http", "https", "all")}, "NO_PROXY": "127.0.0.1,localhost",
-        "no_proxy": "127.0.0.1,localhost",
-    }  # fmt: skip
-    with running(
-        [sys.executable, "app.py"], r"Running on local URL: +(http://127\.0\.0\.1:\d+)", cwd=space, env=env
-    ) as url:
+    with running([sys.executable, "app.py"], SERVED_AT, cwd=space, env=quiet_environment(folder, proxy)) as url:
         yield url
     assert {path.name for path in space.iterdir()} == set(space_files(name)), "serving must leave nothing behind"
-
-
-def ask(url: str, body: object = None, method: str | None = None) -> str:
-    """Send a JSON request to a program on this machine and return what it says."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=30) as reply:
-        return str(reply.read().decode())
 
 
 def score_by_api(url: str, *inputs: str) -> tuple[str, Any]:
@@ -277,79 +202,18 @@ def test_the_page_of_dist_n_counts_all_or_the_best(tmp_path: Path, outside: tupl
     assert outside[1] == []
 
 
-class Browser:
-    """As much of a WebDriver client as this test needs."""
-
-    element = "element-6066-11e4-a52e-4f735466cecf"  # the standard's key of an element
-
-    def __init__(self, driver: str, chromium: str, profile: Path, proxy: str) -> None:
-        flags = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-            "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-            f"--user-data-dir={profile}", f"--proxy-server={proxy}", "--window-size=1100,950", "--hide-scrollbars",
-        ]  # fmt: skip
-        options = {"goog:chromeOptions": {"binary": chromium, "args": flags}, "timeouts": {"implicit": 20_000}}
-        opened = self._say(f"{driver}/session", {"capabilities": {"alwaysMatch": options}})
-        self.session = f"{driver}/session/{opened['sessionId']}"
-
-    def _say(self, url: str, body: object = None, method: str | None = None) -> Any:
-        return json.loads(ask(url, body, method))["value"]
-
-    def open(self, url: str) -> None:
-        self._say(f"{self.session}/url", {"url": url})
-
-    def find(self, css: str) -> str:
-        """Wait for an element and return its address."""
-        found = self._say(f"{self.session}/element", {"using": "css selector", "value": css})
-        return f"{self.session}/element/{found[self.element]}"
-
-    def type(self, css: str, text: str) -> None:
-        self._say(f"{self.find(css)}/value", {"text": text})
-
-    def click(self, css: str) -> None:
-        self._say(f"{self.find(css)}/click", {})
-
-    def wait_for_value(self, css: str) -> str:
-        """Wait until a box of the page has a text in it, and return that."""
-        script = """
-            const [css, done] = arguments;
-            const look = () => {
-                const box = document.querySelector(css);
-                box && box.value ? done(box.value) : setTimeout(look, 50);
-            };
-            look();"""
-        return str(self._say(f"{self.session}/execute/async", {"script": script, "args": [css]}))
-
-    def text(self, css: str) -> str:
-        return str(self._say(f"{self.find(css)}/text"))
-
-    def screenshot(self) -> bytes:
-        return base64.b64decode(self._say(f"{self.session}/screenshot"))
-
-    def close(self) -> None:
-        self._say(self.session, method="DELETE")
-
-
 def test_the_page_of_mrs_rouge_in_a_browser(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
     """`MRS_SCREENSHOT=docs/space_mrs_rouge.png pytest -k in_a_browser` takes the picture of docs/metrics.md."""
-    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or chromedriver is None:
-        pytest.skip("needs Debian's packages chromium and chromium-driver")
     suggestions = ["Thanks a lot!", "See you tomorrow!"]
     reply = "Thank you, see you tomorrow!"
-    starting = r"ChromeDriver was started successfully on port (\d+)"
-    with served("mrs_rouge", tmp_path, outside[0]) as url, running([chromedriver, "--port=0"], starting) as port:
-        browser = Browser(f"http://127.0.0.1:{port}", chromium, tmp_path / "profile", outside[0])
-        try:
-            browser.open(url)
-            browser.type("#suggestions textarea", "\n".join(suggestions))
-            browser.type("#reply textarea", reply)
-            browser.click("#score")
-            signature = browser.wait_for_value("#signature textarea")
-            figures = browser.text("#figures")
-            picture = browser.screenshot()
-        finally:
-            browser.close()
+    with served("mrs_rouge", tmp_path, outside[0]) as url, open_browser(tmp_path / "profile", outside[0]) as browser:
+        browser.open(url)
+        browser.type("#suggestions textarea", "\n".join(suggestions))
+        browser.type("#reply textarea", reply)
+        browser.click("#score")
+        signature = browser.wait_for_value("#signature textarea")
+        figures = browser.text("#figures")
+        picture = browser.screenshot()
     scores = score_examples([suggestions], [reply], language="en")
     shown = re.search(r"weighted\W+([\d.]+)", figures)
     assert shown, figures
