@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,15 +97,18 @@ class RankedSuggester(RetrievalSuggester):
 
 
 def part_of_ranker(ranker: LanguageRanker, rows: NDArray[np.int64]) -> LanguageRanker:
-    """A ranker of some replies, in the order of their numbers `rows`, to suggest from: it ranks no pools."""
-    return LanguageRanker(
-        part_of_index(ranker.index, rows),
-        ranker.memory,
-        ranker.remembered[rows],
-        ranker.share[rows],
-        ranker.ngrams.part(rows),
-        ranker.settings,
-        ranker.mixture,
+    """A ranker of some replies, in the order of their numbers `rows`, to suggest from: it ranks no pools.
+
+    A generator scores them and adds none of its own, since those have no tags.
+    """
+    return replace(
+        ranker,
+        index=part_of_index(ranker.index, rows),
+        remembered=ranker.remembered[rows],
+        share=ranker.share[rows],
+        ngrams=ranker.ngrams.part(rows),
+        second=None if ranker.second is None else replace(ranker.second, generated=0),
+        own=None if ranker.own is None else int(np.count_nonzero(rows < ranker.own)),
     )
 
 

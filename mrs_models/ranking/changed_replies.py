@@ -17,7 +17,9 @@ from mrs_models.response_index import ResponseIndex
 Rows = NDArray[np.int64]
 
 
-def with_replies(ranker: LanguageRanker, index: ResponseIndex, ngrams: ReplyNgrams) -> LanguageRanker:
+def with_replies(
+    ranker: LanguageRanker, index: ResponseIndex, ngrams: ReplyNgrams, own: int | None = None
+) -> LanguageRanker:
     """The ranker over the replies of another index of the same language and encoder, with the same weights.
 
     A reply that the ranker knows keeps its messages, or its share in those of the nearest remembered reply; a new one
@@ -26,6 +28,7 @@ def with_replies(ranker: LanguageRanker, index: ResponseIndex, ngrams: ReplyNgra
 
     Args:
         ngrams: of the replies of `index`.
+        own: the first so many replies of `index` are the response set's; None: all are.
     """
     before = {normalise_reply(reply): row for row, reply in enumerate(ranker.index.replies)}
     places = np.zeros(len(index.replies), np.int64)
@@ -38,7 +41,8 @@ def with_replies(ranker: LanguageRanker, index: ResponseIndex, ngrams: ReplyNgra
         else:
             places[row], share[row] = ranker.remembered[old], ranker.share[old]
     memory, order = _needed(ranker.memory, places, share)
-    return replace(ranker, index=index, memory=memory, remembered=order[places], share=share, ngrams=ngrams)
+    remembered = order[places]
+    return replace(ranker, index=index, memory=memory, remembered=remembered, share=share, ngrams=ngrams, own=own)
 
 
 def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> tuple[MessageMemory, Rows]:
@@ -53,10 +57,10 @@ def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> 
     groups = used[np.argsort(owners)]  # a memory names its replies in ascending order
     order = np.full(len(memory.replies), -1, np.int64)
     order[groups] = np.arange(len(groups))
-    ends = np.append(memory.starts[1:], len(memory.vectors))
+    stored = memory.arrays()
+    ends = np.append(memory.starts[1:], len(stored["vectors"]))
     lengths = (ends - memory.starts)[groups]
     kept = np.concatenate([np.arange(memory.starts[group], ends[group]) for group in groups])
-    stored = memory.arrays()
     arrays = {
         "vectors": stored["vectors"][kept],
         "replies": np.sort(owners).astype(np.int64),

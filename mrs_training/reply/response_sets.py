@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 
 from mrs_core.errors import InputError
-from mrs_core.files import atomic_folder, file_sha256
+from mrs_core.files import atomic_folder, atomic_write, file_sha256
 from mrs_core.languages import find_language
 from mrs_core.manifest import require_undamaged
 from mrs_core.metric_errors import metric_errors
@@ -25,7 +26,7 @@ from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.dual_encoder import load_dual_encoder
 from mrs_models.language_detector import DETECTOR, LanguageDetector
 from mrs_models.ranking.changed_replies import with_replies
-from mrs_models.ranking.rankers import Rankers, save_rankers
+from mrs_models.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.reply_tags import ReplyTags
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
@@ -49,12 +50,14 @@ class Replies:
     Attributes:
         clusters: names.
         log_probs: None where nothing is known of any.
+        own: the first so many are the response set's, the others only the memory's; None: all are the set's.
     """
 
     texts: list[str]
     clusters: list[str]
     log_probs: list[float] | None
     tags: list[list[str]]
+    own: int | None = None
 
 
 class ResponseSets:
@@ -73,6 +76,7 @@ class ResponseSets:
             raise InputError(f"{folder}: a {self.record['trainer']} model has no response set; pass a retriever's run.")
         require_undamaged(folder)
         self.indexes = ResponseIndexes(folder)
+        self.rankers = Rankers(folder, self.indexes)
 
     def language(self, given: str | None) -> str:
         """The language that is meant.
@@ -146,10 +150,10 @@ class ResponseSets:
         known = {} if action == BUILT else self.known(language)
         unusable = {f.row for f in check_replies(rows, language, known=known) if f.kind in UNUSABLE}
         usable = rows if action == REMOVED else [row for row in rows if row.number not in unusable]
-        replies, kept = self._changed(usable, language, action)
+        replies, origin = self._changed(usable, language, action)
         if not replies.texts:
             raise InputError(f"{file}: no reply would be left in {language}; nothing has been changed.")
-        index = self._built(language, replies, kept)
+        index = self._built(language, replies, origin)
         told = self._told(language, action, file, index, replies)
         record = {**self.record, KEY: {**self.record.get(KEY, {})}}
         record[KEY][language] = [*record[KEY].get(language, []), told]
@@ -157,59 +161,76 @@ class ResponseSets:
             place = partial / ResponseIndexes.FOLDER / language
             index.save(place)
             ReplyTags.of(replies.tags).save(place)
-            self._save_ranker(index, language, partial)
+            self._save_ranker(index, replies.own, language, partial)
             write_record(partial, record, FAMILY)
         return told
 
     def _changed(self, rows: Sequence[ResponseRow], language: str, action: str) -> tuple[Replies, list[int]]:
-        """The replies of the new index, and the rows of the old one that come first in it."""
+        """The replies of the new index, and for each the row of the old one, or -1."""
         old = self.indexes.get(language)
         texts, weights = [row.reply for row in rows], [row.weight for row in rows]
         tags = [list(row.tags) for row in rows]
         if action == BUILT or old is None:
-            return Replies(texts, [""] * len(rows), log_probs([], weights), tags), []
+            return Replies(texts, [""] * len(rows), log_probs([], weights), tags), [-1] * len(rows)
         gone = {normalise_reply(text) for text in texts} if action == REMOVED else set()
         kept = [row for form, row in self.known(language).items() if form not in gone]
         if action == REMOVED:
             texts, weights, tags = [], [], []
         stored = ReplyTags.load(self.folder / ResponseIndexes.FOLDER / language, len(old.replies)).by_reply()
-        before = old.log_probs[kept].tolist()
+        known = log_probs(old.log_probs[kept].tolist(), weights)
+        # Replies that only the memory has stay behind those of the set.
+        limit = self.rankers[language].own if language in self.rankers else None
+        limit = len(old.replies) if limit is None else limit
+        first, last = [row for row in kept if row < limit], [row for row in kept if row >= limit]
+        places = [*range(len(first)), *range(len(kept), len(kept) + len(texts)), *range(len(first), len(kept))]
+        origin = [*first, *([-1] * len(texts)), *last]
+        new = iter(zip(texts, tags, strict=True))
+        parts = [
+            (old.replies[row], f"#{int(old.clusters[row])}", stored[row]) if row >= 0 else (text[0], "", text[1])
+            for row, text in ((row, ("", []) if row >= 0 else next(new)) for row in origin)
+        ]
         replies = Replies(
-            [*(old.replies[row] for row in kept), *texts],
-            [*(f"#{cluster}" for cluster in old.clusters[kept].tolist()), *([""] * len(texts))],
-            log_probs(before, weights),
-            [*(stored[row] for row in kept), *tags],
+            [text for text, _, _ in parts],
+            [cluster for _, cluster, _ in parts],
+            [known[place] for place in places] if known is not None else None,
+            [own for _, _, own in parts],
+            len(first) + len(texts) if last else None,
         )
-        return replies, kept
+        return replies, origin
 
-    def _built(self, language: str, replies: Replies, kept: list[int]) -> ResponseIndex:
+    def _built(self, language: str, replies: Replies, origin: list[int]) -> ResponseIndex:
         old = self.indexes.get(language)
         alpha = old.alpha if old is not None else float(self.record["metrics"].get("alpha") or 0.0)
 
         def encode(texts: list[str]) -> torch.Tensor:
-            stored = old.vectors[kept].float() if old is not None and kept else torch.zeros(0, 0)
-            new = texts[len(kept) :]
-            if not new:
-                return stored
-            found = encode_replies(load_dual_encoder(self.folder), new)
-            return torch.cat([stored, found]) if kept else found
+            new = [text for text, row in zip(texts, origin, strict=True) if row < 0]
+            found = encode_replies(load_dual_encoder(self.folder), new) if new else torch.zeros(0, 0)
+            if old is None or len(new) == len(texts):
+                return found
+            rows = torch.tensor(origin)
+            vectors = old.vectors[rows.clamp_min(0)].float()
+            vectors[rows < 0] = found if new else vectors[:0]
+            return vectors
 
         known = replies.log_probs
         if alpha and known is None:
             known = [-math.log(len(replies.texts))] * len(replies.texts)
         return ResponseIndex.build(encode, replies.texts, replies.clusters, known, alpha)
 
-    def _save_ranker(self, index: ResponseIndex, language: str, folder: Path) -> None:
-        rankers = Rankers(self.folder, self.indexes)
-        if language not in rankers:
+    def _save_ranker(self, index: ResponseIndex, own: int | None, language: str, folder: Path) -> None:
+        if language not in self.rankers:
             return
         with metric_errors(f"--lang {language}"):
             tokenizer = get_tokenizer(language)
-        ngrams = ReplyNgrams.build(index.replies, tokenizer)
+        ranker = with_replies(self.rankers[language], index, ReplyNgrams.build(index.replies, tokenizer), own)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            save_rankers({language: with_replies(rankers[language], index, ngrams)}, Path(scratch))
+            save_rankers({language: ranker}, Path(scratch))
             name = f"{RANKER_FOLDER}/{language}.safetensors"
             (Path(scratch) / name).replace(folder / name)
+        if own != self.rankers[language].own:
+            settings = folder / RANKER_FOLDER / SETTINGS
+            rankers = {**{code: self.rankers[code] for code in self.rankers}, language: ranker}
+            atomic_write(settings, json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True) + "\n")
 
     def _told(self, language: str, action: str, file: Path, index: ResponseIndex, replies: Replies) -> Record:
         before, now = set(self.known(language)), {normalise_reply(reply) for reply in index.replies}

@@ -95,10 +95,10 @@ def test_the_memory_of_a_known_reply_stays_and_a_new_one_has_a_share(run: Path) 
     place, cosine = old.nearest_remembered("Could you send me your order number?")
     assert 0 < new.share[fresh] == pytest.approx(cosine)
     begin = new.memory.starts[new.remembered[fresh]]
-    assert np.array_equal(new.memory.vectors[begin], old.memory.vectors[old.memory.starts[place]])
-    assert len(new.memory.vectors) < len(old.memory.vectors)  # what no reply needs is forgotten
+    assert np.array_equal(new.memory.table.rows[begin], old.memory.table.rows[old.memory.starts[place]])
+    assert len(new.memory.table) < len(old.memory.table)  # what no reply needs is forgotten
     assert new.memory.ngrams is not None
-    assert new.memory.ngrams.size == len(new.memory.vectors)
+    assert new.memory.ngrams.size == len(new.memory.table)
 
 
 def test_replies_are_added_and_removed_again(run: Path) -> None:
