@@ -57,6 +57,7 @@ def make_page(models: Mapping[str, Suggester]) -> gradio.Blocks:
     suggesters = list(models.values())
     codes = list(dict.fromkeys(code for suggester in suggesters for code in suggester.languages))
     tags = sorted({tag for suggester in suggesters for own in suggester.tags.values() for tag in own})
+    page: gradio.Blocks
     with gr.Blocks(title="Reply suggestions", analytics_enabled=False) as page:
         gr.Markdown(ABOUT)
         chat = gr.Chatbot(

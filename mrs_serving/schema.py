@@ -19,10 +19,21 @@ ITEM_CODES = {
     UNKNOWN: "the model does not answer in the language that was given",
     MISSING: "no language was given, and the model cannot detect it",
 }
-_SUGGESTION = {"reply": "¿A qué hora?", "score": 0.21}
-_ANSWER = {"message": "¿Quedamos mañana?", "lang": "es", "model": "sample-retriever", "suggestions": [_SUGGESTION]}
-_UNKNOWN = {"code": UNKNOWN, "message": "the model answers de en es; pass one of these."}
-_UNANSWERED = {"message": "Tere!", "lang": "et", "model": "sample-retriever", "suggestions": [], "error": _UNKNOWN}
+_SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
+_ANSWER: dict[str, Any] = {
+    "message": "¿Quedamos mañana?",
+    "lang": "es",
+    "model": "sample-retriever",
+    "suggestions": [_SUGGESTION],
+}
+_UNKNOWN: dict[str, Any] = {"code": UNKNOWN, "message": "the model answers de en es; pass one of these."}
+_UNANSWERED: dict[str, Any] = {
+    "message": "Tere!",
+    "lang": "et",
+    "model": "sample-retriever",
+    "suggestions": [],
+    "error": _UNKNOWN,
+}
 
 
 class SuggestRequest(BaseModel):
