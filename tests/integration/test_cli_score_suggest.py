@@ -256,14 +256,17 @@ def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
 
 def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     from mrs_models import Suggester, Suggestion
+    from mrs_models.answering import Answer
 
     class Evil:
         def require_language(self, language: str) -> None: ...
 
-        def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-            return [[Suggestion("Sí\x1b]0;owned\x07\x9b2J\u202e", 1.0)] for _ in messages]
+        def require_tags(self, allow: Sequence[str], deny: Sequence[str]) -> None: ...
 
-    monkeypatch.setattr(Suggester, "load", staticmethod(lambda folder, verify=False: Evil()))
+        def suggest(self, messages: Sequence[str], language: str, k: int, *tags: Sequence[str]) -> list[Answer]:
+            return [Answer([Suggestion("Sí\x1b]0;owned\x07\x9b2J\u202e", 1.0)]) for _ in messages]
+
+    monkeypatch.setattr(Suggester, "load", staticmethod(lambda folder, **options: Evil()))
     code, out, err = run("suggest", "--lang", "es", "hola\x1b[2J")
     assert (code, out) == (0, "> hola\\x1b[2J\n  1. Sí\\x1b]0;owned\\x07\\x9b2J\\u202e\n")
     code, out, err = run("suggest", "--lang", "es", "--json", "hola")
