@@ -108,12 +108,14 @@ class Phrases:
             self._regex(number)
 
     def _candidates(self, text: str) -> Iterator[re.Pattern[str]]:
-        words = set(_WORD.findall(text)) if self._spaced else set()
-        numbers = {number for word in words if word in self._words for number in self._words[word]}
-        for prefix, more in self._prefixes.items():
-            if prefix in text and (not self._spaced or any(word.startswith(prefix) for word in words)):
-                numbers.update(more)
-        return map(self._regex, sorted(numbers))
+        if not self._spaced:
+            found = [numbers for prefix, numbers in self._prefixes.items() if prefix in text]
+        else:
+            words = set(_WORD.findall(text))
+            starts = {word[:end] for word in words for end in range(len(word) + 1)}
+            found = [self._words[word] for word in words & self._words.keys()]
+            found += [self._prefixes[start] for start in starts & self._prefixes.keys()]
+        return map(self._regex, sorted({number for numbers in found for number in numbers}))
 
     def _regex(self, number: int) -> re.Pattern[str]:
         if number not in self._compiled:

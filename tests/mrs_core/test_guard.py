@@ -14,6 +14,7 @@ from mrs_core.guard.lists import GuardData, WordLists
 from mrs_core.guard.patterns import Phrases
 from mrs_core.guard.replies import unfit
 from mrs_core.languages import LANGUAGES
+from mrs_datasets.prepared import open_prepared
 
 SHEET = Path(__file__).parents[1] / "guard_sheet.tsv"
 TEN = {"en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru"}
@@ -55,6 +56,16 @@ def test_the_lists_find_the_build_half_and_let_idioms_pass(
     found = {message: data[language].sensitive(message) for _, message in own}
     assert [message for kind, message in own if kind != EVERYDAY and found[message] is None] == []
     assert [message for kind, message in own if kind == EVERYDAY and found[message]] == []
+
+
+@pytest.mark.parametrize("language", sorted(TEN))
+def test_the_lists_let_the_samples_everyday_messages_pass(
+    data: GuardData, sheet: list[list[str]], language: str
+) -> None:
+    annotated = {message for code, half, _, message in sheet if (code, half) == (language, "sample")}
+    sample = open_prepared("sample")
+    texts = {text for split in ("validation", "test") for text in sample.load(language, split)["message"]} - annotated
+    assert [text for text in sorted(texts) if data[language].sensitive(text)] == []
 
 
 def test_what_hurts_most_is_told_first(data: GuardData) -> None:
