@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mrs_core.errors import InputError
+from mrs_core.files import atomic_folder
 from mrs_core.guard import EVERYDAY, SENSITIVE
 from mrs_core.manifest import again
 from mrs_models.starting_points import GUARD_FOLDER
@@ -88,13 +89,12 @@ class GuardSpace:
 
     def save(self, folder: Path) -> None:
         """Write `guard/` to a model's folder."""
-        place = folder / GUARD_FOLDER
-        place.mkdir(parents=True, exist_ok=True)
         facts = {"reasons": list(SENSITIVE), "threshold": self.threshold}
         text = json.dumps({**facts, "examples": self.examples, "recall": self.recall}, indent=2)
-        (place / SETTINGS).write_text(text + "\n", encoding="utf-8")
-        save_file({"weights": np.ascontiguousarray(self.weights), "bias": self.bias}, place / ARRAYS)
-        (place / ARRAYS).chmod((place / SETTINGS).stat().st_mode & 0o777)  # safetensors lets only the owner read
+        with atomic_folder(folder / GUARD_FOLDER, overwrite=True, marker=SETTINGS) as place:
+            (place / SETTINGS).write_text(text + "\n", encoding="utf-8")
+            save_file({"weights": np.ascontiguousarray(self.weights), "bias": self.bias}, place / ARRAYS)
+            (place / ARRAYS).chmod((place / SETTINGS).stat().st_mode & 0o777)  # safetensors lets only the owner read
 
     @classmethod
     def load(cls, folder: Path) -> GuardSpace | None:
