@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -139,7 +140,8 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         log(logging.ERROR, "the supervisor is gone, stopping")
         signal.raise_signal(signal.SIGTERM)
 
-    loop.add_signal_handler(signal.SIGHUP, hang_up)
+    if threading.current_thread() is threading.main_thread():  # elsewhere, as in a test client, signals do not arrive
+        loop.add_signal_handler(signal.SIGHUP, hang_up)
     if worker.settings.workers > 1:
         tasks.add(loop.create_task(watch(os.getppid())))
     log(logging.INFO, "serving", model=worker.settings.shown_name, languages=worker.served.languages)
@@ -147,7 +149,6 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         yield
     finally:
         worker.stopping = True
-        loop.remove_signal_handler(signal.SIGHUP)
         for task in tasks:
             task.cancel()
         await worker.batcher.stop()

@@ -162,6 +162,7 @@ def _bind(settings: Settings) -> socket.socket:
 def _build(settings: Settings, log_level: str) -> FastAPI:
     """The application of a worker; called in its own process."""
     configure_logs(log_level)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the model is being read: nothing to load anew yet
     from mrs_serving.app import create_app
 
     if settings.workers == 1:

@@ -91,7 +91,7 @@ def test_nothing_is_dropped_wrong_or_growing_under_load(tmp_path: Path) -> None:
         for language, texts in MESSAGES.items()
         for text in texts
     }
-    arguments = ("--workers", 2, "--max-waiting", 40, "--log-level", "warning")
+    arguments = ("--workers", 2, "--max-waiting", 40)
     with ServerProcess(*arguments, folder=tmp_path) as server:
 
         async def disturb(load: Load) -> list[tuple[float, int]]:

@@ -68,10 +68,10 @@ def test_a_client_that_writes_slowly_is_told_and_leaves_others_alone(strict: Ser
     head = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n"
     status, body, seconds = raw(strict, head + b"\r\n{")
     assert (status, json.loads(body)["error"]["code"]) == (408, "slow_request")
-    assert READ_SECONDS <= seconds < 10 * READ_SECONDS
+    assert READ_SECONDS <= seconds < 30 * READ_SECONDS
     status, body, seconds = raw(strict, head)  # the head itself does not end
     assert (status, json.loads(body)["error"]["code"]) == (408, "slow_request")
-    assert seconds < 10 * READ_SECONDS
+    assert seconds < 30 * READ_SECONDS
     with Client(strict.url) as client:
         assert client.suggest(["See you tomorrow?"])[0].replies
 
@@ -79,7 +79,7 @@ def test_a_client_that_writes_slowly_is_told_and_leaves_others_alone(strict: Ser
 def test_a_connection_that_says_nothing_is_closed(strict: ServerProcess) -> None:
     status, _, seconds = raw(strict)
     assert status == 408
-    assert seconds < 10 * READ_SECONDS
+    assert seconds < 30 * READ_SECONDS
 
 
 def test_a_huge_body_is_refused_with_and_without_its_length(strict: ServerProcess) -> None:
