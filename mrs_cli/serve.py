@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -15,7 +15,7 @@ DEFAULT_MODEL = "sample-retriever"
 LEVELS = ("debug", "info", "warning", "error")
 DEFAULTS = {field.name: field.default for field in fields(Settings) if field.default is not MISSING}
 # option -> (type, help); the names are those of `Settings`
-ANSWERING = {
+ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "host": (str, "address to listen on; 0.0.0.0 for all"),
     "port": (int, "0 takes a free one"),
     "workers": (int, "processes that share the port, each with the model"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import threading
@@ -73,7 +74,7 @@ class Worker:
             raise Refusal(429, "too_many_waiting", str(error), retry_after=str(error.seconds)) from None
         try:
             async with asyncio.timeout(self.settings.answer_seconds):
-                found = [await future for future in futures]
+                found = await asyncio.gather(*futures)
         except TimeoutError:
             sentence = (
                 f"no answer within {self.settings.answer_seconds:g} s; try again, or send fewer messages at a time."
@@ -85,9 +86,11 @@ class Worker:
         for number, item in zip(open_ones, found, strict=True):
             items[number] = item
         answers = [item for item in items if item is not None]
+        known = set(self.served.languages)
         for item in answers:
+            language = item["lang"] if item["lang"] in known else ""  # what callers invent would be a label for ever
             outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
-            self.metrics.messages.labels(item["lang"] or "", outcome).inc()
+            self.metrics.messages.labels(language, outcome).inc()
         return answers
 
     async def reload(self) -> None:
@@ -134,7 +137,7 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    async def watch(parent: int) -> None:
+    async def watch(parent: int | None) -> None:
         while os.getppid() == parent:
             await asyncio.sleep(ALONE)
         log(logging.ERROR, "the supervisor is gone, stopping")
@@ -142,8 +145,8 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
 
     if threading.current_thread() is threading.main_thread():  # elsewhere, as in a test client, signals do not arrive
         loop.add_signal_handler(signal.SIGHUP, hang_up)
-    if worker.settings.workers > 1:
-        tasks.add(loop.create_task(watch(os.getppid())))
+    if supervisor := multiprocessing.parent_process():
+        tasks.add(loop.create_task(watch(supervisor.pid)))
     log(logging.INFO, "serving", model=worker.settings.shown_name, languages=worker.served.languages)
     try:
         yield

@@ -97,7 +97,7 @@ class Client:
         tries: int = 3,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._tries = tries
+        self._tries = max(1, tries)
         self._http = httpx.Client(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     def suggest(
@@ -164,7 +164,7 @@ class AsyncClient:
         tries: int = 3,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._tries = tries
+        self._tries = max(1, tries)
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     async def suggest(

@@ -23,7 +23,7 @@ class JsonFormatter(logging.Formatter):
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage().strip(),
+            "event": record.getMessage().strip().partition("\n")[0],  # libraries show objects on the lines after
             "process": record.process,
             **getattr(record, "fields", {}),
         }

@@ -209,7 +209,7 @@ def test_an_answer_that_takes_too_long_is_given_up() -> None:
 
 def test_an_error_of_the_model_is_no_ones_text(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "mrs_serving"):
-        response = post({"messages": ["my secret"]}, x_request_id="abc")
+        response = post({"messages": ["my secret", "another secret"]})
     assert response.status_code == 500
     assert "secret" not in response.text
     lines = [JsonFormatter().format(record) for record in caplog.records]
@@ -262,12 +262,14 @@ def test_the_schema_has_examples_that_are_valid() -> None:
 def test_metrics_count_requests_and_messages() -> None:
     async def ask(http: httpx.AsyncClient) -> str:
         await http.post("/v1/suggest", json={"messages": ["a", "", "b"]})
+        await http.post("/v1/suggest", json={"messages": ["a"], "language": "invented"})
         await http.get("/no/such/route")
         return (await http.get("/metrics")).text
 
     page = asked(ask)
+    assert "invented" not in page
     for line in (
-        'mrs_requests_total{route="/v1/suggest",status="200"} 1.0',
+        'mrs_requests_total{route="/v1/suggest",status="200"} 2.0',
         'mrs_requests_total{route="other",status="404"} 1.0',
         'mrs_messages_total{language="xx",outcome="answered"} 2.0',
         'mrs_messages_total{language="",outcome="empty_message"} 1.0',
