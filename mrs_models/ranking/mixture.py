@@ -1,8 +1,9 @@
 """One linear mixture of what speaks for a reply, with weights that validation chooses.
 
 Each part is standardised per message over its candidates, so that a part that adds the same to all of them changes
-nothing, and weights compare. Weights are found by coordinate ascent on the weighted ROUGE of the best of three: a
-ranking is piecewise constant in them, which has no gradient.
+nothing, and weights compare. Weights are found by coordinate ascent on the geometric mean of the weighted ROUGE of the
+best of three and the reciprocal rank of the best candidate, as checkpoints are chosen by ROUGE and MRR: a ranking is
+piecewise constant in them, which has no gradient.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def tune(
 ) -> dict[str, Mixture]:
     """Find weights for each language, drawn towards those that are best for all.
 
-    A language with n examples maximises `(n own + shrinkage all) / (n + shrinkage)`, where `own` and `all` are mean
-    gains of its own and of all examples, starting from the weights that are best for all.
+    A language with n examples maximises `(n own + shrinkage all) / (n + shrinkage)`, where `own` and `all` are the
+    objective on its own and on all examples, starting from the weights that are best for all.
 
     Args:
         languages: at least one.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_models.ranking.mixture import Examples, Mixture, best_of_top, standardised, tune
+from mrs_models.ranking.mixture import Examples, Mixture, best_of_top, reciprocal_ranks, standardised, tune
 
 NAMES = ("noise", "signal", "other")
 
@@ -67,3 +67,23 @@ def test_the_best_of_the_top_counts() -> None:
 
 def test_unknown_parts_weigh_nothing() -> None:
     assert Mixture({"signal": 1.0}).vector(NAMES).tolist() == [0, 1, 0]
+
+
+def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
+    """One part puts the best candidate among the first three, in no order; another orders these three."""
+    rng = np.random.default_rng(0)
+    gains = np.zeros((300, 20), np.float32)
+    gains[:, 0] = 1
+    parts = rng.normal(size=(300, 20, 3)).astype(np.float32) * 0.01
+    parts[:, :3, 1] += 5
+    parts[:, 0, 2] += 1
+    weights = tune({"en": Examples(standardised(parts), gains)}, NAMES)["en"].weights
+    assert weights["signal"] > 0
+    assert weights["other"] > 0
+    assert weights["noise"] == 0
+
+
+def test_the_rank_of_the_best_candidate_counts_ties_against_it() -> None:
+    scores = np.array([[3.0, 2.0, 2.0, 0.0], [1.0, 2.0, 3.0, 4.0]], np.float32)
+    gains = np.array([[0.1, 0.4, 0.2, 0.0], [0.0, 0.0, 0.0, 0.9]], np.float32)
+    assert reciprocal_ranks(scores, gains).tolist() == pytest.approx([1 / 3, 1])
