@@ -77,6 +77,7 @@ def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
     parts = rng.normal(size=(300, 20, 3)).astype(np.float32) * 0.01
     parts[:, :3, 1] += 5
     parts[:, 0, 2] += 1
+    parts[:, 3:, 2] += rng.random((300, 17)) * 2
     weights = tune({"en": Examples(standardised(parts), gains)}, NAMES)["en"].weights
     assert weights["signal"] > 0
     assert weights["other"] > 0
