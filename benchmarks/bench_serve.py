@@ -16,6 +16,7 @@ import asyncio
 import itertools
 import json
 import random
+import socket
 import subprocess
 import sys
 import threading
@@ -59,10 +60,13 @@ def server(workers: int) -> Iterator[tuple[str, int]]:
         while serving < workers:
             line = json.loads(process.stderr.readline())
             url = line.get("url", url)
-            serving += line["event"] == "serving"
+            serving += line["event"] == "loaded"
         threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would hold the server up
         address = urlsplit(url)
-        yield str(address.hostname), int(address.port or 0)
+        host, port = str(address.hostname), int(address.port or 0)
+        while socket.socket().connect_ex((host, port)):  # a worker opens the port a moment after it has loaded
+            time.sleep(0.05)
+        yield host, port
     finally:
         process.terminate()
         process.wait(60)

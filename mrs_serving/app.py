@@ -147,7 +147,7 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         loop.add_signal_handler(signal.SIGHUP, hang_up)
     if supervisor := multiprocessing.parent_process():
         tasks.add(loop.create_task(watch(supervisor.pid)))
-    log(logging.INFO, "serving", model=worker.settings.shown_name, languages=worker.served.languages)
+    log(logging.INFO, "loaded", model=worker.settings.shown_name, languages=worker.served.languages)
     try:
         yield
     finally:

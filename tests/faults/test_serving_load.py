@@ -93,6 +93,7 @@ def test_nothing_is_dropped_wrong_or_growing_under_load(tmp_path: Path) -> None:
     }
     arguments = ("--workers", 2, "--max-waiting", 40)
     with ServerProcess(*arguments, folder=tmp_path) as server:
+        server.wait_for_workers(2)
 
         async def disturb(load: Load) -> list[tuple[float, int]]:
             """Kill a worker at a tenth of the time, reload at a fifth; what the memory is, every half second."""
@@ -109,9 +110,6 @@ def test_nothing_is_dropped_wrong_or_growing_under_load(tmp_path: Path) -> None:
             return samples
 
         async def run() -> tuple[Load, list[tuple[float, int]]]:
-            async with httpx.AsyncClient(base_url=server.url, timeout=240) as http:
-                while (await http.get("/metrics")).text.count("mrs_waiting_messages ") == 0:
-                    await asyncio.sleep(0.1)
             load = Load(server.url, expected, SECONDS)
             samples, _ = await asyncio.gather(disturb(load), load.run())
             return load, samples

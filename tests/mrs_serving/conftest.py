@@ -15,5 +15,5 @@ from tests.mrs_serving.server_process import ServerProcess
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Return a running server with the embedded model."""
     with ServerProcess(folder=tmp_path_factory.mktemp("server")) as process:
-        process.wait_for("serving")
+        process.wait_for_workers()
         yield process

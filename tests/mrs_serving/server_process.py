@@ -6,12 +6,14 @@ import json
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 STARTS_WITHIN = 300.0  # seconds, on a busy machine
 
@@ -53,6 +55,19 @@ class ServerProcess:
             if line["event"] == event:
                 return line
             assert line["event"] != "end", f"the server has ended: {''.join(self.log)}"
+
+    def wait_for_workers(self, count: int = 1) -> list[int]:
+        """The processes of so many workers, once they have loaded the model and the port answers."""
+        found = [self.wait_for("loaded")["process"] for _ in range(count)]
+        address = urlsplit(self.url)
+        deadline = time.monotonic() + STARTS_WITHIN
+        while True:  # a worker opens the port a moment after that
+            try:
+                socket.create_connection((str(address.hostname), address.port or 0), timeout=5).close()
+                return found
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline, "the port stays closed"
+                time.sleep(0.02)
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)

@@ -27,7 +27,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Return a server that waits a second for a request."""
     arguments = ("--read-seconds", READ_SECONDS, "--name", "m", "--max-body", 100_000)
     with ServerProcess(*arguments, folder=tmp_path_factory.mktemp("strict")) as process:
-        process.wait_for("serving")
+        process.wait_for_workers()
         yield process
 
 

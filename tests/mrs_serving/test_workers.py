@@ -24,8 +24,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Return a server of two workers."""
     folder = tmp_path_factory.mktemp("pair")
     with ServerProcess("--workers", 2, folder=folder, environment={"MRS_ADMIN_KEYS": ADMIN}) as process:
-        for _ in range(2):
-            process.wait_for("serving")
+        process.wait_for_workers(2)
         yield process
 
 
@@ -88,11 +87,11 @@ def test_a_killed_worker_comes_back_and_the_figures_stay(pair: ServerProcess) ->
     with Client(pair.url) as client:
         client.suggest(["See you tomorrow?"], "en")
     before = requests()
-    (line, *_) = [line for line in pair.log if '"event": "serving"' in line]
+    (line, *_) = [line for line in pair.log if '"event": "loaded"' in line]
     victim = int(line.split('"process": ')[1].split(",")[0])
     os.kill(victim, signal.SIGKILL)
     assert pair.wait_for("a worker has ended, and is started again")["ended"] == victim
-    started = pair.wait_for("serving")["process"]
+    started = pair.wait_for("loaded")["process"]
     assert started != victim
     with Client(pair.url, seconds=60) as client:
         assert client.suggest(["See you tomorrow?"], "en")[0].replies
@@ -109,7 +108,7 @@ def waiting(server: ServerProcess) -> float:
 def test_stopping_answers_what_was_taken(tmp_path: Path) -> None:
     arguments = ("--max-batch", 1, "--max-waiting", 2000, "--max-messages", 1000, "--answer-seconds", 300)
     with ServerProcess(*arguments, "--stop-seconds", 300, folder=tmp_path) as server:
-        server.wait_for("serving")
+        server.wait_for_workers()
         answers: list[int] = []
 
         def ask() -> None:
@@ -129,7 +128,7 @@ def test_stopping_answers_what_was_taken(tmp_path: Path) -> None:
 
 def test_workers_leave_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     server = ServerProcess("--workers", 2, folder=tmp_path)
-    pids = [server.wait_for("serving")["process"] for _ in range(2)]
+    pids = server.wait_for_workers(2)
     server.process.kill()
     server.process.wait()
     deadline = time.monotonic() + 60
