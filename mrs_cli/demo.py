@@ -60,7 +60,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 
 def _publish(options: argparse.Namespace) -> int:
     from mrs_core.baselines import read_baselines, resolve_model
-    from mrs_core.hub import require_repo_id
+    from mrs_core.hub import is_repo_id, require_repo_id, split_revision
     from mrs_core.manifest import require_undamaged
     from mrs_core.publication import Publication
     from mrs_serving.page_space import space_files
@@ -72,9 +72,10 @@ def _publish(options: argparse.Namespace) -> int:
     change_of(options, options.repo)
     models: dict[str, dict[str, bytes | Path] | None] = {}
     for name in dict.fromkeys(options.model or [DEFAULT_MODEL]):
-        baseline = read_baselines().get(name)
-        if not Path(name).is_dir() and (baseline is None or not baseline.embedded):
-            models[baseline.repo_id if baseline else name] = None  # on the hub, from where the Space takes it
+        baseline = None if Path(name).is_dir() else read_baselines().get(name)
+        on_hub = not Path(name).is_dir() and is_repo_id(split_revision(name, None)[0])
+        if on_hub or (baseline is not None and not baseline.embedded):
+            models[baseline.repo_id if baseline else name] = None  # from where the Space takes it
             continue
         folder = resolve_model(name)
         require_undamaged(folder)

@@ -61,7 +61,13 @@ def make_page(models: Mapping[str, Suggester]) -> gradio.Blocks:
     with gr.Blocks(title="Reply suggestions", analytics_enabled=False) as page:
         gr.Markdown(ABOUT)
         chat = gr.Chatbot(
-            label="Chat", height=220, elem_id="chat", render_markdown=False, buttons=[], feedback_options=None
+            label="Chat",
+            height=220,
+            elem_id="chat",
+            render_markdown=False,
+            buttons=[],
+            feedback_options=None,
+            group_consecutive_messages=False,
         )
         with gr.Row():
             message = gr.Textbox(
@@ -136,7 +142,11 @@ def _column(gr: Any, number: int, name: str) -> list[Any]:
     with gr.Column(min_width=300):
         gr.HTML(f"<b>{html.escape(visible(name))}</b>", elem_id=f"model-{number}")
         status = gr.HTML("", elem_id=f"status-{number}")
-        buttons = [gr.Button("", visible=False, elem_id=f"reply-{number}-{place}", size="lg") for place in range(SHOWN)]
+        with gr.Row():
+            buttons = [
+                gr.Button("", visible=False, elem_id=f"reply-{number}-{place}", size="md", min_width=90)
+                for place in range(SHOWN)
+            ]
         why = gr.HTML("", elem_id=f"why-{number}")
         with gr.Accordion("What spoke for each", open=True, elem_id=f"parts-{number}", elem_classes="mrs-parts"):
             parts = gr.HTML("")

@@ -12,6 +12,7 @@ from mrs_models.answering import Suggestion
 from mrs_models.suggester import Suggester
 
 SHOWN = 3  # as the metric scores them (Zhang et al. 2021, section 3.3)
+LEAST = 0.01  # probability of a second language that is shown; ours: rounds to 1 %
 # Where what speaks for a suggestion comes from, by the parts of a ranker.
 SOURCES = {
     "direct": "direct",
@@ -105,7 +106,8 @@ def source_of(suggestion: Suggestion) -> str:
 def status_text(answer: PageAnswer) -> str:
     """The language and how long it took, as plain text."""
     if answer.likely:
-        language = ", ".join(f"{code} {probability:.0%}" for code, probability in answer.likely)
+        shown = [answer.likely[0], *(one for one in answer.likely[1:] if one[1] >= LEAST)]
+        language = ", ".join(f"{code} {probability:.0%}" for code, probability in shown)
         told = f"Language: {language}"
     else:
         told = f"Language: {answer.language or '?'} (chosen)" if answer.language else "Language: ?"

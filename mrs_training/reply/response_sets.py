@@ -177,26 +177,21 @@ class ResponseSets:
         if action == REMOVED:
             texts, weights, tags = [], [], []
         stored = ReplyTags.load(self.folder / ResponseIndexes.FOLDER / language, len(old.replies)).by_reply()
-        known = log_probs(old.log_probs[kept].tolist(), weights)
         # Replies that only the memory has stay behind those of the set.
         limit = self.rankers[language].own if language in self.rankers else None
-        limit = len(old.replies) if limit is None else limit
-        first, last = [row for row in kept if row < limit], [row for row in kept if row >= limit]
-        places = [*range(len(first)), *range(len(kept), len(kept) + len(texts)), *range(len(first), len(kept))]
-        origin = [*first, *([-1] * len(texts)), *last]
-        new = iter(zip(texts, tags, strict=True))
-        parts = [
-            (old.replies[row], f"#{int(old.clusters[row])}", stored[row]) if row >= 0 else (text[0], "", text[1])
-            for row, text in ((row, ("", []) if row >= 0 else next(new)) for row in origin)
-        ]
-        replies = Replies(
-            [text for text, _, _ in parts],
-            [cluster for _, cluster, _ in parts],
-            [known[place] for place in places] if known is not None else None,
-            [own for _, _, own in parts],
-            len(first) + len(texts) if last else None,
+        first = [row for row in kept if limit is None or row < limit]
+        last = kept[len(first) :]
+        new = [(text, "", own, -1) for text, own in zip(texts, tags, strict=True)]
+        before, behind = (
+            [(old.replies[row], f"#{int(old.clusters[row])}", stored[row], row) for row in rows_kept]
+            for rows_kept in (first, last)
         )
-        return replies, origin
+        parts = [*before, *new, *behind]
+        known = log_probs(old.log_probs[kept].tolist(), weights)
+        if known is not None:
+            known = [*known[: len(first)], *known[len(kept) :], *known[len(first) : len(kept)]]
+        columns = [part[0] for part in parts], [part[1] for part in parts], known, [part[2] for part in parts]
+        return Replies(*columns, len(first) + len(new) if last else None), [part[3] for part in parts]
 
     def _built(self, language: str, replies: Replies, origin: list[int]) -> ResponseIndex:
         old = self.indexes.get(language)

@@ -106,8 +106,8 @@ def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.
     ("arguments", "sentence"),
     [
         (["--port", "0"], "--port 0: expected 1 to 65535"),
-        (["publish", "name"], "'name': not a repository name"),
-        (["publish", "org/name", "--model", "no-such-model", "--dry-run"], "not a repository name"),
+        (["publish", "name"], "'name': the organisation is missing; pass ORG/NAME."),
+        (["publish", "org/name", "--model", "no-such-model", "--dry-run"], "no such folder, and no baseline of that name"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: list[str], sentence: str) -> None:

@@ -23,6 +23,7 @@ from mrs_training.families import model_card
 from mrs_training.reply.families import RETRIEVAL
 from mrs_training.reply.response_file import read_response_file
 from mrs_training.reply.response_sets import ADDED, BUILT, REMOVED, ResponseSets
+from mrs_training.run import read_record, write_record
 
 OWN = """reply,weight,tags
 "Your order ships today, promise.",40,shipping
@@ -122,6 +123,29 @@ def test_replies_are_added_and_removed_again(run: Path) -> None:
     for row, other in zip(again, first, strict=True):
         assert [s.score for s in row] == pytest.approx([s.score for s in other], rel=1e-4)
     assert [one["change"] for one in ResponseSets(run).record["response_sets"]["en"]] == [ADDED, REMOVED]
+
+
+def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) -> None:
+    settings = run / "ranker" / "ranker.json"
+    facts = json.loads(settings.read_text(encoding="utf-8"))
+    settings.write_text(json.dumps({**facts, "own_replies": {"en": 400, "es": 100}}))
+    write_record(run, read_record(run), RETRIEVAL)
+    old = ranked(run).indexes["en"]
+    changed(run, "reply\nYour parcel is on its way.\nI am looking into that refund.\n", ADDED)
+    model = ranked(run)
+    index = model.indexes["en"]
+    assert index.replies[:400] == old.replies[:400]
+    assert index.replies[400:402] == ["Your parcel is on its way.", "I am looking into that refund."]
+    assert index.replies[402:] == old.replies[400:]
+    assert torch.equal(index.vectors[402:], old.vectors[400:])
+    assert torch.equal(index.log_probs[402:], old.log_probs[400:])
+    assert json.loads(settings.read_text(encoding="utf-8")) == {**facts, "own_replies": {"en": 402, "es": 100}}
+    assert (model.rankers["en"].source(401), model.rankers["en"].source(402)) == ("set", "memory")
+    part = model.restricted("en", np.array([0, 401, 402]))
+    assert isinstance(part, RankedSuggester)
+    assert part.rankers["en"].own == 2
+    changed(run, OWN)
+    assert json.loads(settings.read_text(encoding="utf-8")) == {**facts, "own_replies": {"es": 100}}
 
 
 def test_a_removed_reply_is_never_suggested(run: Path) -> None:
