@@ -67,7 +67,6 @@ def make_page(models: Mapping[str, Suggester]) -> gradio.Blocks:
             render_markdown=False,
             buttons=[],
             feedback_options=None,
-            group_consecutive_messages=False,
         )
         with gr.Row():
             message = gr.Textbox(
@@ -142,11 +141,7 @@ def _column(gr: Any, number: int, name: str) -> list[Any]:
     with gr.Column(min_width=300):
         gr.HTML(f"<b>{html.escape(visible(name))}</b>", elem_id=f"model-{number}")
         status = gr.HTML("", elem_id=f"status-{number}")
-        with gr.Row():
-            buttons = [
-                gr.Button("", visible=False, elem_id=f"reply-{number}-{place}", size="md", min_width=90)
-                for place in range(SHOWN)
-            ]
+        buttons = [gr.Button("", visible=False, elem_id=f"reply-{number}-{place}", size="lg") for place in range(SHOWN)]
         why = gr.HTML("", elem_id=f"why-{number}")
         with gr.Accordion("What spoke for each", open=True, elem_id=f"parts-{number}", elem_classes="mrs-parts"):
             parts = gr.HTML("")

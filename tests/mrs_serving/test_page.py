@@ -107,7 +107,7 @@ def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.
     [
         (["--port", "0"], "--port 0: expected 1 to 65535"),
         (["publish", "name"], "'name': the organisation is missing; pass ORG/NAME."),
-        (["publish", "org/name", "--model", "no-such-model", "--dry-run"], "no such folder, and no baseline of that name"),
+        (["publish", "org/name", "--model", "no-such-model", "--dry-run"], "no such folder, and no baseline"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: list[str], sentence: str) -> None:
