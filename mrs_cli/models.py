@@ -1,4 +1,4 @@
-"""`mrs models`: baselines, runs beside each other, cards, response sets, the guard, and publishing."""
+"""`mrs models`: baselines, runs beside each other, cards, response sets, the guard, exports, and publishing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mrs_cli.models_index import add_index
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
 from mrs_core.text import visible
+from mrs_models.exports import ONNX
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -44,6 +45,22 @@ def make_parser() -> argparse.ArgumentParser:
     )
     guard.set_defaults(run=_guard)
     add_index(verbs)
+    export = verbs.add_parser("export", help="add a copy of a model that answers faster, if its answers stay the same")
+    export.add_argument("run_folder", type=Path, metavar="RUN", help="the folder that a training run wrote")
+    export.add_argument(
+        "--onnx", action="store_true", required=True, help="the message encoder of a retriever, for ONNX Runtime"
+    )
+    export.add_argument("--int8", action="store_true", help="8-bit weights and activations (default: fp32)")
+    export.add_argument("--data", help="prepared data whose validation split is answered (default: those of the run)")
+    export.add_argument(
+        "--messages", type=Path, metavar="FILE", help="messages to answer instead, a line each: language, tab, message"
+    )
+    export.add_argument(
+        "--least-agreement",
+        type=float,
+        help="share of messages that must get the same three suggestions (default .98)",
+    )
+    export.set_defaults(run=_export)
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="the folder that a training run wrote")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
@@ -126,6 +143,16 @@ def _guard(options: argparse.Namespace) -> None:
             f"{found.alarms} of {found.everyday:,} everyday ones"
         )
     print(f"wrote {visible(options.run_folder)}")
+
+
+def _export(options: argparse.Namespace) -> None:
+    from mrs_training.reply.encoder_export import LEAST, export_encoder
+
+    least = LEAST if options.least_agreement is None else options.least_agreement
+    if not 0 <= least <= 1:
+        raise InputError(f"--least-agreement {least:g}: expected a share from 0 to 1.")
+    facts = export_encoder(options.run_folder, options.int8, options.data, options.messages, least)
+    print(f"wrote {visible(options.run_folder / ONNX)} ({facts['bytes']:,} bytes)")
 
 
 def _publish(options: argparse.Namespace) -> None:

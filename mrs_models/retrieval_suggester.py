@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from mrs_core.errors import InputError
 from mrs_core.manifest import again
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion
+from mrs_models.exports import ONNX
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.reply_tags import TagsByLanguage
 from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
@@ -71,6 +73,12 @@ class RetrievalSuggester(ServedModel):
             raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
         indexes.width = width
         return cls(encode, indexes, TagsByLanguage(place / ResponseIndexes.FOLDER, indexes))
+
+    def with_encoder(self, encode: Encode) -> Self:
+        """The same suggester with another form of its message encoder."""
+        other = copy(self)
+        other._encode = encode
+        return other
 
     @property
     def languages(self) -> list[str]:
@@ -154,6 +162,17 @@ class Retriever:
 
 
 def _message_encoder(folder: Path) -> Encode:
+    if (folder / ONNX).is_dir():
+        from mrs_models.onnx_encoder import OnnxEncoder
+
+        exported = OnnxEncoder.load(folder)
+        if exported is not None:
+            return exported.encode
+    return torch_encoder(folder)
+
+
+def torch_encoder(folder: Path) -> Encode:
+    """The message encoder of a trained retriever on torch, whatever exports lie in its folder."""
     encoder = MessageEncoder.load(folder)
     if encoder is not None:
         return encoder.encode

@@ -16,7 +16,7 @@ from mrs_core.files import atomic_write
 from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
 from mrs_core.provenance import commit, hardware, versions
-from mrs_training.allowlist import ADAPTER_FOLDER, CARD, CURVES, MODEL, RECORD, TRAINING_ARGUMENTS
+from mrs_training.allowlist import ADAPTER_FOLDER, CARD, CURVES, EXPORTS, MODEL, RECORD, TRAINING_ARGUMENTS
 from mrs_training.card import Record
 from mrs_training.family import Family
 from mrs_training.options import TINY, RunArguments
@@ -93,6 +93,7 @@ class RunFolder:
         if self._overwrite and not self._resume:
             stale += [CARD, CURVES, "predictions*", "checkpoint-*", TRAINING_ARGUMENTS]
             stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
+        stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
         found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
         for path in found:
             shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,7 +1,8 @@
 """Makes a small copy of a trained retriever: `python -m mrs_training.reply.shrink RUN OUT` (`make baseline`).
 
-Weights and response vectors are stored as fp16, half their size; curves and unpublished files are left out.
-Both ways of loading compute in fp32. The command prints for how many test messages the suggestions stay the same.
+Weights and response vectors are stored as fp16, half their size; curves, exports and unpublished files are
+left out. Both ways of loading compute in fp32. The command prints for how many test messages the suggestions stay the
+same.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from safetensors.torch import load_file, save_file
 
 from mrs_core.errors import run_with_sentence
 from mrs_core.files import atomic_folder
-from mrs_core.predictions import read_predictions
 from mrs_models.suggester import Suggester
-from mrs_training.allowlist import CURVES
+from mrs_training.allowlist import CURVES, EXPORTS
 from mrs_training.card import Record
+from mrs_training.reply.agreement import agreement, predicted_messages
 from mrs_training.reply.families import RETRIEVAL
-from mrs_training.run import RunFolder, read_record, write_record
+from mrs_training.run import read_record, write_record
 
 
 def shrink(run: Path, out: Path, base: str | None = None, base_license: str | None = None) -> None:
@@ -35,9 +36,12 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
         InputError: `run` holds no finished run.
     """
     record = read_record(run)
+    messages = predicted_messages(run, record["metrics"]["signatures"])
+    # An export is a copy of the weights at full precision: of the small ones, it is made anew.
+    record.pop("exports", None)
     with atomic_folder(out, overwrite=True, marker="run.json") as partial:
         for name, file in RETRIEVAL.publication(run, run.name, "").files().items():
-            if isinstance(file, Path) and name != CURVES:
+            if isinstance(file, Path) and name not in (CURVES, *EXPORTS):
                 (partial / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, partial / name)
         for path in partial.rglob("*.safetensors"):
@@ -52,7 +56,7 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
         if base_license is not None:
             record["base_license"] = base_license
         write_record(partial, record, RETRIEVAL)
-        same, total = _agreement(run, partial, list(record["metrics"]["signatures"]))
+        same, total = agreement(Suggester.load(run), Suggester.load(partial), messages)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"wrote {out} ({size:,} bytes); the same three suggestions for {same:,} of {total:,} test messages")
 
@@ -67,18 +71,6 @@ def _name_root(record: Record, base: str) -> None:
 
 def _half(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.half() if tensor.is_floating_point() else tensor
-
-
-def _agreement(run: Path, small: Path, languages: list[str]) -> tuple[int, int]:
-    before, after = Suggester.load(run, guard=False), Suggester.load(small, guard=False)
-    same = total = 0
-    for language in languages:
-        predictions = read_predictions(run / RunFolder.predictions_name(language))
-        messages = list(dict.fromkeys(prediction.message for prediction in predictions))
-        for old, new in zip(before.suggest(messages, language), after.suggest(messages, language), strict=True):
-            same += [s.reply for s in old] == [s.reply for s in new]
-        total += len(messages)
-    return same, total
 
 
 def main() -> None:

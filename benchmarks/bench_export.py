@@ -1,0 +1,104 @@
+"""Message vectors: the exported encoder on ONNX Runtime, fp32 and int8, against torch fp32.
+
+Workload: the message encoder of one retriever, English messages of the sample's test split, one at a time (batch 1);
+200 messages a round, the encoders take turns for three rounds, the best round of each counts, a message. Agreement:
+the share of the sample's test messages, in all languages of the model, that get the same three suggestions as by torch,
+and the smallest cosine of a vector with torch's. The rival is `mrs_models.message_encoder`, which answers where there
+is no export (sentence-transformers for anything but BERT).
+
+Run: python benchmarks/bench_export.py [RUN]  (default: the retriever that ships, which is tiny)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mrs_core.baselines import resolve_model
+from mrs_datasets.prepared import open_prepared
+from mrs_models.onnx_encoder import OnnxEncoder
+from mrs_models.onnx_writer import write_onnx_encoder
+from mrs_models.retrieval_suggester import torch_encoder
+from mrs_models.suggester import Suggester
+from mrs_training.reply.agreement import agreement
+
+RESULT = Path(__file__).parent / "results" / "bench_export.json"
+ROUNDS, MESSAGES = 3, 200
+Encode = Callable[[list[str]], torch.Tensor]
+
+
+def exported(folder: Path, place: Path, int8: bool) -> tuple[Encode, int]:
+    """The exported encoder, and the bytes of its graph."""
+    from mrs_models.dual_encoder import load_dual_encoder
+
+    place.mkdir()
+    write_onnx_encoder(load_dual_encoder(folder).eval(), folder, place, int8)
+    encoder = OnnxEncoder.load(folder, place)
+    assert encoder is not None
+    return encoder.encode, sum(path.stat().st_size for path in place.rglob("*.onnx"))
+
+
+def seconds(encoders: dict[str, Encode], messages: list[str]) -> dict[str, float]:
+    """Of a message, by encoder."""
+    best = dict.fromkeys(encoders, float("inf"))
+    for _ in range(ROUNDS):
+        for name, encode in encoders.items():
+            begin = time.perf_counter()
+            for message in messages:
+                encode([message])
+            best[name] = min(best[name], (time.perf_counter() - begin) / len(messages))
+    return best
+
+
+def main() -> None:
+    name = sys.argv[1] if len(sys.argv) > 1 else "sample-retriever"
+    folder = resolve_model(name)
+    model: Any = Suggester.load(folder).model
+    sample = open_prepared("sample")
+    messages = {code: list(dict.fromkeys(sample.load(code, "test")["message"])) for code in model.languages}
+    texts = [text for some in messages.values() for text in some]
+    encoders: dict[str, Encode] = {"torch, fp32": torch_encoder(folder)}
+    sizes = {}
+    with tempfile.TemporaryDirectory() as place:
+        for kind in ("fp32", "int8"):
+            encoders[f"onnx, {kind}"], sizes[f"onnx, {kind}"] = exported(folder, Path(place, kind), kind == "int8")
+        times = seconds(encoders, messages["en" if "en" in messages else model.languages[0]][:MESSAGES])
+        reference = encoders["torch, fp32"]
+        vectors, figures = reference(texts), {}
+        for system in sizes:
+            same, total = agreement(model.with_encoder(reference), model.with_encoder(encoders[system]), messages)
+            cosine = torch.nn.functional.cosine_similarity(encoders[system](texts), vectors).min()
+            figures[system] = {
+                "ratio": round(times["torch, fp32"] / times[system], 2),
+                "same_suggestions": round(same / total, 4),
+                "smallest_cosine": round(float(cosine), 5),
+                "bytes": sizes[system],
+            }
+            print(
+                f"{system}: {1000 * times[system]:.2f} ms, torch fp32 {1000 * times['torch, fp32']:.2f} ms, ratio "
+                f"{figures[system]['ratio']:.2f}; the same three suggestions for {same:,} of {total:,} messages"
+            )
+    result = {
+        "name": "bench_export",
+        "workload": (__doc__ or "").split("\n\n")[1],
+        "model": Path(name).name,
+        "messages": len(texts),
+        "seconds": times,
+        **figures,
+        "threads": torch.get_num_threads(),
+        "versions": {name: metadata.version(name) for name in ("torch", "onnx", "onnxruntime")},
+    }
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

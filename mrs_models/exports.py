@@ -1,0 +1,51 @@
+"""Exported copies of a model's encoder, which answer faster than torch: where they lie, and their settings.
+
+A copy is made by `mrs models export` after its answers were compared with torch's; whoever loads the folder gets it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.manifest import again
+from mrs_core.text import visible
+
+ONNX = "onnx"  # the folder; also the name of the extra that runs it
+SETTINGS = "export.json"
+GRAPH = "encoder.onnx"
+ONNX_FILES = tuple(f"{ONNX}/{name}" for name in (SETTINGS, GRAPH))
+
+
+def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:
+    """The settings of an export in a model's folder; None where there is none of this kind.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = folder / kind / SETTINGS
+    if not path.is_file():
+        return None
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(settings, dict):
+            raise ValueError("no JSON object")
+    except (OSError, ValueError):
+        raise damaged(path, folder) from None
+    return settings
+
+
+def damaged(path: Path, folder: Path) -> InputError:
+    """The error for a file of an export that cannot be used."""
+    return InputError(f"{path}: damaged; {again(folder)}, or delete {path.parent} to answer without it.")
+
+
+@cache
+def note_missing(package: str, kind: str, folder: Path) -> None:
+    """Tell once a process that a folder's export is not used, since its extra is not installed."""
+    reason = MissingExtraError(package, kind, f"the export in {folder / kind}")
+    print(f"note: {visible(reason)} Until then torch answers.", file=sys.stderr)
