@@ -230,4 +230,5 @@ def of_adapter(record: Record, others: Sequence[str]) -> Record:
         return record
     above = f"{ADAPTER_FOLDER}/"
     kept = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith(above)}
-    return {**record, FILES: kept | {name: files[name] for name in others if name in files}}
+    own = {key: value for key, value in record.items() if key != "exports"}  # they stay with the merged model
+    return {**own, FILES: kept | {name: files[name] for name in others if name in files}}

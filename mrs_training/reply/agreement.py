@@ -60,8 +60,9 @@ def messages_to_compare(
     languages = list(record["metrics"]["signatures"])
     if file is not None:
         return "given", _cut(_read_messages(file, languages))
+    origin = (data, None) if data else (str(record["data"]["id"]), record["data"].get("revision"))
     try:
-        return "validation", _cut(_validation_messages(data or str(record["data"]["id"]), languages))
+        return "validation", _cut(_validation_messages(*origin, languages))
     except InputError:
         if data is not None:
             raise
@@ -73,10 +74,12 @@ def messages_to_compare(
     return "test", _cut(predicted_messages(run, languages))
 
 
-def _validation_messages(data: str, languages: Iterable[str]) -> dict[str, list[str]]:
-    source = open_prepared(data)
-    # A language that the model was not trained on may have no validation split.
-    return {code: source.load(code, "validation")["message"][:] for code in languages if code in source.configs()}
+def _validation_messages(data: str, revision: str | None, languages: Sequence[str]) -> dict[str, list[str]]:
+    source = open_prepared(data, revision)
+    known = [code for code in languages if code in source.configs()]
+    if not known:
+        raise InputError(f"{data}: has none of the model's languages, {' '.join(languages)}; pass other data.")
+    return {code: source.load(code, "validation")["message"][:] for code in known}
 
 
 def _read_messages(path: Path, languages: Sequence[str]) -> dict[str, list[str]]:

@@ -163,7 +163,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "limits": _limits(data),
         "guard": guard_paragraph(record),
         "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {}))]),
-        "speeds": _speeds(record, sizes(record, adapter)),
+        "speeds": _speeds(record, sizes(record, adapter), adapter),
         "citation": _citation(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
     }
@@ -344,11 +344,11 @@ def _language(record: Record, code: str) -> dict[str, str]:
     }
 
 
-def _speeds(record: Record, size: str) -> str:
+def _speeds(record: Record, size: str, adapter: bool) -> str:
     """Sizes and times, if they were measured."""
     answer = record["milliseconds"].get(MODEL)
     parts = [size, f"Answering a message of the test split took {answer:.1f} ms." if answer is not None else ""]
-    parts += [_export(facts) for facts in record.get("exports", {}).values()]
+    parts += [] if adapter else [_export(facts) for facts in record.get("exports", {}).values()]
     return " ".join(part for part in parts if part)
 
 

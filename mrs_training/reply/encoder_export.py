@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import statistics
 import tempfile
@@ -15,18 +14,18 @@ from torch import Tensor
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError
-from mrs_core.files import writing
+from mrs_core.files import atomic_write, writing
+from mrs_core.manifest import has_hashes, require_undamaged
 from mrs_models.exports import ONNX
 from mrs_models.onnx_encoder import OnnxEncoder
 from mrs_models.onnx_writer import require_onnx, write_onnx_encoder
 from mrs_models.retrieval_suggester import RetrievalSuggester, torch_encoder
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
-from mrs_training.allowlist import RECORD
+from mrs_training.allowlist import EXPORTS, RECORD
 from mrs_training.card import Record
-from mrs_training.family import Family
 from mrs_training.reply.agreement import agreement, messages_to_compare
 from mrs_training.reply.families import RETRIEVAL
-from mrs_training.run import read_record, write_record
+from mrs_training.run import as_json, read_record, write_record
 
 LEAST = 0.98  # of the messages get the same three suggestions; the project's goal for a copy that ships
 EXACT = 1e-3  # ours: largest difference of fp32 vectors, relative to the longest; float rounding stays below 1e-5
@@ -55,10 +54,14 @@ def export_encoder(
     if (run / ADAPTER_RECORD).is_file():
         raise InputError(f"{run}: holds adapters only; pass the folder of their run, where they are merged.")
     require_onnx()
+    require_undamaged(run, verify=has_hashes(run))  # the record gets the hashes of all files anew
     split, messages = messages_to_compare(run, record, data, file)
     texts = [text for some in messages.values() for text in some]
-    with writing(run), tempfile.TemporaryDirectory(prefix=f".{ONNX}.partial-", dir=run) as place:
-        facts = _write(run, Path(place), int8)
+    with writing(run):
+        folder = tempfile.TemporaryDirectory(prefix=f".{ONNX}.partial-", dir=run)
+    with folder as place:
+        with writing(run):
+            facts = _write(run, Path(place), int8)
         reference = torch_encoder(run)
         exported = OnnxEncoder.load(run, Path(place))
         assert exported is not None  # the extra is there
@@ -75,7 +78,8 @@ def export_encoder(
                 "it with --least-agreement."
             )
         facts["milliseconds"] = _speeds({"torch": reference, "onnx": exported.encode}, texts[:TIMED])
-        _keep(run, Path(place) / ONNX, ONNX, facts, RETRIEVAL)
+        with writing(run):
+            _keep(run, Path(place) / ONNX, facts)
     return facts
 
 
@@ -123,21 +127,15 @@ def _speeds(encoders: dict[str, Callable[[list[str]], Tensor]], texts: Sequence[
     return found
 
 
-def _keep(run: Path, made: Path, kind: str, facts: Record, family: Family) -> None:
-    """Move an export into the run's folder, and list it in the record with its hashes."""
-    drop_export(run, kind, family)
-    made.rename(run / kind)
+def _keep(run: Path, made: Path, facts: Record) -> None:
+    """Move an export into the run's folder, and list it in the record with its hashes.
+
+    An older one goes first, from the record, too: an interrupted export leaves a folder that loads.
+    """
     record = read_record(run)
-    write_record(run, {**record, "exports": {**record.get("exports", {}), kind: facts}}, family)
-
-
-def drop_export(run: Path, kind: str, family: Family) -> None:
-    """Remove an older export, first from the record: an interrupted export leaves a folder that loads."""
-    record = read_record(run)
-    if kind in record.get("exports", {}):
-        others = {name: facts for name, facts in record["exports"].items() if name != kind}
-        files = {name: entry for name, entry in record.get("files", {}).items() if not name.startswith(f"{kind}/")}
-        from mrs_core.files import atomic_write
-
-        atomic_write(run / RECORD, json.dumps({**record, "exports": others, "files": files}, indent=2) + "\n")
-    shutil.rmtree(run / kind, ignore_errors=True)
+    if record.pop("exports", None):
+        record["files"] = {name: entry for name, entry in record["files"].items() if name not in EXPORTS}
+        atomic_write(run / RECORD, as_json(record))
+    shutil.rmtree(run / ONNX, ignore_errors=True)
+    made.rename(run / ONNX)
+    write_record(run, {**record, "exports": {ONNX: facts}}, RETRIEVAL)

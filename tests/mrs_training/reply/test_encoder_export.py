@@ -113,6 +113,20 @@ def test_training_again_removes_the_export_of_the_old_weights(run: Path, tmp_pat
     assert (folder / "modules.json").is_file()
 
 
+def test_a_damaged_model_is_refused_before_its_hashes_are_written_anew(
+    plain: Path, messages: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxscript")
+    from mrs_training.reply.encoder_export import export_encoder
+
+    folder = tmp_path / "run"
+    shutil.copytree(plain, folder)
+    path = folder / "languages.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match=r"languages\.safetensors: damaged"):
+        export_encoder(folder, file=messages)
+
+
 def test_the_command_refuses_a_generator_and_a_share_that_is_none(
     plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,6 +151,8 @@ def test_messages_come_from_the_file_the_validation_split_or_the_predictions(pla
     for code in record["metrics"]["signatures"]:
         write_predictions(tmp_path / f"predictions.{code}.tsv", [Prediction(code, "x", ("y",))] * 2)
     assert messages_to_compare(tmp_path, record, None, None) == ("test", {code: [code] for code in found})
+    with pytest.raises(InputError, match="has none of the model's languages, xx"):
+        messages_to_compare(plain, {**record, "metrics": {"signatures": {"xx": {}}}}, "sample", None)
     file = tmp_path / "messages.tsv"
     for content in ("xx\tHi\n", "en Hi\n", "en\t \n"):
         file.write_text("en\tHi\n" + content, encoding="utf-8")
