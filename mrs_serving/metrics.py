@@ -52,5 +52,5 @@ class Metrics:
         if SHARED not in os.environ:
             return generate_latest(self._registry)
         together = CollectorRegistry()
-        multiprocess.MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        multiprocess.MultiProcessCollector(together)
         return generate_latest(together)

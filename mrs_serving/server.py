@@ -98,7 +98,7 @@ class Supervisor(Multiprocess):
 
         for pid in before - {process.pid for process in self.processes}:
             log(logging.WARNING, "a worker has ended, and is started again", ended=pid)
-            multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+            multiprocess.mark_process_dead(pid)
 
     @property
     def failed(self) -> bool:

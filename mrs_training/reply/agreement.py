@@ -60,9 +60,9 @@ def messages_to_compare(
     languages = list(record["metrics"]["signatures"])
     if file is not None:
         return "given", _cut(_read_messages(file, languages))
-    origin = (data, None) if data else (str(record["data"]["id"]), record["data"].get("revision"))
+    name, revision = (data, None) if data else (str(record["data"]["id"]), record["data"].get("revision"))
     try:
-        return "validation", _cut(_validation_messages(*origin, languages))
+        return "validation", _cut(_validation_messages(name, revision, languages))
     except InputError:
         if data is not None:
             raise

@@ -25,7 +25,9 @@ def guard_paragraph(record: dict[str, Any]) -> str:
         ["language", "sensitive", "recall", "right reason", "false alarms, hard", "false alarms, sample"],
         [*rows, _row("all", total)],
     )
-    half = "the half that was read once, at the end" if guard["half"] == "held_out" else "the half that it was built on"
+    half = (
+        "the half that its lists were not made from" if guard["half"] == "held_out" else "the half that it was built on"
+    )
     return (
         f"{TOLD} {WITHOUT} On a sheet of hard messages ({half}) it is silent for these shares of the sensitive "
         "messages, of everyday ones that only sound grave, and of the embedded sample's messages:\n\n" + table
