@@ -52,6 +52,7 @@ def space_files(repo_id: str, models: Mapping[str, Mapping[str, bytes | Path] | 
         InputError: a name is neither a folder nor a repository, or two models have the same name.
     """
     files: dict[str, bytes | Path] = dict(_sources())
+    files["mrs_serving/__init__.py"] = b""  # the package's own names the server's modules
     names, on_hub = [], []
     for name, own in models.items():
         if own is None:
@@ -86,7 +87,7 @@ def _sources() -> dict[str, Path]:
     for package in PACKAGES:
         for path in sorted((TOP / package).rglob("*")):
             name = path.relative_to(TOP)
-            page = package != "mrs_serving" or path.stem.startswith("page") or path.name in ("__init__.py", "py.typed")
+            page = package != "mrs_serving" or path.stem.startswith("page") or path.name == "py.typed"
             if path.suffix in KINDS and "embedded" not in name.parts and page:
                 found[name.as_posix()] = path
     return found

@@ -21,7 +21,8 @@ import pytest
 
 # Whom Chromium calls by itself, whatever the page does.
 CHROMIUM = re.compile(
-    r"duckduckgo\.com|[/ ](?:clients?\d*|update|accounts|edgedl)\S*\.(?:google|googleapis|gvt1)\.com|cup2hreq"
+    r"duckduckgo\.com|cup2hreq|"
+    r"[/ ](?:clients?\d*|update|accounts|edgedl|content-autofill)\S*\.(?:google|googleapis|gvt1)\.com"
 )
 SECONDS = 120  # until a program must be ready; a few on an idle machine
 SERVED_AT = r"Running on local URL: +(http://127\.0\.0\.1:\d+)"  # what gradio prints

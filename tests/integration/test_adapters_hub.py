@@ -105,7 +105,7 @@ def test_merged_model_and_adapters_answer_alike(name: str, walk: Walk) -> None:
     assert json.loads(adapter["adapter.json"])["base"] == "org/base"
     assert {"README.md", "run.json", "adapter.json"} <= adapter.keys()
     assert [path for path in adapter if path.startswith(family["own"])]
-    others = ("response_index/", "languages.safetensors")
+    others = ("response_index/", "languages.safetensors", "guard/")
     weights = {path for path in adapter if path.endswith(".safetensors") and not path.startswith(others)}
     assert ("languages.safetensors" in adapter) == (name == "retrieval")
     assert weights == {f"{encoder}adapter_model.safetensors" for encoder in family["encoders"]}

@@ -56,7 +56,7 @@ def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
 
 def test_every_package_is_typed_and_has_its_licence(site: Path) -> None:
     packages = sorted(path.name for path in site.glob("mrs_*") if (path / "__init__.py").is_file())
-    assert len(packages) == 9
+    assert len(packages) == 10
     assert [name for name in packages if not (site / name / "py.typed").is_file()] == []
     (info,) = site.glob("*.dist-info")
     assert list(info.rglob("LICENSE"))  # in licenses/ since setuptools 77

@@ -11,6 +11,8 @@ import pytest
 
 from mrs_core.errors import ArgumentError, InputError, MissingExtraError, MrsError, run_with_sentence
 from mrs_core.languages import LANGUAGES, require_language
+from mrs_serving.batcher import QueueFullError
+from mrs_serving.client import ServerError
 
 
 def test_the_languages_are_those_of_table_1_in_its_order() -> None:
@@ -50,6 +52,8 @@ OF_EACH_TYPE = [
     InputError("file x: bad."),
     ArgumentError("k", "expected a whole number from 1.", 0),
     MissingExtraError("fugashi", "ja", "Japanese"),
+    QueueFullError(3),
+    ServerError(429, "too_many_waiting", "3 messages wait.", 2.0),
 ]
 
 

@@ -29,7 +29,7 @@ def vectors(texts: list[str]) -> torch.Tensor:
     """A direction for each first letter, and a length that makes earlier replies better."""
     found = torch.zeros(len(texts), 30)
     for row, text in enumerate(texts):
-        found[row, ord(text[0].lower()) - ord("a")] = 1
+        found[row, (ord(text[0].lower()) - ord("a")) % 30] = 1
         found[row, 29] = 0.1 / (1 + REPLIES.index(text)) if text in REPLIES else 1
     return found
 

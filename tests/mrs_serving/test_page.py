@@ -20,14 +20,8 @@ from mrs_serving.page_answers import PageAnswer, answer_message, source_of, stat
 from mrs_serving.page_space import requirements, space_files
 
 
-class Silent(list[Suggestion]):
-    """An answer that says why it is empty."""
-
-    reason = "self_harm"
-
-
 class Echo(ServedModel):
-    """Answers with the message, nothing to `none`, and with a reason to `sad`."""
+    """Answers with the message, and nothing to `none`."""
 
     def __init__(self, *languages: str) -> None:
         self._languages = list(languages)
@@ -38,8 +32,7 @@ class Echo(ServedModel):
 
     def suggest(self, messages: Sequence[str], language: str, k: int = 3) -> list[list[Suggestion]]:
         self.require_language(language)
-        answers = {"none": list[Suggestion](), "sad": Silent()}
-        return [answers.get(text, [Suggestion(f"{text} {n}", 1 / n) for n in range(1, k + 1)]) for text in messages]
+        return [[Suggestion(f"{text} {n}", 1 / n) for n in range(1, k + 1) if text != "none"] for text in messages]
 
 
 @pytest.fixture
@@ -61,7 +54,7 @@ def test_a_message_is_answered_in_its_language(echo: Suggester) -> None:
     [
         ("  ", None, "the message is blank"),
         ("none", None, "the model found no reply"),
-        ("sad", None, "self harm"),
+        ("I want to kill myself", None, "the message seems to be about suicide or self-harm"),
         ("hi", "fr", "the model answers en; pass one of these."),
     ],
 )

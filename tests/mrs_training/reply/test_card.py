@@ -34,11 +34,18 @@ Record = dict[str, Any]
 
 @pytest.fixture
 def record() -> Record:
-    """The record of the run that made the embedded baseline."""
+    """The record of the run that made the embedded baseline, as if it had been trained from scratch."""
     folder = read_baselines()["sample-retriever"].folder
     found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     found.pop("weights", None)
     found["data"]["reader"] = "sample"
+    for name in ("guard", "started_from", "base_license", "exports"):
+        found.pop(name, None)
+    found["arguments"] |= {"model_name_or_path": "tiny", "encoders": "two", "teacher": None}
+    found["metrics"].pop("start", None)
+    for scopes in found["metrics"]["systems"].values():
+        for figures in scopes.values():
+            figures.pop("self_rouge", None)
     return found
 
 
