@@ -22,7 +22,7 @@ import pytest
 # Whom Chromium calls by itself, whatever the page does.
 CHROMIUM = re.compile(
     r"duckduckgo\.com|cup2hreq|"
-    r"[/ ](?:clients?\d*|update|accounts|edgedl|content-autofill)\S*\.(?:google|googleapis|gvt1)\.com"
+    r"[/ ](?:clients?\d*|update|accounts|edgedl|content-autofill|redirector)\S*\.(?:google|googleapis|gvt1)\.com"
 )
 SECONDS = 120  # until a program must be ready; a few on an idle machine
 SERVED_AT = r"Running on local URL: +(http://127\.0\.0\.1:\d+)"  # what gradio prints
