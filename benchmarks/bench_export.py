@@ -11,16 +11,15 @@ Run: python benchmarks/bench_export.py [RUN]  (default: the retriever that ships
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
+from timing import write_result
 
 from mrs_core.baselines import resolve_model
 from mrs_datasets.prepared import open_prepared
@@ -30,7 +29,6 @@ from mrs_models.retrieval_suggester import torch_encoder
 from mrs_models.suggester import Suggester
 from mrs_training.reply.agreement import agreement
 
-RESULT = Path(__file__).parent / "results" / "bench_export.json"
 ROUNDS, MESSAGES = 3, 200
 Encode = Callable[[list[str]], torch.Tensor]
 
@@ -87,17 +85,13 @@ def main() -> None:
                 f"{figures[system]['ratio']:.2f}; the same three suggestions for {same:,} of {total:,} messages"
             )
     result = {
-        "name": "bench_export",
-        "workload": (__doc__ or "").split("\n\n")[1],
         "model": Path(name).name,
         "messages": len(texts),
         "seconds": times,
         **figures,
         "threads": torch.get_num_threads(),
-        "versions": {name: metadata.version(name) for name in ("torch", "onnx", "onnxruntime")},
     }
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(__file__, __doc__, result, ("torch", "onnx", "onnxruntime"))
 
 
 if __name__ == "__main__":

@@ -14,25 +14,22 @@ Run: python benchmarks/bench_large_search.py [--scale F]
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from sentence_transformers.util import dot_score, semantic_search
-from timing import seconds
+from timing import seconds, write_result
 
 from mrs_models.ranking.memory import MessageMemory
 from mrs_models.response_index import ResponseIndex
 from mrs_models.vector_table import VectorTable
 
-RESULT = Path(__file__).parent / "results" / "bench_large_search.json"
 REPLIES = ((45_000, 384), (45_000, 256), (500_000, 256), (1_000_000, 384))
 MESSAGES, OF_REPLIES, DIMENSION, K = (200_000, 1_000_000), 45_000, 384, 3
 READER = """
@@ -155,15 +152,11 @@ def main() -> None:
         figures[name] = messages(int(count * scale), int(OF_REPLIES * scale), times(count))
         print(name, shown(figures[name]), figures[name]["largest difference"], flush=True)
     result = {
-        "name": "bench_large_search",
-        "workload": (__doc__ or "").split("\n\n")[1],
         "scale": scale,
         **figures,
         "threads": torch.get_num_threads(),
-        "versions": {name: metadata.version(name) for name in ("torch", "numpy", "sentence-transformers")},
     }
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(__file__, __doc__, result, ("torch", "numpy", "sentence-transformers"))
 
 
 def shown(figures: dict[str, Any]) -> str:

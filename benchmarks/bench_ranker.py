@@ -13,16 +13,13 @@ Run: python benchmarks/bench_ranker.py [--scale F]
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
-from importlib import metadata
-from pathlib import Path
 
 import numpy as np
 import torch
 from sentence_transformers.util import dot_score, semantic_search
 from sklearn.feature_extraction.text import TfidfVectorizer
-from timing import seconds
+from timing import seconds, write_result
 
 from mrs_metrics.rouge import WEIGHTS, f1_by_order, prepare_official
 from mrs_metrics.tokenize import get_tokenizer
@@ -32,7 +29,6 @@ from mrs_models.ranking.memory import MessageMemory
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.response_index import ResponseIndex
 
-RESULT = Path(__file__).parent / "results" / "bench_ranker.json"
 REPLIES, MESSAGES, LEXICAL, DIMENSION = 45_000, 200_000, 20_000, 384
 
 
@@ -126,15 +122,11 @@ def main() -> None:
         ratio = found["rival"] / found["ours"]
         print(f"{name}: ours {1000 * found['ours']:.2f} ms, rival {1000 * found['rival']:.2f} ms, ratio {ratio:.2f}")
     result = {
-        "name": "bench_ranker",
-        "workload": (__doc__ or "").split("\n\n")[1],
         "scale": scale,
         **{n: {"seconds": s, "ratio": round(s["rival"] / s["ours"], 2)} for n, s in figures.items()},
         "threads": torch.get_num_threads(),
-        "versions": {name: metadata.version(name) for name in ("torch", "numpy", "scikit-learn")},
     }
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(__file__, __doc__, result, ("torch", "numpy", "scikit-learn"))
 
 
 if __name__ == "__main__":

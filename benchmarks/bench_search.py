@@ -11,17 +11,13 @@ Run: python benchmarks/bench_search.py [--replies N]
 from __future__ import annotations
 
 import argparse
-import json
-from importlib import metadata
-from pathlib import Path
 
 import torch
 from sentence_transformers.util import dot_score, semantic_search
-from timing import seconds
+from timing import seconds, write_result
 
 from mrs_models.response_index import ResponseIndex
 
-RESULT = Path(__file__).parent / "results" / "bench_search.json"
 FULL_SIZE, DIMENSION, K = 45_000, 768, 3
 
 
@@ -60,12 +56,8 @@ def main() -> None:
         other = seconds(lambda: rival(index, vectors, messages), times)  # noqa: B023
         figures[name] = {"seconds": {"ours": ours, "rival": other}, "ratio": round(other / ours, 2)}
         print(f"{name}: ours {1000 * ours:.2f} ms, semantic_search {1000 * other:.2f} ms, ratio {other / ours:.2f}")
-    versions = {name: metadata.version(name) for name in ("torch", "sentence-transformers")}
-    result = {"name": "bench_search", "workload": (__doc__ or "").split("\n\n")[1], "replies": options.replies}
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(
-        json.dumps({**result, **figures, "threads": torch.get_num_threads(), "versions": versions}, indent=2) + "\n"
-    )
+    result = {"replies": options.replies, **figures, "threads": torch.get_num_threads()}
+    write_result(__file__, __doc__, result, ("torch", "sentence-transformers"))
 
 
 if __name__ == "__main__":

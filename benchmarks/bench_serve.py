@@ -23,17 +23,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import metadata
-from pathlib import Path
 from statistics import median, quantiles
 from urllib.parse import urlsplit
 
 import torch
+from timing import write_result
 
 from mrs_datasets.prepared import open_prepared
 from mrs_models.suggester import Suggester
 
-RESULT = Path(__file__).parent / "results" / "bench_serve.json"
 CONCURRENCY = 32
 GOALS = {"overhead ms": 2.0, "p99 over median": 3.0, "throughput ratio": 3.0}
 
@@ -181,15 +179,11 @@ def main() -> None:
         by_workers[f"{workers} workers"] = figures
         print(f"{workers} workers: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))
     result = {
-        "name": "bench_serve",
-        "workload": (__doc__ or "").split("\n\n")[1],
         "messages": len(messages),
         "goals": GOALS,
         **by_workers,
-        "versions": {name: metadata.version(name) for name in ("torch", "fastapi", "uvicorn", "httptools")},
     }
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(__file__, __doc__, result, ("torch", "fastapi", "uvicorn", "httptools"))
 
 
 if __name__ == "__main__":

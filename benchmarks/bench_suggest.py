@@ -10,15 +10,13 @@ Run: python benchmarks/bench_suggest.py
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib import metadata
-from pathlib import Path
 
 import torch
+from timing import write_result
 
 from mrs_core.baselines import read_baselines
 from mrs_datasets.prepared import open_prepared
@@ -26,7 +24,6 @@ from mrs_models.ranking.rankers import Rankers
 from mrs_models.response_index import ResponseIndexes
 from mrs_models.suggester import Suggester
 
-RESULT = Path(__file__).parent / "results" / "bench_suggest.json"
 FOLDER = read_baselines()["sample-retriever"].folder
 OURS = """
 import sys
@@ -98,15 +95,11 @@ def main() -> None:
         )
         print(f"ratio {ratio:.2f}")
     result = {
-        "name": "bench_suggest",
-        "workload": (__doc__ or "").split("\n\n")[1],
         "messages": len(messages),
         **{n: {"seconds": s, "ratio": round(s["rival"] / s["ours"], 2)} for n, s in figures.items()},
         "threads": torch.get_num_threads(),
-        "versions": {name: metadata.version(name) for name in ("torch", "sentence-transformers", "transformers")},
     }
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(__file__, __doc__, result, ("torch", "sentence-transformers", "transformers"))
 
 
 if __name__ == "__main__":
