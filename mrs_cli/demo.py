@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
-from mrs_cli.suggest import DEFAULT_MODEL
+from mrs_cli.suggester_options import DEFAULT_MODEL
 from mrs_core.errors import InputError
 
 PUBLISH = "publish"

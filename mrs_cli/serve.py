@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from mrs_cli.silence import add_silence_options, guard_of
+from mrs_cli.suggester_options import add_model_options, add_silence_options, guard_of
 from mrs_core.errors import MissingExtraError
 from mrs_serving.settings import Settings
 
-DEFAULT_MODEL = "sample-retriever"
 LEVELS = ("debug", "info", "warning", "error")
 DEFAULTS = {field.name: field.default for field in fields(Settings) if field.default is not MISSING}
 # option -> (type, help); the names are those of `Settings`
@@ -36,13 +35,7 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs serve", description=__doc__)
-    parser.add_argument(
-        "--model",
-        default=DEFAULT_MODEL,
-        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION "
-        f"(default {DEFAULT_MODEL}, part of the package)",
-    )
-    parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
+    add_model_options(parser)
     parser.add_argument("--name", help="what answers call the model (default: as --model)")
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     add_silence_options(parser)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mrs_cli.silence import add_silence_options, guard_of
+from mrs_cli.suggester_options import add_model_options, add_silence_options, guard_of
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.guard import BLANK, REASONS, UNCLEAR, UNLIKELY
@@ -21,18 +21,10 @@ if TYPE_CHECKING:
     from mrs_models.answering import Answer, Suggestion
     from mrs_models.suggester import Suggester
 
-DEFAULT_MODEL = "sample-retriever"
-
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs suggest", description=__doc__)
-    parser.add_argument(
-        "--model",
-        default=DEFAULT_MODEL,
-        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION "
-        f"(default {DEFAULT_MODEL}, part of the package)",
-    )
-    parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
+    add_model_options(parser)
     parser.add_argument("--lang", help="the language of the messages (default: detected, message by message)")
     parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one per line")
     parser.add_argument("--json", action="store_true", help="print one JSON object per message")

@@ -1,4 +1,4 @@
-"""The options with which a suggester keeps silent; `mrs suggest` and `mrs serve` share them."""
+"""The options of a suggester that `mrs suggest` and `mrs serve` share: its model, and when it keeps silent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ import argparse
 from pathlib import Path
 
 from mrs_core.errors import InputError
+
+DEFAULT_MODEL = "sample-retriever"
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--model` and `--revision`."""
+    parser.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION "
+        f"(default {DEFAULT_MODEL}, part of the package)",
+    )
+    parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
 
 
 def add_silence_options(parser: argparse.ArgumentParser) -> None:
