@@ -88,14 +88,21 @@ def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = No
         raise
 
 
-def atomic_write(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 under a temporary name, then rename it to `path`."""
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path`, for a file that becomes it when the block ends without an error."""
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
+        yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def atomic_write(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 under a temporary name, then rename it to `path`."""
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
 
 
 def to_disk(path: Path) -> None:

@@ -89,11 +89,11 @@ class RankedSuggester(RetrievalSuggester):
 
     def used(self, messages: Sequence[str], language: str) -> list[float] | None:
         """Generated replies are not looked at: what the first stage is sure of counts."""
-        if self.trigger is None or language not in self.rankers:
+        if language not in self.rankers or (trigger := self.rankers[language].settings.trigger) is None:
             return None
         ranker, vectors = self.rankers[language], self._encode(list(messages)).numpy()
         features = [ranker.certainty(*row) for row in zip(messages, vectors, strict=True)]
-        return list(map(float, self.trigger.probability(as_features(features))))
+        return list(map(float, trigger.probability(as_features(features))))
 
 
 def part_of_ranker(ranker: LanguageRanker, rows: NDArray[np.int64]) -> LanguageRanker:

@@ -43,7 +43,7 @@ class RetrievalSuggester(ServedModel):
     def __init__(
         self, encode: Encode, indexes: Mapping[str, ResponseIndex], tags: TagsByLanguage | None = None
     ) -> None:
-        self._encode = remembering(encode)
+        self._encode = encode
         self.indexes = indexes
         self.tags = tags or TagsByLanguage(indexes=indexes)
 
@@ -72,7 +72,7 @@ class RetrievalSuggester(ServedModel):
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
         indexes.width = width
-        return cls(encode, indexes, TagsByLanguage(place / ResponseIndexes.FOLDER, indexes))
+        return cls(remembering(encode), indexes, TagsByLanguage(place / ResponseIndexes.FOLDER, indexes))
 
     def with_encoder(self, encode: Encode) -> Self:
         """The same suggester with another form of its message encoder."""

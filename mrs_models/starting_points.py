@@ -53,9 +53,9 @@ def start_kind(name: str, revision: str | None = None) -> str:
     """What a retriever's checkpoint is, by its files: `retriever` (a route for messages and one for replies), `static`
     (a sentence-transformers model whose first module is a table of token vectors), or `encoder`, anything else.
     """
-    if _file(name, ROUTER, revision) is not None:
+    if checkpoint_file(name, ROUTER, revision) is not None:
         return RETRIEVER
-    path = _file(name, "modules.json", revision)
+    path = checkpoint_file(name, "modules.json", revision)
     try:
         first = str(json.loads(path.read_text(encoding="utf-8"))[0]["type"]) if path else ""
     except (OSError, ValueError, LookupError, TypeError):
@@ -65,12 +65,12 @@ def start_kind(name: str, revision: str | None = None) -> str:
 
 def is_transformers(name: str, revision: str | None = None) -> bool:
     """Whether a checkpoint has no files of sentence-transformers."""
-    return _file(name, "modules.json", revision) is None
+    return checkpoint_file(name, "modules.json", revision) is None
 
 
 def checkpoint_prompts(name: str, revision: str | None = None) -> tuple[str, str]:
     """The prompts of a sentence-transformers checkpoint for messages and replies; empty where it has none."""
-    path = _file(name, CONFIG, revision)
+    path = checkpoint_file(name, CONFIG, revision)
     prompts = _json(path).get("prompts") if path else None
     return prompts_in(prompts if isinstance(prompts, dict) else {})
 
@@ -87,20 +87,25 @@ def prompts_in(prompts: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _problem(name: str, family: str, revision: str | None) -> str | None:
-    adapters = next((path for marker in ADAPTERS if (path := _file(name, marker, revision))), None)
+    adapters = next((path for marker in ADAPTERS if (path := checkpoint_file(name, marker, revision))), None)
     if adapters is not None:
         return (
             "holds adapters (LoRA), which are not a model by themselves; pass the base that they were trained "
             f"on{_base(adapters)}, or the folder of their run, where they are merged into it"
         )
-    if family == RETRIEVAL and _file(name, GENERATOR, revision) is not None:
+    if family == RETRIEVAL and checkpoint_file(name, GENERATOR, revision) is not None:
         return f"is a trained generator; {FROM[RETRIEVAL]}"
-    if family == GENERATION and _file(name, ROUTER, revision) is not None:
+    if family == GENERATION and checkpoint_file(name, ROUTER, revision) is not None:
         return f"is a trained retriever; {FROM[GENERATION]}"
     return None
 
 
-def _file(name: str, file: str, revision: str | None) -> Path | None:
+def checkpoint_file(name: str, file: str, revision: str | None = None) -> Path | None:
+    """A file of a checkpoint by its path there; None if it has none.
+
+    Args:
+        name: a folder, a baseline, or a hub id, whose file is downloaded unless it is cached.
+    """
     name = starting_point(name)
     if Path(name).is_dir():
         return path if (path := Path(name) / file).is_file() else None

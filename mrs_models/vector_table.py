@@ -8,7 +8,6 @@ again as they are stored, and the answer is the one that a product of all rows g
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -18,6 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
+
+from mrs_core.files import atomic_file
 
 CODED_FROM = 16_384  # rows; ours: below, the float32 product takes less than the two steps (benchmarks/bench_search.py)
 _ROWS_AT_A_TIME = 8_192  # that are held in float32
@@ -219,9 +220,5 @@ def _codes_work(dimension: int) -> bool:
 
 def save_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Write a safetensors file under a temporary name, then rename it: who has mapped the old one keeps reading it."""
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
+    with atomic_file(path) as partial:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

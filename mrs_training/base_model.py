@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from mrs_core import hub
-from mrs_core.baselines import starting_point
+from mrs_models.starting_points import checkpoint_file
 from mrs_training.options import TINY
 
 CARD, RECORD = "README.md", "run.json"
@@ -25,7 +23,7 @@ def base_license(name: str, revision: str | None = None) -> str | None:
         return None
     from huggingface_hub import ModelCard
 
-    path = _file(name, CARD, revision)
+    path = checkpoint_file(name, CARD, revision)
     try:
         text = path.read_text(encoding="utf-8") if path else ""
         found = ModelCard(text, ignore_metadata_errors=True).data.to_dict().get("license")
@@ -40,7 +38,7 @@ def started_from(name: str, revision: str | None = None) -> list[str]:
     Args:
         name: a folder or a hub id, whose `run.json` is read; the small model from scratch has none.
     """
-    path = _file(name, RECORD, revision) if name != TINY else None
+    path = checkpoint_file(name, RECORD, revision) if name != TINY else None
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
         base, base_revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
@@ -49,10 +47,3 @@ def started_from(name: str, revision: str | None = None) -> list[str]:
         return []
     nearest = f"{base}@{base_revision}" if base_revision else str(base)
     return [nearest, *map(str, before if isinstance(before, list) else [])]
-
-
-def _file(name: str, file: str, revision: str | None) -> Path | None:
-    name = starting_point(name)
-    if Path(name).is_dir():
-        return path if (path := Path(name) / file).is_file() else None
-    return hub.cached_file("model", name, file, revision)

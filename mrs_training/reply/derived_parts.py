@@ -16,7 +16,7 @@ from mrs_training.reply.generator_tuning import generator_step
 from mrs_training.reply.language_detection import train_detector
 from mrs_training.reply.memory_candidates import with_memory_candidates
 from mrs_training.reply.ranker_generator import RankerGenerator
-from mrs_training.reply.ranker_tuning import TUNED_ON, Asked, ask, build_rankers
+from mrs_training.reply.ranker_tuning import TUNED_ON, Asked, EncodeMessages, ask, build_rankers
 from mrs_training.reply.retrieval_evaluation import RetrievalParts, build_index, sweep_alpha
 from mrs_training.reply.retrieval_options import RetrievalArguments, alpha_of
 from mrs_training.reply.trigger_fitting import add_trigger, coverage
@@ -37,7 +37,7 @@ def derived_parts(fitted: FittedRetriever) -> RetrievalParts:
     if options.generator is not None:
         generator = RankerGenerator.open(options.generator, fitted.training.device)
     rankers = _rankers(fitted, indexes, own, generator)
-    guard = GuardSpace.fit(lambda texts: encode_messages(model, texts).numpy(), GuardData().prototypes)
+    guard = GuardSpace.fit(_message_encoder(fitted), GuardData().prototypes)
     return RetrievalParts(model, indexes, sweep, rankers, train_detector(data.test), generator, guard)
 
 
@@ -58,7 +58,7 @@ def _rankers(
         return add_trigger(add_generator(rankers, asked) if add_generator else rankers, asked, fitted.training.seed)
 
     return build_rankers(
-        lambda texts: encode_messages(model, texts).numpy(),
+        _message_encoder(fitted),
         indexes,
         data.by_language(),
         data.validation,
@@ -69,15 +69,15 @@ def _rankers(
     )
 
 
+def _message_encoder(fitted: FittedRetriever) -> EncodeMessages:
+    return lambda texts: encode_messages(fitted.parts.model, texts).numpy()
+
+
 def coverage_on_test(fitted: FittedRetriever) -> list[tuple[float, float, float]]:
     """The risk/coverage curve of the rankers' trigger on the test split; empty if they have none."""
-    model, rankers = fitted.parts.model, fitted.parts.rankers
+    encode, rankers = _message_encoder(fitted), fitted.parts.rankers
     asked = {
-        part.language: ask(
-            lambda texts: encode_messages(model, texts).numpy(),
-            sample_rows(part.test, TUNED_ON, EVALUATION_SEED),
-            part.language,
-        )
+        part.language: ask(encode, sample_rows(part.test, TUNED_ON, EVALUATION_SEED), part.language)
         for part in fitted.data.test
         if part.language in rankers
     }

@@ -12,7 +12,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write, writing
 from mrs_core.manifest import has_hashes, require_undamaged
@@ -20,7 +19,8 @@ from mrs_models.exports import ONNX
 from mrs_models.onnx_encoder import OnnxEncoder
 from mrs_models.onnx_writer import require_onnx, write_onnx_encoder
 from mrs_models.retrieval_suggester import RetrievalSuggester, torch_encoder
-from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
+from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR
+from mrs_models.suggester import Suggester
 from mrs_training.allowlist import EXPORTS, RECORD
 from mrs_training.card import Record
 from mrs_training.reply.agreement import agreement, messages_to_compare
@@ -66,7 +66,8 @@ def export_encoder(
         exported = OnnxEncoder.load(run, Path(place))
         assert exported is not None  # the extra is there
         facts |= _difference(run, reference(texts), exported.encode(texts), int8)
-        model = _load(run)
+        model = Suggester.load(run, guard=False).model
+        assert isinstance(model, RetrievalSuggester)
         systems = (model.with_encoder(reference), model.with_encoder(exported.encode))
         same, total = agreement(*systems, messages)
         facts |= {"agreement": same / total, "same": same, "messages": total, "split": split}
@@ -92,15 +93,6 @@ def _write(run: Path, place: Path, int8: bool) -> Record:
     size = sum(path.stat().st_size for path in (place / ONNX).iterdir())
     versions = {name: metadata.version(name) for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
     return {"int8": int8, "bytes": size, "versions": versions}
-
-
-def _load(run: Path) -> RetrievalSuggester:
-    """The run's suggester, with its ranker if it has one."""
-    if (run / RANKER_FOLDER).is_dir():
-        from mrs_models.ranked_suggester import RankedSuggester
-
-        return RankedSuggester.load_from(resolve_model(str(run)), str(run))
-    return RetrievalSuggester.load_from(resolve_model(str(run)), str(run))
 
 
 def _difference(run: Path, before: Tensor, after: Tensor, int8: bool) -> Record:

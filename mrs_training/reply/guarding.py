@@ -130,7 +130,7 @@ def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = 
         GuardSpace.fit(encode, data.prototypes).save(run)
     figures = {}
     if sheet:
-        figures = measure(Guard(GuardData(lists), suggester.model, run), rows, half, suggester.languages)
+        figures = measure(Guard(data, suggester.model, run), rows, half, suggester.languages)
         record["guard"] = {
             "sheet": file_sha256(sheet)[:16],
             "half": half,
