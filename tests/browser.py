@@ -19,11 +19,7 @@ from typing import Any
 
 import pytest
 
-# Whom Chromium calls by itself, whatever the page does.
-CHROMIUM = re.compile(
-    r"duckduckgo\.com|cup2hreq|"
-    r"[/ ](?:clients?\d*|update|accounts|edgedl|content-autofill|redirector)\S*\.(?:google|googleapis|gvt1)\.com"
-)
+OWN = re.compile(r"(http|ws)s?://(127\.0\.0\.1|localhost)[:/]")  # addresses on this machine
 SECONDS = 120  # until a program must be ready; a few on an idle machine
 SERVED_AT = r"Running on local URL: +(http://127\.0\.0\.1:\d+)"  # what gradio prints
 
@@ -107,16 +103,18 @@ class Browser:
 
     element = "element-6066-11e4-a52e-4f735466cecf"  # the standard's key of an element
 
-    def __init__(
-        self, driver: str, chromium: str, profile: Path, proxy: str, width: int = 1100, height: int = 950
-    ) -> None:
+    def __init__(self, driver: str, chromium: str, profile: Path, width: int = 1100, height: int = 950) -> None:
         flags = [
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
             "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-            f"--user-data-dir={profile}", f"--proxy-server={proxy}", f"--window-size={width},{height}",
-            "--hide-scrollbars",
+            f"--user-data-dir={profile}", "--no-proxy-server", f"--window-size={width},{height}", "--hide-scrollbars",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
         ]  # fmt: skip
-        options = {"goog:chromeOptions": {"binary": chromium, "args": flags}, "timeouts": {"implicit": 20_000}}
+        options = {
+            "goog:chromeOptions": {"binary": chromium, "args": flags},
+            "goog:loggingPrefs": {"performance": "ALL"},
+            "timeouts": {"implicit": 20_000},
+        }
         opened = self._say(f"{driver}/session", {"capabilities": {"alwaysMatch": options}})
         self.session = f"{driver}/session/{opened['sessionId']}"
 
@@ -159,6 +157,18 @@ class Browser:
             time.sleep(0.1)
         return text
 
+    def called(self) -> list[str]:
+        """Return the addresses, beside this machine's, that the page has asked for since the last call.
+
+        Chromium's own requests (updates, accounts, its first tab) are not the page's.
+        """
+        entries = self._say(f"{self.session}/se/log", {"type": "performance"})
+        events = [json.loads(entry["message"])["message"] for entry in entries]
+        sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        urls = [str(each["request"]["url"]) for each in sent if OWN.match(each["documentURL"])]
+        assert urls, "the log has no request of the page, not even its own"
+        return [url for url in urls if not OWN.match(url) and not url.startswith(("data:", "blob:"))]
+
     def screenshot(self) -> bytes:
         return base64.b64decode(self._say(f"{self.session}/screenshot"))
 
@@ -167,13 +177,13 @@ class Browser:
 
 
 @contextmanager
-def open_browser(profile: Path, proxy: str, width: int = 1100, height: int = 950) -> Iterator[Browser]:
+def open_browser(profile: Path, width: int = 1100, height: int = 950) -> Iterator[Browser]:
     """A headless Chromium; skips the test where there is none."""
     chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or chromedriver is None:
         pytest.skip("needs Debian's packages chromium and chromium-driver")
     with running([chromedriver, "--port=0"], r"ChromeDriver was started successfully on port (\d+)") as port:
-        browser = Browser(f"http://127.0.0.1:{port}", chromium, profile, proxy, width, height)
+        browser = Browser(f"http://127.0.0.1:{port}", chromium, profile, width, height)
         try:
             yield browser
         finally:

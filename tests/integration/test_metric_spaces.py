@@ -206,7 +206,7 @@ def test_the_page_of_mrs_rouge_in_a_browser(tmp_path: Path, outside: tuple[str, 
     """`MRS_SCREENSHOT=docs/space_mrs_rouge.png pytest -k in_a_browser` takes the picture of docs/metrics.md."""
     suggestions = ["Thanks a lot!", "See you tomorrow!"]
     reply = "Thank you, see you tomorrow!"
-    with served("mrs_rouge", tmp_path, outside[0]) as url, open_browser(tmp_path / "profile", outside[0]) as browser:
+    with served("mrs_rouge", tmp_path, outside[0]) as url, open_browser(tmp_path / "profile") as browser:
         browser.open(url)
         browser.type("#suggestions textarea", "\n".join(suggestions))
         browser.type("#reply textarea", reply)
@@ -214,6 +214,7 @@ def test_the_page_of_mrs_rouge_in_a_browser(tmp_path: Path, outside: tuple[str, 
         signature = browser.wait_for_value("#signature textarea")
         figures = browser.text("#figures")
         picture = browser.screenshot()
+        assert browser.called() == [], "the page called somebody"
     scores = score_examples([suggestions], [reply], language="en")
     shown = re.search(r"weighted\W+([\d.]+)", figures)
     assert shown, figures
