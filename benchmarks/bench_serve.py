@@ -21,6 +21,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import median, quantiles
@@ -127,11 +128,12 @@ async def throughput(address: tuple[str, int], messages: list[str], connections:
 async def at_rate(address: tuple[str, int], messages: list[str], rate: float, seconds: float) -> list[float]:
     """Seconds of each request from the moment at which it was due; requests come by a Poisson process."""
     texts, generator, took = itertools.cycle(messages), random.Random(1), list[float]()
-    free = [await Connection(*address).open() for _ in range(4 * CONCURRENCY)]
+    # Used in turns: the last one returned would be taken again and again, and its worker would do the work of all.
+    free = deque([await Connection(*address).open() for _ in range(4 * CONCURRENCY)])
     tasks = set()
 
     async def ask(due: float) -> None:
-        connection = free.pop()
+        connection = free.popleft()
         await connection.ask(next(texts))
         free.append(connection)
         took.append(time.perf_counter() - due)

@@ -35,7 +35,13 @@ class MessageEncoder:
         normalize: bool = False,
         prompt: str = "",
     ) -> None:
-        self._config, self._weights, self._tokenizer, self._pooling = config, weights, tokenizer, pooling
+        self._config, self._tokenizer, self._pooling = config, tokenizer, pooling
+        self._weights = dict(weights)
+        for layer in range(config["num_hidden_layers"]):  # one product in place of three
+            own = f"encoder.layer.{layer}.attention.self"
+            for kind in ("weight", "bias"):
+                parts = [self._weights.pop(f"{own}.{part}.{kind}") for part in ("query", "key", "value")]
+                self._weights[f"{own}.{kind}"] = torch.cat(parts)
         self._normalize, self._prompt = normalize, prompt
 
     @classmethod
@@ -53,7 +59,7 @@ class MessageEncoder:
         weights = {name: tensor.float() for name, tensor in load_file(files[0]).items()}
         tokenizer = Tokenizer.from_file(str(files[1]))
         tokenizer.enable_truncation(int(_json(files[2])["model_max_length"]))
-        tokenizer.enable_padding(pad_id=int(config.get("pad_token_id") or 0))
+        tokenizer.no_padding()
         prompt, _ = checkpoint_prompts(str(folder))
         return cls(config, weights, tokenizer, pooling, normalize, prompt)
 
@@ -71,32 +77,33 @@ class MessageEncoder:
         return result
 
     def _forward(self, texts: list[str]) -> Tensor:
-        encodings = self._tokenizer.encode_batch([self._prompt + text for text in texts])
-        ids = torch.tensor([encoding.ids for encoding in encodings])
-        mask = torch.tensor([encoding.attention_mask for encoding in encodings], dtype=torch.bool)
-        hidden = self._embed(ids)
-        bias = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)[:, None, None, :]
+        """Vectors of a batch. Between the attentions, the tokens of all texts are rows of one matrix, without padding."""
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([self._prompt + text for text in texts])]
+        lengths = torch.tensor([len(ids) for ids in tokens])
+        mask = torch.arange(int(lengths.max())) < lengths[:, None]
+        positions = torch.cat([torch.arange(len(ids)) for ids in tokens])
+        hidden = self._embed(torch.tensor([number for ids in tokens for number in ids]), positions)
         for layer in range(self._config["num_hidden_layers"]):
-            hidden = self._layer(hidden, bias, f"encoder.layer.{layer}.")
-        vectors = self._pool(hidden, mask)
+            hidden = self._layer(hidden, mask, f"encoder.layer.{layer}.")
+        vectors = self._pool(_padded(hidden, mask), mask)
         return functional.normalize(vectors, dim=-1) if self._normalize else vectors
 
-    def _embed(self, ids: Tensor) -> Tensor:
+    def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """(t,) tokens and their positions -> (t, d)."""
         weight = self._weights
         words = functional.embedding(ids, weight["embeddings.word_embeddings.weight"])
-        positions = weight["embeddings.position_embeddings.weight"][: ids.shape[1]]
+        places = functional.embedding(positions, weight["embeddings.position_embeddings.weight"])
         types = weight["embeddings.token_type_embeddings.weight"][0]
-        return self._norm(words + positions + types, "embeddings.LayerNorm")
+        return self._norm(words + places + types, "embeddings.LayerNorm")
 
-    def _layer(self, hidden: Tensor, bias: Tensor, name: str) -> Tensor:
+    def _layer(self, hidden: Tensor, mask: Tensor, name: str) -> Tensor:
+        """(t, d) tokens of n texts, with the (n, L) mask of their places -> (t, d)."""
         heads = self._config["num_attention_heads"]
-        size = hidden.shape[-1] // heads
-        query, key, value = (
-            self._linear(hidden, f"{name}attention.self.{part}").unflatten(-1, (heads, size)).transpose(1, 2)
-            for part in ("query", "key", "value")
-        )
-        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias).transpose(1, 2).flatten(-2)
-        attended = self._linear(mixed, f"{name}attention.output.dense")
+        asked = _padded(self._linear(hidden, f"{name}attention.self"), mask)
+        query, key, value = asked.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+        seen = None if mask.all() else mask[:, None, None, :]
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen).transpose(1, 2).flatten(-2)
+        attended = self._linear(mixed[mask], f"{name}attention.output.dense")
         hidden = self._norm(hidden + attended, f"{name}attention.output.LayerNorm")
         inner = functional.gelu(self._linear(hidden, f"{name}intermediate.dense"))
         return self._norm(hidden + self._linear(inner, f"{name}output.dense"), f"{name}output.LayerNorm")
@@ -116,6 +123,15 @@ class MessageEncoder:
     def _norm(self, hidden: Tensor, name: str) -> Tensor:
         weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
         return functional.layer_norm(hidden, hidden.shape[-1:], weight, bias, self._config["layer_norm_eps"])
+
+
+def _padded(rows: Tensor, mask: Tensor) -> Tensor:
+    """(t, d) rows of n texts -> (n, L, d), zero where the (n, L) mask is false."""
+    if mask.all():
+        return rows.view(*mask.shape, -1)
+    padded = rows.new_zeros(*mask.shape, rows.shape[-1])
+    padded[mask] = rows
+    return padded
 
 
 def _message_modules(folder: Path) -> tuple[Path, str, bool] | None:
