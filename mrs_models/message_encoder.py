@@ -77,7 +77,7 @@ class MessageEncoder:
         return result
 
     def _forward(self, texts: list[str]) -> Tensor:
-        """Vectors of a batch. Between the attentions, the tokens of all texts are rows of one matrix, without padding."""
+        """Vectors of a batch; between the attentions, the tokens of all texts are the rows of one matrix."""
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([self._prompt + text for text in texts])]
         lengths = torch.tensor([len(ids) for ids in tokens])
         mask = torch.arange(int(lengths.max())) < lengths[:, None]

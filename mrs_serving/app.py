@@ -65,7 +65,8 @@ class Worker:
         Raises:
             Refusal: no room for its messages, or no answer in time.
         """
-        questions = [Question(text, asked.language, asked.k, asked.explain) for text in asked.messages]
+        tags = tuple(asked.allow), tuple(asked.deny)
+        questions = [Question(text, asked.language, asked.k, asked.explain, *tags) for text in asked.messages]
         items = [self.served.refusal(question) for question in questions]
         open_ones = [number for number, item in enumerate(items) if item is None]
         try:

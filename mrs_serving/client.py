@@ -101,7 +101,13 @@ class Client:
         self._http = httpx.Client(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     def suggest(
-        self, messages: Sequence[str], language: str | None = None, k: int = SUGGESTIONS, explain: bool = False
+        self,
+        messages: Sequence[str],
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        explain: bool = False,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
     ) -> list[ReceivedAnswer]:
         """An answer for each message.
 
@@ -109,12 +115,14 @@ class Client:
             language: of all of them; None: the server detects each one's.
             k: suggestions per message.
             explain: with the parts of each score.
+            allow: suggest only replies with one of these tags; empty: all replies.
+            deny: suggest no reply with one of these tags, not even an allowed one.
 
         Raises:
             ServerError: the request is refused as a whole.
             httpx.HTTPError: the server cannot be reached, or does not answer in time.
         """
-        return _answers(self._send("POST", "/v1/suggest", _question(messages, language, k, explain)))
+        return _answers(self._send("POST", "/v1/suggest", _question(messages, language, k, explain, allow, deny)))
 
     def models(self) -> list[dict[str, Any]]:
         """What the server answers with; as `mrs_serving.schema.ModelItem`."""
@@ -168,10 +176,16 @@ class AsyncClient:
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     async def suggest(
-        self, messages: Sequence[str], language: str | None = None, k: int = SUGGESTIONS, explain: bool = False
+        self,
+        messages: Sequence[str],
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        explain: bool = False,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
     ) -> list[ReceivedAnswer]:
         """As `Client.suggest`."""
-        return _answers(await self._send("POST", "/v1/suggest", _question(messages, language, k, explain)))
+        return _answers(await self._send("POST", "/v1/suggest", _question(messages, language, k, explain, allow, deny)))
 
     async def models(self) -> list[dict[str, Any]]:
         """As `Client.models`."""
@@ -214,10 +228,16 @@ def _headers(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _question(messages: Sequence[str], language: str | None, k: int, explain: bool) -> dict[str, Any]:
-    if isinstance(messages, str):
-        raise TypeError("messages: expected a list of texts, found one str; pass [message].")
-    return {"messages": list(messages), "language": language, "k": k, "explain": explain}
+def _question(
+    messages: Sequence[str], language: str | None, k: int, explain: bool, allow: Sequence[str], deny: Sequence[str]
+) -> dict[str, Any]:
+    for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
+        if isinstance(given, str):
+            raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
+    return {
+        "messages": list(messages), "language": language, "k": k, "explain": explain, "allow": list(allow),
+        "deny": list(deny),
+    }  # fmt: skip
 
 
 def _retry_after(response: httpx.Response) -> float | None:

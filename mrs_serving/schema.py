@@ -19,6 +19,7 @@ ITEM_CODES = {
     UNKNOWN: "the model does not answer in the language that was given",
     MISSING: "no language was given, and the model cannot detect it",
 }
+MOST_TAGS = 32  # of a request; ours: more than a person tells apart
 _SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER: dict[str, Any] = {
     "message": "¿Quedamos mañana?",
@@ -56,6 +57,12 @@ class SuggestRequest(BaseModel):
     explain: Annotated[StrictBool, Field(description="with the parts of each score, where the model has a ranker")] = (
         False
     )
+    allow: Annotated[
+        list[StrictStr], Field(max_length=MOST_TAGS, description="only replies with one of these tags; empty: all")
+    ] = []
+    deny: Annotated[
+        list[StrictStr], Field(max_length=MOST_TAGS, description="no reply with one of these tags, even an allowed one")
+    ] = []
 
 
 class SuggestionItem(BaseModel):
@@ -120,6 +127,9 @@ class ModelItem(BaseModel):
     name: str
     languages: list[str]
     detects_language: Annotated[bool, Field(description="whether `language` can be left out")]
+    tags: Annotated[
+        dict[str, list[str]], Field(description="the tags of the replies, of languages with some; for allow and deny")
+    ]
     loaded: Annotated[str, Field(description="when this worker loaded it, UTC")]
 
 

@@ -28,6 +28,13 @@ class Question:
     language: str | None
     k: int
     explain: bool
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    @property
+    def tags(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What `Suggester.suggest` allows and denies."""
+        return self.allow, self.deny
 
 
 class ServedSuggester:
@@ -78,9 +85,9 @@ class ServedSuggester:
         return None
 
     def answer(self, questions: Sequence[Question]) -> list[Item]:
-        """An item for each question; those of one language and `k` are answered together."""
+        """An item for each question; those of one language, `k` and tags are answered together."""
         items: list[Item | None] = [self.refusal(question) for question in questions]  # the model may be a new one
-        groups: dict[tuple[str, int], list[int]] = {}
+        groups: dict[tuple[str, int, tuple[tuple[str, ...], ...]], list[int]] = {}
         for number, question in enumerate(questions):
             if items[number] is not None:
                 continue
@@ -89,11 +96,11 @@ class ServedSuggester:
                 sentence = unclear_language(self._suggester, question.message, "language")
                 items[number] = self._error(question, UNCLEAR, sentence)
             else:
-                groups.setdefault((language, question.k), []).append(number)
-        for (language, k), numbers in groups.items():
+                groups.setdefault((language, question.k, question.tags), []).append(number)
+        for (language, k, tags), numbers in groups.items():
             some = [questions[number] for number in numbers]
             try:
-                rows = self._suggester.suggest([question.message for question in some], language, k)
+                rows = self._suggester.suggest([question.message for question in some], language, k, *tags)
             except ArgumentError as error:
                 found = [self._error(question, INVALID, str(error), language) for question in some]
             else:
@@ -115,5 +122,6 @@ class ServedSuggester:
             "name": self._settings.shown_name,
             "languages": self.languages,
             "detects_language": self.detects_language,
+            "tags": self._suggester.tags,
             "loaded": self.loaded,
         }
