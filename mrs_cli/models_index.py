@@ -55,6 +55,12 @@ def add_index(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="where the check finds something: stop (default), skip these replies, or keep them (not empty ones and "
         "duplicates)",
     )
+    parser.add_argument(
+        "--guard-lists",
+        type=Path,
+        metavar="FOLDER",
+        help="word lists of your own, which tell toxic replies (docs/guard.md; default: the package's)",
+    )
     parser.add_argument("--json", action="store_true", help="with --check: print JSON")
     parser.set_defaults(run=_index)
 
@@ -83,7 +89,7 @@ def _index(options: argparse.Namespace) -> int:
         return _checked_model(sets, options)
     action = ADDED if options.add else REMOVED if options.remove else BUILT
     language = sets.language(options.lang)
-    findings = sets.check(rows, language, action)
+    findings = sets.check(rows, language, action, options.guard_lists)
     if options.check:
         return _print(findings, options.json, visible(options.responses), len(rows), language)
     if findings and options.on_finding == STOP:
@@ -108,7 +114,13 @@ def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
     """Check the replies that the model has, in one language or all."""
     codes = [options.lang] if options.lang else list(sets.indexes)
     found = [
-        _print(sets.check(rows := sets.rows(code), code), options.json, options.run_folder, len(rows), code)
+        _print(
+            sets.check(rows := sets.rows(code), code, lists=options.guard_lists),
+            options.json,
+            options.run_folder,
+            len(rows),
+            code,
+        )
         for code in codes
     ]
     return max(found)

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from mrs_core.guard.lists import GuardData
 from mrs_core.languages import find_language
 from mrs_core.scripts import in_other_script, knows_script
 from mrs_core.text import is_blank, normalise_reply
@@ -42,7 +43,7 @@ def check_replies(
     known: Collection[str] = (),
     toxic: Unfit | None = None,
 ) -> Iterator[ResponseFinding]:
-    """What is wrong with the rows, in their order; of a row that is empty or a duplicate nothing else is told.
+    """Tell what is wrong with the rows, in their order; of a row that is empty or a duplicate nothing else is told.
 
     Args:
         language: in which the replies are to be.
@@ -64,6 +65,12 @@ def check_replies(
         else:
             seen[form] = row.number
             yield from _of_text(row, language, detector, script, toxic)
+
+
+def toxic_by_lists(guard: GuardData, language: str) -> Unfit | None:
+    """What the guard's list of slurs finds in a reply; None where there are no lists of the language."""
+    lists = guard.get(language)
+    return None if lists is None else lambda reply: ", ".join(lists.holds("slurs", reply)) or None
 
 
 def check_removed(rows: Sequence[ResponseRow], known: Collection[str]) -> Iterator[ResponseFinding]:

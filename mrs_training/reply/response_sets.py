@@ -17,6 +17,7 @@ import torch
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder, atomic_write, file_sha256
+from mrs_core.guard.lists import GuardData
 from mrs_core.languages import find_language
 from mrs_core.manifest import require_undamaged
 from mrs_core.metric_errors import metric_errors
@@ -35,7 +36,13 @@ from mrs_models.starting_points import RANKER_FOLDER, RETRIEVAL
 from mrs_training.allowlist import CARD, CURVES, RECORD
 from mrs_training.card import Record
 from mrs_training.reply.families import RETRIEVAL as FAMILY
-from mrs_training.reply.response_checks import UNUSABLE, ResponseFinding, Unfit, check_removed, check_replies
+from mrs_training.reply.response_checks import (
+    UNUSABLE,
+    ResponseFinding,
+    check_removed,
+    check_replies,
+    toxic_by_lists,
+)
 from mrs_training.reply.response_file import ResponseRow
 from mrs_training.run import read_record, write_record
 
@@ -105,15 +112,20 @@ class ResponseSets:
         return [ResponseRow(row, reply) for row, reply in enumerate(self._index(language).replies, start=1)]
 
     def check(
-        self, rows: Sequence[ResponseRow], language: str, action: str = BUILT, toxic: Unfit | None = None
+        self, rows: Sequence[ResponseRow], language: str, action: str = BUILT, lists: Path | None = None
     ) -> list[ResponseFinding]:
-        """What is wrong with rows that are to become the set, or to be added or removed; see `check_replies`."""
+        """What is wrong with rows that are to become the set, or to be added or removed; see `check_replies`.
+
+        Args:
+            lists: a folder with word lists of one's own, as for the guard; None: the package's.
+        """
         if action == REMOVED:
             self._index(language)
             return list(check_removed(rows, self.known(language)))
         path = self.folder / DETECTOR
         detector = LanguageDetector.load(path) if path.is_file() else None
         known = self.known(language) if action == ADDED else {}
+        toxic = toxic_by_lists(GuardData(lists), language)
         return list(check_replies(rows, language, detector, known, toxic))
 
     def _index(self, language: str) -> ResponseIndex:

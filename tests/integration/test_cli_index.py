@@ -55,6 +55,24 @@ def test_check_prints_the_findings_with_their_rows(index: Run, file: Path, tmp_p
     assert (code, out.splitlines()[-1]) == (0, f"{SAMPLE}, sv: 151 rows, 0 findings")
 
 
+def test_toxic_replies_are_found_by_the_guard_s_lists_or_by_one_s_own(index: Run, tmp_path: Path) -> None:
+    file = tmp_path / "toxic.txt"
+    file.write_text("Sure thing.\nShut up, you idiot.\nYou muppet!\n", encoding="utf-8")
+    rows = [SAMPLE, "--check", "--lang", "en", "--responses", file, "--json"]
+
+    def toxic(*options: object) -> list[tuple[int, str]]:
+        found = json.loads(index(*rows, *options)[1])["findings"]
+        return [(one["row"], one["told"]) for one in found if one["kind"] == "toxic"]
+
+    assert toxic() == [(2, "idiot")]
+    (tmp_path / "own" / "lists").mkdir(parents=True)
+    (tmp_path / "own" / "lists" / "en.yaml").write_text("slurs: [muppet]\n", encoding="utf-8")
+    assert toxic("--guard-lists", tmp_path / "own") == [(3, "muppet")]
+    code, _, err = index(*rows, "--guard-lists", tmp_path / "missing")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "missing" in err
+
+
 def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
     shutil.copytree(read_baselines()[SAMPLE].folder, run)
