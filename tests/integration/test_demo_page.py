@@ -59,7 +59,7 @@ def test_the_page_answers_in_three_languages_and_says_why_not(tmp_path: Path, ou
         ("明日の会議は何時からですか？", "ja"),
         ("¿Quedamos mañana?", "es"),
     ]
-    with demo(tmp_path, outside[0]) as url, open_browser(tmp_path / "profile", 900, 820) as browser:
+    with demo(tmp_path, outside[0]) as url, open_browser(tmp_path / "profile", 900, 1090) as browser:
         browser.open(url)
         for message, language in asked:
             receive(browser, message)
@@ -97,7 +97,7 @@ def test_two_models_side_by_side(tmp_path: Path, outside: tuple[str, list[str]])
     message = "Are you coming to dinner tonight?"
     with (
         demo(tmp_path, outside[0], SAMPLE, "own") as url,
-        open_browser(tmp_path / "profile", 1100, 860) as browser,
+        open_browser(tmp_path / "profile", 1100, 1090) as browser,
     ):
         browser.open(url)
         assert (browser.text("#model-0"), browser.text("#model-1")) == (SAMPLE, "own")
