@@ -75,7 +75,8 @@ def space_files(repo_id: str, models: Mapping[str, Mapping[str, bytes | Path] | 
 def requirements() -> list[str]:
     """What the copied files import of the package's own requirements, sorted."""
     imported = {module for path in _sources().values() if path.suffix == ".py" for module in _imports(path)}
-    packages = {name for module in imported for name in metadata.packages_distributions().get(module, [])}
+    distributions = metadata.packages_distributions()  # looks through every installed file
+    packages = {name for module in imported for name in distributions.get(module, [])}
     wanted = {_plain(name) for name in packages}
     lines = [line for line in metadata.requires(DISTRIBUTION) or [] if "extra ==" not in line]
     return sorted(line for line in lines if _plain(re.split(r"[<>=!~ ;\[]", line)[0]) in wanted)
