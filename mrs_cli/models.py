@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mrs_cli.models_index import add_index
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
 from mrs_core.text import visible
-from mrs_models.exports import ONNX
+from mrs_models.exports import CTRANSLATE2, ONNX
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -47,18 +48,27 @@ def make_parser() -> argparse.ArgumentParser:
     add_index(verbs)
     export = verbs.add_parser("export", help="add a copy of a model that answers faster, if its answers stay the same")
     export.add_argument("run_folder", type=Path, metavar="RUN", help="the folder that a training run wrote")
-    export.add_argument(
-        "--onnx", action="store_true", required=True, help="the message encoder of a retriever, for ONNX Runtime"
-    )
+    runtime = export.add_mutually_exclusive_group(required=True)
+    runtime.add_argument("--onnx", action="store_true", help="the message encoder of a retriever, for ONNX Runtime")
+    runtime.add_argument("--ctranslate2", action="store_true", help="a generator, for CTranslate2")
+    runtime.add_argument("--remove", action="store_true", help="take the export out again: torch answers")
     export.add_argument("--int8", action="store_true", help="8-bit weights and activations (default: fp32)")
     export.add_argument("--data", help="prepared data whose validation split is answered (default: those of the run)")
     export.add_argument(
-        "--messages", type=Path, metavar="FILE", help="messages to answer instead, a line each: language, tab, message"
+        "--messages",
+        type=Path,
+        metavar="FILE",
+        help="of a retriever: messages to answer instead, a line each: language, tab, message",
     )
     export.add_argument(
         "--least-agreement",
         type=float,
-        help="share of messages that must get the same three suggestions (default .98)",
+        help="of a retriever: share of messages that must get the same three suggestions (default .98)",
+    )
+    export.add_argument(
+        "--largest-loss",
+        type=float,
+        help="of a generator: by how much weighted ROUGE may be lower with 95 %% confidence (default .01)",
     )
     export.set_defaults(run=_export)
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
@@ -146,13 +156,38 @@ def _guard(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    if options.remove:
+        from mrs_training.reply.exporting import remove_export
+
+        remove_export(options.run_folder)
+        print(f"wrote {visible(options.run_folder)}")
+        return
+    facts, kind = (_export_generator(options), CTRANSLATE2) if options.ctranslate2 else (_export_encoder(options), ONNX)
+    print(f"wrote {visible(options.run_folder / kind)} ({facts['bytes']:,} bytes)")
+
+
+def _export_encoder(options: argparse.Namespace) -> dict[str, Any]:
     from mrs_training.reply.encoder_export import LEAST, export_encoder
 
+    if options.largest_loss is not None:
+        raise InputError("--largest-loss: is of a generator; a retriever's limit is --least-agreement.")
     least = LEAST if options.least_agreement is None else options.least_agreement
     if not 0 <= least <= 1:
         raise InputError(f"--least-agreement {least:g}: expected a share from 0 to 1.")
-    facts = export_encoder(options.run_folder, options.int8, options.data, options.messages, least)
-    print(f"wrote {visible(options.run_folder / ONNX)} ({facts['bytes']:,} bytes)")
+    return export_encoder(options.run_folder, options.int8, options.data, options.messages, least)
+
+
+def _export_generator(options: argparse.Namespace) -> dict[str, Any]:
+    from mrs_training.reply.generator_export import LARGEST_LOSS, export_generator
+
+    if options.messages is not None:
+        raise InputError("--messages: a generator's replies are compared with real ones; pass --data instead.")
+    if options.least_agreement is not None:
+        raise InputError("--least-agreement: is of a retriever; a generator's limit is --largest-loss.")
+    most = LARGEST_LOSS if options.largest_loss is None else options.largest_loss
+    if not 0 <= most <= 1:
+        raise InputError(f"--largest-loss {most:g}: expected a difference from 0 to 1.")
+    return export_generator(options.run_folder, options.int8, options.data, most)
 
 
 def _publish(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Exported copies of a model's encoder, which answer faster than torch: where they lie, and their settings.
+"""Exported copies of an encoder or a generator, which answer faster than torch: where they lie, and their settings.
 
 A copy is made by `mrs models export` after its answers were compared with torch's; whoever loads the folder gets it.
 """
@@ -19,6 +19,11 @@ ONNX = "onnx"  # the folder; also the name of the extra that runs it
 SETTINGS = "export.json"
 GRAPH = "encoder.onnx"
 ONNX_FILES = tuple(f"{ONNX}/{name}" for name in (SETTINGS, GRAPH))
+CTRANSLATE2 = "ctranslate2"  # likewise
+WEIGHTS = "model.bin"  # CTranslate2 accepts no other name; its own format, no pickle
+CTRANSLATE2_FILES = tuple(
+    f"{CTRANSLATE2}/{name}" for name in (SETTINGS, "config.json", WEIGHTS, "shared_vocabulary.json")
+)
 
 
 def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:
@@ -39,9 +44,9 @@ def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:
     return settings
 
 
-def damaged(path: Path, folder: Path) -> InputError:
+def damaged(path: Path, folder: Path, problem: str = "damaged") -> InputError:
     """The error for a file of an export that cannot be used."""
-    return InputError(f"{path}: damaged; {again(folder)}, or delete {path.parent} to answer without it.")
+    return InputError(f"{path}: {problem}; {again(folder)}, or answer without it: mrs models export {folder} --remove.")
 
 
 @cache

@@ -7,23 +7,30 @@ from pathlib import Path
 
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion
-from mrs_models.generator import MOST_SUGGESTIONS, Generator
+from mrs_models.exports import CTRANSLATE2
+from mrs_models.generator import MOST_SUGGESTIONS, Generator, ReplyWriter
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
 
 class GenerationSuggester(ServedModel):
     """Writes the replies; a score is the reply's mean log-probability a token, comparable for one message only."""
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, generator: ReplyWriter) -> None:
         self.generator = generator
 
     @classmethod
     def load_from(cls, path: Path) -> GenerationSuggester:
-        """Load the folder of a generator.
+        """Load the folder of a generator; its export for CTranslate2 answers, where it has one.
 
         Raises:
             InputError: a file is missing or damaged.
         """
+        if (path / CTRANSLATE2).is_dir():
+            from mrs_models.ctranslate2_generator import ExportedGenerator
+
+            exported = ExportedGenerator.load(path)
+            if exported is not None:
+                return cls(exported)
         return cls(Generator.load(path))
 
     @property
@@ -42,7 +49,7 @@ class GenerationSuggester(ServedModel):
 class Writer:
     """A generator as a system to evaluate; it ranks nothing."""
 
-    def __init__(self, generator: Generator, name: str = MODEL) -> None:
+    def __init__(self, generator: ReplyWriter, name: str = MODEL) -> None:
         self.name, self._generator = name, generator
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from mrs_core.errors import InputError, first_line
 from mrs_core.files import atomic_write
 from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
-from mrs_models.decoding import Decoding, blocked_token_ids, decode, suggestions
+from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
 from mrs_models.padding import IGNORED, padded
 from mrs_models.standalone import complete_tokenizer, default_language, generation_config
@@ -111,20 +112,55 @@ class PairCollator:
         }
 
 
-class Generator:
-    """Writes replies; build it with `build` for training, `load` for use.
+class ReplyWriter(ABC):
+    """Writes replies by a beam search, whatever computes it.
 
     Args:
-        model: an encoder-decoder model of transformers.
-        coder: its texts to ids.
-        languages: the languages that it was trained or evaluated on.
+        coder: texts to ids.
+        languages: the languages that the model was trained or evaluated on.
         decoding: how it searches.
     """
 
-    def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
-        self.model, self.coder, self.decoding = model, coder, decoding
+    def __init__(self, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
+        self.coder, self.decoding = coder, decoding
         self.languages = list(languages)
         self._blocked = blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
+        """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
+
+        All beams are considered, since some may say the same; fewer than k are returned if the others are duplicates or
+        hold a blocked word. If k exceeds the model's beams, more are searched, which can also change the first replies.
+
+        Raises:
+            ArgumentError: the messages are not a list of texts, or k is not a whole number from 1 to
+                `MOST_SUGGESTIONS`.
+        """
+        k = require_count(k, MOST_SUGGESTIONS)
+        inputs = self.coder.messages(require_messages(messages), language)
+        settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
+        found = self._search(inputs, self.coder.prompt(language), settings)
+        texts = [[(self.coder.text(tokens), score) for tokens, score in row] for row in found]
+        return [suggestions(row, k, self.decoding.blocked) for row in texts]
+
+    @abstractmethod
+    def _search(
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of all beams for each input, as `mrs_models.decoding.decode`."""
+
+
+class Generator(ReplyWriter):
+    """Writes replies with torch; build it with `build` for training, `load` for use.
+
+    Args:
+        model: an encoder-decoder model of transformers.
+        coder, languages, decoding: as for the base class.
+    """
+
+    def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
+        super().__init__(coder, languages, decoding)
+        self.model = model
 
     @classmethod
     def build(
@@ -156,17 +192,10 @@ class Generator:
         Raises:
             InputError: a file is missing or damaged.
         """
-        path = folder / GENERATOR
-        try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
-            row, lengths = ROWS[facts["language_tokens"]], (int(facts["message_tokens"]), int(facts["reply_tokens"]))
-            decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
-            if not isinstance(languages, list):
-                raise TypeError(f"languages: expected a list, found {languages!r}")
-        except (OSError, ValueError, KeyError, TypeError, InputError) as error:
-            raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
+        facts = read_generator_settings(folder)
         model, tokenizer = _load_adapted(folder) if has_adapter(folder) else _load(str(folder), None, saved=True)
-        return cls(model.eval(), TextCoder(tokenizer, row, model.config, *lengths), languages, decoding)
+        coder = TextCoder(tokenizer, facts.row, model.config, facts.message_tokens, facts.reply_tokens)
+        return cls(model.eval(), coder, facts.languages, facts.decoding)
 
     def save(self, folder: Path) -> None:
         """Write model, tokenizer and `generator.json`; plain transformers can use them too."""
@@ -190,23 +219,10 @@ class Generator:
         }
         atomic_write(folder / GENERATOR, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
 
-    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
-        """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
-
-        All beams are considered, since some may say the same; fewer than k are returned if the others are duplicates or
-        hold a blocked word. If k exceeds the model's beams, more are searched, which can also change the first replies.
-
-        Raises:
-            ArgumentError: the messages are not a list of texts, or k is not a whole number from 1 to
-                `MOST_SUGGESTIONS`.
-        """
-        k = require_count(k, MOST_SUGGESTIONS)
-        inputs = self.coder.messages(require_messages(messages), language)
-        prompts = [self.coder.prompt(language)] * len(inputs)
-        settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
-        found = decode(self.model, inputs, prompts, settings, settings.beams, self._blocked)
-        texts = [[(self.coder.text(tokens), score) for tokens, score in row] for row in found]
-        return [suggestions(row, k, self.decoding.blocked) for row in texts]
+    def _search(
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
+    ) -> list[list[Hypothesis]]:
+        return decode(self.model, inputs, [prompt] * len(inputs), settings, settings.beams, self._blocked)
 
     @torch.inference_mode()
     def losses(
@@ -253,6 +269,34 @@ class Generator:
         """The id that fills batches."""
         pad = self.coder.tokenizer.pad_token_id
         return int(self.coder.tokenizer.eos_token_id if pad is None else pad)
+
+
+class GeneratorSettings(NamedTuple):
+    """What `generator.json` holds."""
+
+    row: LanguageTokens
+    message_tokens: int
+    reply_tokens: int
+    decoding: Decoding
+    languages: list[str]
+
+
+def read_generator_settings(folder: Path) -> GeneratorSettings:
+    """The settings of a saved generator.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    path = folder / GENERATOR
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        row, lengths = ROWS[facts["language_tokens"]], (int(facts["message_tokens"]), int(facts["reply_tokens"]))
+        decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
+        if not isinstance(languages, list):
+            raise TypeError(f"languages: expected a list, found {languages!r}")
+    except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+        raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
+    return GeneratorSettings(row, *lengths, decoding, languages)
 
 
 def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:

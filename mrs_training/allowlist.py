@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from mrs_models.exports import ONNX_FILES
+from mrs_models.exports import CTRANSLATE2_FILES, ONNX_FILES
 from mrs_models.language_detector import DETECTOR
 from mrs_models.reply_tags import TAGS
 from mrs_models.response_index import ResponseIndexes
@@ -36,7 +36,7 @@ ADAPTER_FILES = (
 )  # fmt: skip
 ADAPTER_FOLDER = "adapter"  # of a run with adapters
 ADAPTER_OF_RUN = tuple(f"{ADAPTER_FOLDER}/{name}" for name in ADAPTER_FILES if name != CARD)
-EXPORTS = ONNX_FILES  # made from the weights, which come first
+EXPORTS = (*ONNX_FILES, *CTRANSLATE2_FILES)  # made from the weights, which come first
 
 # The files that each library saves for a model, and those that `mrs_models` adds.
 TRANSFORMERS = ("config.json", "generation_config.json", *WEIGHTS, *TOKENIZER)

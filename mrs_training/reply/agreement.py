@@ -1,4 +1,4 @@
-"""For how many messages two forms of a model give the same suggestions, and messages to ask them."""
+"""For how many messages two forms of a model give the same suggestions, and what to ask them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mrs_training.run import RunFolder
 
 MOST = 1000  # messages of a language: ours; then the share is known within .005 where it is .98
 Messages = Mapping[str, Sequence[str]]
+Pairs = Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
 
 def agreement(before: Answerer, after: Answerer, messages: Messages) -> tuple[int, int]:
@@ -60,26 +61,51 @@ def messages_to_compare(
     languages = list(record["metrics"]["signatures"])
     if file is not None:
         return "given", _cut(_read_messages(file, languages))
+    split, pairs = _pairs(run, record, data, "--messages with a file")
+    return split, _cut({code: messages for code, (messages, _) in pairs.items()})
+
+
+def pairs_to_compare(run: Path, record: Record, data: str | None) -> tuple[str, Pairs]:
+    """Messages and their replies by language, at most `MOST` of each, and in a word what they are: those of the
+    validation split, else of the run's predictions.
+
+    Args:
+        data: as for `messages_to_compare`.
+
+    Raises:
+        InputError: there are no such pairs.
+    """
+    split, pairs = _pairs(run, record, data, "train the model again")
+    return split, {code: (messages[:MOST], replies[:MOST]) for code, (messages, replies) in pairs.items()}
+
+
+def _pairs(run: Path, record: Record, data: str | None, otherwise: str) -> tuple[str, Pairs]:
+    languages = list(record["metrics"]["signatures"])
     name, revision = (data, None) if data else (str(record["data"]["id"]), record["data"].get("revision"))
     try:
-        return "validation", _cut(_validation_messages(name, revision, languages))
+        return "validation", _validation_pairs(name, revision, languages)
     except InputError:
         if data is not None:
             raise
-    if not all((run / RunFolder.predictions_name(language)).is_file() for language in languages):
+    files = {language: run / RunFolder.predictions_name(language) for language in languages}
+    if not all(path.is_file() for path in files.values()):
         raise InputError(
             f"{run}: neither its data ({record['data']['id']}) nor its predictions are here, so answers cannot be "
-            "compared; pass --data with the prepared data, or --messages with a file."
+            f"compared; pass --data with the prepared data, or {otherwise}."
         )
-    return "test", _cut(predicted_messages(run, languages))
+    found = {language: read_predictions(path) for language, path in files.items()}
+    return "test", {
+        code: ([row.message for row in rows], [row.reference for row in rows]) for code, rows in found.items()
+    }
 
 
-def _validation_messages(data: str, revision: str | None, languages: Sequence[str]) -> dict[str, list[str]]:
+def _validation_pairs(data: str, revision: str | None, languages: Sequence[str]) -> Pairs:
     source = open_prepared(data, revision)
     known = [code for code in languages if code in source.configs()]
     if not known:
         raise InputError(f"{data}: has none of the model's languages, {' '.join(languages)}; pass other data.")
-    return {code: source.load(code, "validation")["message"][:] for code in known}
+    splits = {code: source.load(code, "validation") for code in known}
+    return {code: (split["message"][:], split["reply"][:]) for code, split in splits.items()}
 
 
 def _read_messages(path: Path, languages: Sequence[str]) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ from mrs_datasets.catalogue import read_record as read_catalogue
 from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
 from mrs_models.answering import MODEL
+from mrs_models.exports import CTRANSLATE2
 from mrs_models.language_tokens import LANGUAGE, ROWS
 from mrs_models.starting_points import GENERATION, RETRIEVAL
 from mrs_training.card import (
@@ -348,18 +349,27 @@ def _speeds(record: Record, size: str, adapter: bool) -> str:
     """Sizes and times, if they were measured."""
     answer = record["milliseconds"].get(MODEL)
     parts = [size, f"Answering a message of the test split took {answer:.1f} ms." if answer is not None else ""]
-    parts += [] if adapter else [_export(facts) for facts in record.get("exports", {}).values()]
+    parts += [] if adapter else [_export(*export) for export in record.get("exports", {}).items()]
     return " ".join(part for part in parts if part)
 
 
-def _export(facts: Record) -> str:
-    """How the exported message encoder compares with torch's."""
-    times = facts["milliseconds"]
+def _export(kind: str, facts: Record) -> str:
+    """How an exported encoder or generator compares with torch's."""
+    times, precision = facts["milliseconds"], "int8" if facts["int8"] else "fp32"
+    what, work = ("generator for CTranslate2", "answer") if kind == CTRANSLATE2 else (
+        "message encoder for ONNX Runtime", "encode"
+    )  # fmt: skip
+    rouge = facts.get("rouge")
+    quality = (
+        f"weighted ROUGE {rouge[kind]:.4f} instead of {rouge['torch']:.4f} (95 % interval of the difference "
+        f"[{rouge['difference'][0]:+.4f}, {rouge['difference'][1]:+.4f}]), "
+        if rouge
+        else ""
+    )
     return (
-        f"`onnx/` holds the message encoder for ONNX Runtime ({'int8' if facts['int8'] else 'fp32'}, "
-        f"{facts['bytes']:,} bytes; extra `onnx`): the same three suggestions for {facts['agreement']:.2%} of "
-        f"{facts['messages']:,} {facts['split']} messages, and {times['onnx']:.1f} ms to encode one instead of torch's "
-        f"{times['torch']:.1f} ms."
+        f"`{kind}/` holds the {what} ({precision}, {facts['bytes']:,} bytes; extra `{kind}`): {quality}the same three "
+        f"suggestions for {facts['agreement']:.2%} of {facts['messages']:,} {facts['split']} messages, and "
+        f"{times[kind]:.1f} ms to {work} one instead of torch's {times['torch']:.1f} ms."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mrs_models.exports import ONNX_FILES
+from mrs_models.exports import CTRANSLATE2_FILES, ONNX_FILES
 from mrs_models.language_detector import DETECTOR
 from mrs_models.starting_points import GENERATION as GENERATION_NAME
 from mrs_models.starting_points import RETRIEVAL as RETRIEVAL_NAME
@@ -23,5 +23,5 @@ RETRIEVAL = Family(
     (*SENTENCE_TRANSFORMERS, DETECTOR, *INDEXES, *RANKER, *RANKER_GENERATOR, *GUARD, *ADAPTER_OF_RUN, *ONNX_FILES),
     model_card,
 )
-GENERATION = Family(GENERATION_NAME, (*GENERATOR_FILES, DETECTOR, *ADAPTER_OF_RUN), model_card)
+GENERATION = Family(GENERATION_NAME, (*GENERATOR_FILES, DETECTOR, *ADAPTER_OF_RUN, *CTRANSLATE2_FILES), model_card)
 FAMILIES = (RETRIEVAL, GENERATION)

@@ -104,7 +104,7 @@ def test_a_damaged_export_is_named(exported: Path, tmp_path: Path, name: str, co
     folder = tmp_path / "model"
     shutil.copytree(exported, folder)
     (folder / ONNX / name).write_bytes(content)
-    with pytest.raises(InputError, match=rf"{ONNX}/{name}: damaged; .* or delete .*{ONNX} to answer without it"):
+    with pytest.raises(InputError, match=rf"{ONNX}/{name}: damaged; .* mrs models export .* --remove"):
         _message_encoder(folder)
 
 

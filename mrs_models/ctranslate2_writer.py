@@ -1,0 +1,111 @@
+"""Writes a generator for CTranslate2, in fp32 or int8."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from mrs_core.errors import InputError, MissingExtraError, first_line
+from mrs_models.ctranslate2_generator import as_json
+from mrs_models.decoding import ends_and_pad
+from mrs_models.exports import CTRANSLATE2, SETTINGS
+from mrs_models.generator import Generator
+
+if TYPE_CHECKING:
+    from ctranslate2.converters import TransformersConverter
+
+# Of the architectures that CTranslate2 converts, those that a generator of ours can have.
+ARCHITECTURES = {
+    "bart": "Bart", "mbart": "mBART", "m2m_100": "M2M100", "t5": "T5", "mt5": "mT5", "umt5": "UMT5"
+}  # fmt: skip
+NORMS_BEFORE = {"bart": False, "mbart": True}  # the converter asks for it, and transformers no longer says it
+
+
+def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bool) -> None:
+    """Write `ctranslate2/` with the model and its settings.
+
+    The tokens of the converted model are the generator's ids, so that no two tokens have one name.
+
+    Args:
+        generator: the one that lies in `folder`; it is not usable afterwards.
+        target: where to make `ctranslate2/`.
+        int8: 8-bit weights, with one scale for each row, and activations, with one for each token.
+
+    Raises:
+        MissingExtraError: the extra `ctranslate2` is not installed.
+        InputError: CTranslate2 cannot convert the model, or search as its settings say.
+    """
+    require_ctranslate2()
+    require_convertible(generator, folder)
+    place = target / CTRANSLATE2
+    (end,), pad = ends_and_pad(generator.model)
+    try:
+        _converter(generator, folder, end, pad).convert(str(place), quantization="int8" if int8 else "float32")
+    except Exception as error:  # what cannot be converted fails in many ways
+        raise InputError(f"{folder}: CTranslate2 cannot convert the generator ({first_line(error)}).") from error
+    settings = {"int8": int8, "end": end, "pad": pad, "decoding": as_json(generator.decoding)}
+    (place / SETTINGS).write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def require_ctranslate2() -> None:
+    """Raise MissingExtraError if the extra is missing."""
+    try:
+        __import__(CTRANSLATE2)
+    except ImportError:
+        raise MissingExtraError(CTRANSLATE2, CTRANSLATE2, "export to CTranslate2") from None
+
+
+def require_convertible(generator: Generator, folder: Path) -> None:
+    """Raise InputError if CTranslate2 has no such architecture, or no such search."""
+    kind, decoding = generator.model.config.model_type, generator.decoding
+    if kind not in ARCHITECTURES:
+        raise InputError(
+            f"{folder}: the generator is of type {kind!r}, and CTranslate2 converts {', '.join(ARCHITECTURES.values())}"
+            "; torch goes on answering."
+        )
+    if decoding.groups > 1:
+        raise InputError(
+            f"{folder}: it searches in {decoding.groups} diverse groups, which CTranslate2 does not have; torch goes "
+            "on answering, or train with --groups 1."
+        )
+    ends, _ = ends_and_pad(generator.model)
+    if len(ends) > 1:
+        raise InputError(f"{folder}: its replies end with any of {len(ends)} tokens, and CTranslate2 scores only one.")
+
+
+def _converter(generator: Generator, folder: Path, end: int, pad: int) -> TransformersConverter:
+    from ctranslate2.converters import TransformersConverter
+
+    model: Any = generator.model
+    size = len(model.get_input_embeddings().weight)
+    unknown = generator.coder.tokenizer.unk_token_id
+    tokenizer = SimpleNamespace(
+        get_vocab=lambda: {str(number): number for number in range(size)},
+        convert_ids_to_tokens=str,
+        bos_token=str(end), eos_token=str(end), pad_token=str(pad), unk_token=str(end if unknown is None else unknown),
+        special_tokens_map={}, num_madeup_words=0,
+    )  # fmt: skip
+    kind = model.config.model_type
+    if kind in NORMS_BEFORE:
+        model.config.normalize_before = NORMS_BEFORE[kind]
+    if kind == "m2m_100":  # positions count from the padding's id on, which the converter takes for 1
+        for side in (model.model.encoder, model.model.decoder):
+            side.embed_positions.offset = side.embed_positions.padding_idx + 1
+
+    class Converter(TransformersConverter):
+        """Converts the loaded model, whose prompt gives the decoder's first token, too."""
+
+        def _load(self) -> Any:
+            specification = super()._load()
+            specification.config.decoder_start_token = None
+            return specification
+
+        def load_model(self, *_: Any, **__: Any) -> Any:
+            return model
+
+        def load_tokenizer(self, *_: Any, **__: Any) -> Any:
+            return tokenizer
+
+    return Converter(str(folder))
