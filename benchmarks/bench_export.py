@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from timing import write_result
+from timing import best_in_turns, write_result
 
 from mrs_core.baselines import resolve_model
 from mrs_datasets.prepared import open_prepared
@@ -29,7 +28,7 @@ from mrs_models.retrieval_suggester import torch_encoder
 from mrs_models.suggester import Suggester
 from mrs_training.reply.agreement import agreement
 
-ROUNDS, MESSAGES = 3, 200
+MESSAGES = 200
 Encode = Callable[[list[str]], torch.Tensor]
 
 
@@ -44,16 +43,8 @@ def exported(folder: Path, place: Path, int8: bool) -> tuple[Encode, int]:
     return encoder.encode, sum(path.stat().st_size for path in place.rglob("*.onnx"))
 
 
-def seconds(encoders: dict[str, Encode], messages: list[str]) -> dict[str, float]:
-    """Of a message, by encoder."""
-    best = dict.fromkeys(encoders, float("inf"))
-    for _ in range(ROUNDS):
-        for name, encode in encoders.items():
-            begin = time.perf_counter()
-            for message in messages:
-                encode([message])
-            best[name] = min(best[name], (time.perf_counter() - begin) / len(messages))
-    return best
+def one_by_one(encode: Encode, messages: list[str]) -> Callable[[], object]:
+    return lambda: [encode([message]) for message in messages]
 
 
 def main() -> None:
@@ -68,7 +59,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         for kind in ("fp32", "int8"):
             encoders[f"onnx, {kind}"], sizes[f"onnx, {kind}"] = exported(folder, Path(place, kind), kind == "int8")
-        times = seconds(encoders, messages["en" if "en" in messages else model.languages[0]][:MESSAGES])
+        some = messages["en" if "en" in messages else model.languages[0]][:MESSAGES]
+        times = best_in_turns({name: one_by_one(encode, some) for name, encode in encoders.items()}, len(some))
         reference = encoders["torch, fp32"]
         vectors, figures = reference(texts), {}
         for system in sizes:

@@ -159,6 +159,9 @@ def _export(options: argparse.Namespace) -> None:
     if options.remove:
         from mrs_training.reply.exporting import remove_export
 
+        given = (options.data, options.messages, options.least_agreement, options.largest_loss)
+        if options.int8 or any(value is not None for value in given):
+            raise InputError("--remove: takes no other option.")
         remove_export(options.run_folder)
         print(f"wrote {visible(options.run_folder)}")
         return

@@ -6,7 +6,7 @@ a rule forbids tokens, the search lets the others share their probability. And i
 refused at export. Scores are always those of torch: replies are scored anew where the search's own would differ.
 
 CTranslate2 quantises the activations of each token by themselves, so an int8 reply does not depend on the other
-messages of a batch.
+messages of a batch. It answers no message without tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mrs_core.errors import InputError, first_line
 from mrs_core.manifest import again
 from mrs_models.decoding import Decoding, Hypothesis
 from mrs_models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, damaged, note_missing, read_settings
-from mrs_models.generator import ReplyWriter, TextCoder, read_generator_settings
+from mrs_models.generator import GeneratorSettings, ReplyWriter, TextCoder, read_generator_settings
 
 if TYPE_CHECKING:
     from ctranslate2 import Translator
@@ -86,8 +86,7 @@ class ExportedGenerator(ReplyWriter):
             translator = Translator(str(place / CTRANSLATE2), device="cpu", intra_threads=torch.get_num_threads())
         except (RuntimeError, ValueError) as error:
             raise damaged(place / CTRANSLATE2 / WEIGHTS, folder) from error
-        coder = saved_coder(folder)
-        return cls(translator, coder, facts.languages, facts.decoding, end, pad)
+        return cls(translator, _saved_coder(folder, facts), facts.languages, facts.decoding, end, pad)
 
     def log_probs(
         self, messages: Sequence[str], replies: Sequence[str], language: str
@@ -172,11 +171,10 @@ class ExportedGenerator(ReplyWriter):
         return [float(sum(result.log_probs[len(prompt) - 1 :])) for result in results]
 
 
-def saved_coder(folder: Path) -> TextCoder:
+def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
     """The texts and ids of a saved generator, without its weights."""
     from transformers import AutoConfig, AutoTokenizer
 
-    facts = read_generator_settings(folder)
     try:
         config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)

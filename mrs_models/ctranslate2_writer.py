@@ -38,7 +38,7 @@ def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bo
         InputError: CTranslate2 cannot convert the model, or search as its settings say.
     """
     require_ctranslate2()
-    require_convertible(generator, folder)
+    _require_convertible(generator, folder)
     place = target / CTRANSLATE2
     (end,), pad = ends_and_pad(generator.model)
     try:
@@ -57,7 +57,7 @@ def require_ctranslate2() -> None:
         raise MissingExtraError(CTRANSLATE2, CTRANSLATE2, "export to CTranslate2") from None
 
 
-def require_convertible(generator: Generator, folder: Path) -> None:
+def _require_convertible(generator: Generator, folder: Path) -> None:
     """Raise InputError if CTranslate2 has no such architecture, or no such search."""
     kind, decoding = generator.model.config.model_type, generator.decoding
     if kind not in ARCHITECTURES:

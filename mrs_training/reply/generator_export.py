@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mrs_core.predictions import SUGGESTIONS
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_evaluation.results import EvaluationConfig, SystemResult, difference, evaluate_system
 from mrs_models.ctranslate2_generator import ExportedGenerator
-from mrs_models.ctranslate2_writer import require_convertible, require_ctranslate2, write_ctranslate2
+from mrs_models.ctranslate2_writer import require_ctranslate2, write_ctranslate2
 from mrs_models.exports import CTRANSLATE2
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import Generator, ReplyWriter
@@ -52,13 +53,12 @@ def export_generator(
         raise InputError(f"{run}: is no generator; its message encoder is exported with --onnx.")
     require_ctranslate2()
     require_exportable(run)
-    torch_generator = Generator.load(run)
-    require_convertible(torch_generator, run)
     split, pairs = pairs_to_compare(run, record, data)
     with partial_export(run, CTRANSLATE2) as place:
         with writing(run):
             write_ctranslate2(Generator.load(run), run, place, int8)
         facts = size_and_versions(place / CTRANSLATE2, int8, ("torch", "transformers", "ctranslate2"))
+        torch_generator = Generator.load(run)
         exported = ExportedGenerator.load(run, place)
         assert exported is not None  # the extra is there
         facts |= _difference(run, torch_generator, exported, pairs, int8)
@@ -93,13 +93,10 @@ def _quality(
     run: Path, before: Generator, after: ExportedGenerator, pairs: Pairs, split: str, largest_loss: float, int8: bool
 ) -> Record:
     """Weighted ROUGE of both, the interval of its difference, and for how many messages the suggestions are equal."""
-    torch_results, results = (_evaluated(system, pairs) for system in (before, after))
-    rouge, other = (float(np.concatenate([row.weighted for row in rows]).mean()) for rows in (torch_results, results))
-    low, high = difference(results, torch_results, EVALUATION_SEED)["weighted"]
-    same = total = 0
-    for (messages, _), old, new in zip(pairs.values(), torch_results, results, strict=True):
-        rows = dict(zip(messages, zip(old.suggestions, new.suggestions, strict=True), strict=True))
-        same, total = same + sum(a == b for a, b in rows.values()), total + len(rows)
+    reference, results = evaluated(before, pairs), evaluated(after, pairs)
+    rouge, other = mean_rouge(reference), mean_rouge(results)
+    low, high = difference(results, reference, EVALUATION_SEED)["weighted"]
+    same, total = same_suggestions(pairs, reference, results)
     examples = sum(len(messages) for messages, _ in pairs.values())
     print(
         f"weighted ROUGE, best of {SUGGESTIONS}, on {examples:,} {split} examples: torch {rouge:.4f}, export "
@@ -118,12 +115,27 @@ def _quality(
     }  # fmt: skip
 
 
-def _evaluated(system: ReplyWriter, pairs: Pairs) -> list[SystemResult]:
+def evaluated(system: ReplyWriter, pairs: Pairs) -> list[SystemResult]:
+    """The scores of a generator's three suggestions, by language."""
     only_rouge = EvaluationConfig(ranking=False)
     return [
         evaluate_system(Writer(system), language, messages, replies, [], EVALUATION_SEED, only_rouge)
         for language, (messages, replies) in pairs.items()
     ]
+
+
+def mean_rouge(results: Sequence[SystemResult]) -> float:
+    """Weighted ROUGE over the examples of all languages."""
+    return float(np.concatenate([result.weighted for result in results]).mean())
+
+
+def same_suggestions(pairs: Pairs, before: Sequence[SystemResult], after: Sequence[SystemResult]) -> tuple[int, int]:
+    """For how many different messages both have the same suggestions in the same order, and how many there are."""
+    same = total = 0
+    for (messages, _), old, new in zip(pairs.values(), before, after, strict=True):
+        rows = dict(zip(messages, zip(old.suggestions, new.suggestions, strict=True), strict=True))
+        same, total = same + sum(a == b for a, b in rows.values()), total + len(rows)
+    return same, total
 
 
 def _answer_one(system: ReplyWriter, language: str, message: str) -> object:
