@@ -94,6 +94,10 @@ def _converter(generator: Generator, folder: Path, end: int, pad: int) -> Transf
         for side in (model.model.encoder, model.model.decoder):
             side.embed_positions.offset = side.embed_positions.padding_idx + 1
 
+    if kind in ("t5", "mt5"):  # the converter takes tied embeddings for a sign of scaled outputs
+        scaled = kind == "t5" and getattr(model.config, "scale_decoder_outputs", model.config.tie_word_embeddings)
+        model.config.tie_word_embeddings = scaled
+
     class Converter(TransformersConverter):
         """Converts the loaded model, whose prompt gives the decoder's first token, too."""
 

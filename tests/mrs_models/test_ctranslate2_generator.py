@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import BartForConditionalGeneration, MBartConfig, MBartForConditionalGeneration
+from transformers import (
+    BartForConditionalGeneration,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    MT5Config,
+    MT5ForConditionalGeneration,
+    UMT5Config,
+    UMT5ForConditionalGeneration,
+)
 
 from mrs_core.errors import InputError
 from mrs_models.ctranslate2_generator import ExportedGenerator
@@ -58,27 +66,45 @@ def folder(trained: Generator, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="module")
-def mbart(tmp_path_factory: pytest.TempPathFactory) -> Generator:
-    """A random mBART, whose replies begin with the end token and the language's."""
-    folder = tmp_path_factory.mktemp("mbart")
-    tokenizer = train_tokenizer(TEXTS, 150)
-    tokenizer.add_special_tokens({"eos_token": "</s>", "additional_special_tokens": ["en_XX", "es_XX"]})
-    tokenizer.save_pretrained(folder)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        config = MBartConfig(
-            vocab_size=len(tokenizer), init_std=0.3, pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id, decoder_start_token_id=tokenizer.eos_token_id, **SMALL,
-        )  # fmt: skip
-        MBartForConditionalGeneration(config).save_pretrained(folder)
-    return build(folder)
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Generator]:
+    """Random models of architectures that `families` lacks."""
+    t5: dict[str, Any] = {
+        "d_model": 16,
+        "d_kv": 8,
+        "d_ff": 16,
+        "num_layers": 2,
+        "num_heads": 2,
+        "decoder_start_token_id": 0,
+    }
+    found = {}
+    settings: Any
+    model: Any
+    for name, settings, model, more in (
+        ("mbart", MBartConfig, MBartForConditionalGeneration, {**SMALL, "init_std": 0.3}),
+        ("mt5", MT5Config, MT5ForConditionalGeneration, t5),
+        ("umt5", UMT5Config, UMT5ForConditionalGeneration, t5),
+    ):
+        folder = tmp_path_factory.mktemp(name)
+        tokenizer = train_tokenizer(TEXTS, 150)
+        tags = {"additional_special_tokens": ["en_XX", "es_XX"]} if name == "mbart" else {}
+        tokenizer.add_special_tokens({"eos_token": "</s>", **tags})
+        tokenizer.save_pretrained(folder)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+            model(settings(vocab_size=len(tokenizer), pad_token_id=pad, eos_token_id=end, **more)).save_pretrained(
+                folder
+            )
+        found[name] = build(folder)
+        found[name].model.eval()
+    return found
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, "mbart"])
+@pytest.mark.parametrize("family", [*FAMILIES, "mbart", "mt5", "umt5"])
 def test_likelihoods_and_scores_are_those_of_torch(
-    families: dict[str, Generator], mbart: Generator, export: Export, family: str
+    families: dict[str, Generator], others: dict[str, Generator], export: Export, family: str
 ) -> None:
-    generator = mbart if family == "mbart" else families[family]
+    generator = {**families, **others}[family]
     exported = export(generator)
     for code, pairs in PAIRS.items():
         messages, replies = zip(*pairs, ("", "gracias"), strict=True)
