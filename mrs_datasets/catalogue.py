@@ -96,6 +96,7 @@ class Kind:
         alternatives: the columns that are seldom equal in one row.
         parallel: column -> level, `error` or `warning`, if rows with the same identifier differ in it between the
             configs of this kind.
+        corrected: column -> the column with its corrections; rows where they differ are counted.
         on_demand: a view, written only on request.
     """
 
@@ -111,6 +112,7 @@ class Kind:
     stem: tuple[str, ...] = ()
     alternatives: tuple[str, ...] = ()
     parallel: dict[str, str] = field(default_factory=dict)
+    corrected: dict[str, str] = field(default_factory=dict)
     on_demand: bool = False
 
     @property
@@ -260,7 +262,7 @@ def parse_record(text: str, where: str) -> DatasetRecord:
 
 def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
     """What a kind refers to that does not exist."""
-    named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel}
+    named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel, *kind.corrected, *kind.corrected.values()}
     for columns in kind.texts.values():
         named.update(columns)
     yield from (f"column {column!r} is not described" for column in sorted(named - set(record.columns)))

@@ -122,7 +122,8 @@ class _Columns:
         self.identifiers = [name for name, column in columns.items() if column.identifier]
         self.required = [name for name, column in columns.items() if not column.optional]
         self.texts = [*plain, *(name for name in languages if name not in plain)]
-        self.identity = [name for name in plain if name in self.required and name not in self.identifiers]
+        apart = {*self.identifiers, *kind.corrected.values()}
+        self.identity = [name for name in plain if name in self.required and name not in apart]
         self.values = {name: column.values for name, column in columns.items() if column.values}
         self.weighted = [name for name, column in columns.items() if "weight: float64" in column.dtype]
         self.labels = {name: column.names for name, column in columns.items() if column.dtype == "class_label"}
@@ -183,6 +184,7 @@ def _size(files: list[Path], kind: Kind, split: str, where: str, report: Prepare
 def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]:
     """Checks of single rows: nulls, empty texts, values, labels, alternatives; and repeated stems."""
     nulls, empty, zeros, values, labels, alike, weights, sums = (Examples() for _ in range(8))
+    corrected = {pair: Examples() for pair in columns.kind.corrected.items()}
     kind = columns.kind
     for start, table in batches(files, list(kind.columns)):
         row = _joined(table, columns.identity)
@@ -205,6 +207,8 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
             sums.add(off, row, start)
         for left, right in _pairs(kind.alternatives):
             alike.add(pc.fill_null(pc.equal(table[left], table[right]), False), row, start)
+        for (published, better), differing in corrected.items():
+            differing.add(pc.fill_null(pc.not_equal(table[published], table[better]), False), row, start)
     yield from nulls.finding(ERROR, "null where a value is needed", where)
     yield from empty.finding(ERROR, "empty text", where)
     yield from zeros.finding(ERROR, "NUL character in a text", where)
@@ -213,6 +217,8 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
     yield from weights.finding(ERROR, "entry without text or with an invalid weight", where)
     yield from sums.finding(ERROR, "weights that do not sum to 1", where)
     yield from alike.finding(WARNING, f"equal {' and '.join(kind.alternatives)}", where)
+    for (published, better), differing in corrected.items():
+        yield from differing.finding(WARNING, f"{published} other than {better}", where)
     if columns.identifiers:
         yield from _repeated(files, columns.identifiers, columns.identity, ERROR, "identifier of another row", where)
     if kind.stem:

@@ -1,6 +1,7 @@
 """Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test beside its original.
 
-Pure functions on Arrow tables with XCOPA's columns (premise, choice1, choice2, question, label, idx, changed).
+Pure functions on Arrow tables with XCOPA's columns (premise, choice1, choice2, question, label, idx, changed,
+question_corrected). Tables without `question_corrected`, such as those of earlier versions, are taken, too.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
 from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
 
 # Ponti et al. 2020, section 2; section 4.1, note 8, shows one as model input. The paper gives them in English alone and
-# names no translation. Note that XCOPA's files mark some causes as effects: all of them in `th` and in the validation
-# split of `tr`, some in `id`, `it`, `sw` and the test split of `tr`, both in `data` and in `data-gmt`.
+# names no translation.
 PROMPTS = {"cause": "What was the cause?", "effect": "What happened as a result?"}
 TEXTS = ("premise", "choice1", "choice2")
 TRANSLATION = "translation-"  # prefix of the configs of translations
@@ -24,12 +25,13 @@ SHOWN = 3  # how many values an error names
 
 
 def without_premise(rows: pa.Table) -> pa.Table:
-    """The variant NoP (section 4.3): choice1, choice2, question, label, idx, changed.
+    """The variant NoP (section 4.3): choice1, choice2, question, label, idx, changed, question_corrected.
 
     Raises:
         InputError: one of these columns is missing.
     """
-    return _selected(rows, ("choice1", "choice2", "question", "label", "idx", "changed"))
+    corrected = [CORRECTED] if CORRECTED in rows.column_names else []
+    return _selected(rows, ("choice1", "choice2", "question", "label", "idx", "changed", *corrected))
 
 
 def without_question(rows: pa.Table) -> pa.Table:
@@ -41,8 +43,11 @@ def without_question(rows: pa.Table) -> pa.Table:
     return _selected(rows, ("premise", "choice1", "choice2", "label", "idx", "changed"))
 
 
-def sentence_pairs(rows: pa.Table) -> pa.Table:
+def sentence_pairs(rows: pa.Table, question: str = QUESTION) -> pa.Table:
     """The input of a sentence-pair encoder (section 4.1): two rows per example, for choice1 and choice2.
+
+    Args:
+        question: the column that gives the prompt: `question`, as in the published files, or `question_corrected`.
 
     Returns:
         idx (int64), choice (int64, 0 or 1), text (the premise, a space and the prompt; the prompt or the premise alone
@@ -51,7 +56,9 @@ def sentence_pairs(rows: pa.Table) -> pa.Table:
     Raises:
         InputError: a column is missing or has a gap, a question has no prompt, or a label is not 0 or 1.
     """
-    context = [name for name in ("premise", "question") if name in rows.column_names]
+    if question != QUESTION and QUESTION in rows.column_names and question not in rows.column_names:
+        raise InputError(f"sentence pairs: the table has no column {question}; prepare the data set again.")
+    context = [name for name in ("premise", question) if name in rows.column_names]
     if not context:
         raise InputError("sentence pairs: the table has neither premise nor question; expected one of them at least.")
     rows = _selected(rows, (*context, "choice1", "choice2", "label", "idx"))
@@ -60,9 +67,9 @@ def sentence_pairs(rows: pa.Table) -> pa.Table:
             raise InputError(f"sentence pairs: {name} has {rows[name].null_count} gaps; expected a value in every row.")
     _require_known(rows, "label", [0, 1])
     parts = [rows["premise"].cast(pa.string())] if "premise" in context else []
-    if "question" in context:
-        _require_known(rows, "question", list(PROMPTS))
-        kind = pc.index_in(rows["question"].cast(pa.string()), pa.array(list(PROMPTS)))
+    if question in context:
+        _require_known(rows, question, list(PROMPTS))
+        kind = pc.index_in(rows[question].cast(pa.string()), pa.array(list(PROMPTS)))
         parts.append(pc.take(pa.array(list(PROMPTS.values())), kind))
     text = pc.binary_join_element_wise(*parts, " ")
     sides = [

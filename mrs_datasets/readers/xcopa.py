@@ -20,6 +20,7 @@ from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
 from mrs_datasets.readers.json_lines import read_json_rows, require_text
+from mrs_datasets.readers.xcopa_questions import corrections, reference_questions, with_corrected
 from mrs_datasets.report import Report
 
 XCOPA = read_record("xcopa")
@@ -63,9 +64,26 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
     for split in XCOPA.kinds["original"].splits:
         if (COPA_CONFIG, split) in read:
             read[COPA_CONFIG, split] = _in_order(read, split, str(found[COPA_CONFIG, split]), report)
-    for (config, split), checked in read.items():
+    for (config, split), checked in _with_questions(read, report).items():
         yield config, split, pa.Table.from_pylist(checked, XCOPA.schema(config))
     _note_missing(set(read), report)
+
+
+def _with_questions(read: dict[tuple[str, str], list[Row]], report: Report) -> dict[tuple[str, str], list[Row]]:
+    """Every split with `question_corrected`; the report says how many rows differ from `question`."""
+    better: dict[tuple[str, str], list[Row]] = {}
+    for split in dict.fromkeys(split for _, split in read):
+        own = {config: rows for (config, of), rows in read.items() if of == split}
+        originals = [rows for config, rows in own.items() if config in XCOPA.kinds["original"].languages]
+        joins = bool(originals) and not any(labels_differ(own.get(COPA_CONFIG, []), rows) for rows in originals)
+        apart = () if joins else (COPA_CONFIG,)  # its idx are not XCOPA's
+        reference = reference_questions({config: rows for config, rows in own.items() if config not in apart})
+        found = {config: with_corrected(rows, {} if config in apart else reference) for config, rows in own.items()}
+        wrong = [f"{config} {len(idx)}" for config, rows in found.items() if (idx := corrections(rows))]
+        if wrong:
+            report.notes.append(f"rows of {split} whose question_corrected differs from question: {', '.join(wrong)}.")
+        better |= {(config, split): rows for config, rows in found.items()}
+    return {key: better[key] for key in read}
 
 
 def _in_order(read: dict[tuple[str, str], list[Row]], split: str, where: str, report: Report) -> list[Row]:

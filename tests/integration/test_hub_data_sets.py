@@ -60,7 +60,8 @@ def test_xcopa_comes_back_row_for_row(clients: Clients, shared_data: Path) -> No
     clients.mrs("data", "publish", "x", "--repo", "org/xcopa")
     for config, path in (("qu", "data/qu/test.qu.jsonl"), ("translation-th", "data-gmt/th/test.th.jsonl")):
         rows = [json.loads(line) for line in (source / path).read_text(encoding="utf-8").splitlines()]
-        assert clients.load("org/xcopa", config, "test") == rows
+        found = clients.load("org/xcopa", config, "test")
+        assert [{name: row[name] for name in row if name != "question_corrected"} for row in found] == rows
     stats = json.loads(clients.mrs("data", "stats", "org/xcopa", "--language", "qu", "--json"))
     assert [row["agreement"] for row in stats["splits"]] == pytest.approx([98, 94.8])
 

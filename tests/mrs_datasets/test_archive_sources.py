@@ -52,7 +52,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = 
 def test_an_archive_gives_what_its_folder_gives(tmp_path: Path, make) -> None:
     report = prepare("xcopa", [str(make(tmp_path))], tmp_path / "out")
     assert list(report["configs"]) == ["qu"]
-    assert open_prepared(str(tmp_path / "out")).load("qu", "test").to_list() == [ROW]
+    assert open_prepared(str(tmp_path / "out")).load("qu", "test").to_list() == [{**ROW, "question_corrected": "cause"}]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["README.md", "data", "report.json"]
 
 

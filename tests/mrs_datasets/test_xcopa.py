@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
+from mrs_cli.main import main
 from mrs_core.errors import InputError
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
+from mrs_datasets.readers.xcopa_questions import reference_questions
 from mrs_datasets.xcopa_statistics import agreement, xcopa_split_statistics
 
 ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
+WRITTEN = {**ROW, "question_corrected": "cause"}
 CODES = ["et", "ht", "id", "it", "qu", "sw", "ta", "th", "tr", "vi", "zh"]
 TABLE_3 = {  # Ponti et al. 2020, Table 3: % of labels that agree with the majority
     "validation": (97, 97, 99, 98, 98, 99, 100, 99, 97, 97, 96),
@@ -55,8 +58,85 @@ def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data:
     source = [
         json.loads(line) for line in (shared_data / "xcopa/data/qu/test.qu.jsonl").read_text("utf-8").splitlines()
     ]
-    assert data.load("qu", "test").to_list() == source
-    assert report["notes"] == ["en: the train split has 368 rows, a complete source has 400."]
+    assert data.load("qu", "test").to_list() == [{**row, "question_corrected": row["question"]} for row in source]
+    assert report["notes"][0] == "en: the train split has 368 rows, a complete source has 400."
+    assert len(report["notes"]) == 3, "and one on the questions of each split"
+
+
+WRONG = {  # rows whose `question` is not the other languages': an effect where they have a cause
+    "validation": {"id": 5, "it": 5, "sw": 6, "th": 52, "tr": 52},
+    "test": {"id": 4, "it": 4, "sw": 37, "th": 250, "tr": 51},
+}
+
+
+def test_the_wrong_questions_of_the_real_files_are_corrected_and_counted(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = [shared_data / "xcopa", shared_data / "copa"]
+    report = prepare("xcopa", [str(source) for source in sources], tmp_path / "out", views=["nop", "noq"])
+    data = open_prepared(str(tmp_path / "out"))
+    for split, wrong in WRONG.items():
+        causes = 52 if split == "validation" else 250  # of English COPA
+        corrected = set()
+        for config in [*CODES, *(f"translation-{code}" for code in CODES if code != "qu")]:
+            rows = data.load(config, split).to_list()
+            differing = [row for row in rows if row["question"] != row["question_corrected"]]
+            assert len(differing) == wrong.get(config.removeprefix("translation-"), 0)
+            assert {(row["question"], row["question_corrected"]) for row in differing} <= {("effect", "cause")}
+            corrected.add(tuple(row["question_corrected"] for row in rows))
+        assert len(corrected) == 1, "the same in all languages"
+        assert corrected.pop().count("cause") == causes
+        told = ", ".join(f"{code} {count}" for code, count in wrong.items())
+        assert any(
+            f"{split} whose question_corrected differs from question: {told}, " in one for one in report["notes"]
+        )
+    assert data.load("th", "test")["question"] == ["effect"] * 500, "the published column stays"
+    assert data.load("nop-th", "test")["question_corrected"] == data.load("th", "test")["question_corrected"]
+    assert set(data.load("noq-th", "test").column_names) == {*ROW} - {"question"}
+    assert "question_corrected" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert main(["data", "check", str(tmp_path / "out"), "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    counted = {f["where"]: f["count"] for f in findings if f["rule"] == "question other than question_corrected"}
+    expected = {f"{code}/{split}": count for split, wrong in WRONG.items() for code, count in wrong.items()}
+    assert counted == {f"{prefix}{part}": n for part, n in expected.items() for prefix in ("", "translation-")}
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        (["et"], "cause"),
+        (["et", "zh", "vi"], "cause"),
+        ([], "effect"),  # nothing to compare with
+        (["tr", "sw"], "effect"),  # their own questions are wrong in places
+    ],
+)
+def test_a_question_is_corrected_by_any_of_the_right_languages(
+    tmp_path: Path, others: list[str], expected: str
+) -> None:
+    repository(tmp_path / "x", lines({**ROW, "question": "effect"}), "th")
+    for code in others:
+        repository(tmp_path / "x", lines(ROW), code)
+    prepare("xcopa", [str(tmp_path / "x")], tmp_path / "out")
+    (row,) = open_prepared(str(tmp_path / "out")).load("th", "test").to_list()
+    assert (row["question"], row["question_corrected"]) == ("effect", expected)
+
+
+def test_copa_in_an_order_of_its_own_corrects_nothing_and_is_not_corrected(tmp_path: Path) -> None:
+    rows = [{**ROW, "idx": n, "label": n % 2, "question": "effect" if n % 2 else "cause"} for n in range(4)]
+    repository(tmp_path / "x", lines(*rows), "th")
+    (tmp_path / "copa").mkdir()
+    turned = [{**row, "idx": 3 - row["idx"]} for row in rows]
+    (tmp_path / "copa" / "val.jsonl").write_text(lines(*turned))
+    prepare("xcopa", [str(tmp_path / "x"), str(tmp_path / "copa")], tmp_path / "out")
+    data = open_prepared(str(tmp_path / "out"))
+    for config in ("th", "en"):
+        assert data.load(config, "validation")["question_corrected"] == data.load(config, "validation")["question"]
+
+
+def test_tied_languages_leave_the_question_as_it_is() -> None:
+    effect = {**ROW, "question": "effect"}
+    assert reference_questions({"et": [ROW], "zh": [effect], "th": [effect, effect]}) == {}
+    assert reference_questions({"et": [ROW], "zh": [effect], "ta": [effect]}) == {0: "effect"}
 
 
 def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path) -> None:
@@ -66,7 +146,7 @@ def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path) -> None:
     prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     rows = load_dataset(str(tmp_path / "out"), "et", split="test")
     assert rows.features["label"].names == ["choice1", "choice2"]
-    assert rows.to_list() == [ROW, {**ROW, "idx": 1, "label": 0, "changed": True}]
+    assert rows.to_list() == [WRITTEN, {**WRITTEN, "idx": 1, "label": 0, "changed": True}]
     assert next(iter(load_dataset(str(tmp_path / "out"), "et", split="test", streaming=True)))["label"] == 1
     front = yaml.safe_load((tmp_path / "out" / "README.md").read_text(encoding="utf-8").split("---")[1])
     assert front["license"] == "cc-by-4.0"
@@ -88,7 +168,7 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
     for name in ("train", "val"):
         (glue / f"{name}.jsonl").write_text(lines(row))
     prepare("xcopa", [str(glue)], tmp_path / "a")
-    assert open_prepared(str(tmp_path / "a")).load("en", "train").to_list() == [ROW]
+    assert open_prepared(str(tmp_path / "a")).load("en", "train").to_list() == [WRITTEN]
 
     xml = tmp_path / "xml"
     xml.mkdir()
@@ -98,7 +178,7 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
     prepare("xcopa", [str(xml)], tmp_path / "b")
     data = open_prepared(str(tmp_path / "b"))
     assert data.splits("en") == ["train", "validation", "test"]
-    assert all(data.load("en", split).to_list() == [ROW] for split in data.splits("en"))
+    assert all(data.load("en", split).to_list() == [WRITTEN] for split in data.splits("en"))
     with pytest.raises(InputError, match=r"split of en is in .* already"):
         prepare("xcopa", [str(glue), str(xml)], tmp_path / "c")
 
@@ -158,7 +238,7 @@ def test_copa_in_another_order_is_joined_by_text_and_that_is_said(tmp_path: Path
     shuffled = [{**row, "idx": n} for n, row in enumerate(rows[5:] + rows[:5])]
     (tmp_path / "copa" / "val.jsonl").write_text(lines(*shuffled))
     report = prepare("xcopa", [str(source), str(tmp_path / "copa")], tmp_path / "out")
-    assert open_prepared(str(tmp_path / "out")).load("en", "validation").to_list() == rows
+    assert open_prepared(str(tmp_path / "out")).load("en", "validation").select_columns(list(ROW)).to_list() == rows
     assert any("16 of 16 rows were joined by text" in note for note in report["notes"])
     # without translations the order cannot be found, and that is said
     repository(tmp_path / "y", lines(*rows))
@@ -229,7 +309,10 @@ def test_damage_is_refused_with_file_and_line(tmp_path: Path, text: str | bytes,
 def test_carriage_returns_are_read_as_xcopa_publishes_them(tmp_path: Path) -> None:
     repository(tmp_path / "source", lines(ROW, {**ROW, "idx": 1, "label": 0}).replace("\n", "\r\n"))
     prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
-    assert open_prepared(str(tmp_path / "out")).load("et", "test").to_list() == [ROW, {**ROW, "idx": 1, "label": 0}]
+    assert open_prepared(str(tmp_path / "out")).load("et", "test").to_list() == [
+        WRITTEN,
+        {**WRITTEN, "idx": 1, "label": 0},
+    ]
 
 
 def test_a_folder_without_any_layout_is_refused(tmp_path: Path) -> None:

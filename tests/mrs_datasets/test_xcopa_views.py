@@ -24,6 +24,7 @@ RED_EYES = {  # Ponti et al. 2020, Table 1 and note 8
     "label": 0,
     "idx": 7,
     "changed": False,
+    "question_corrected": "cause",
 }
 TAP = {
     "premise": "The man turned on the faucet.",
@@ -33,6 +34,7 @@ TAP = {
     "label": 1,
     "idx": 3,
     "changed": True,
+    "question_corrected": "effect",
 }
 View = Callable[[pa.Table], pa.Table]
 
@@ -51,7 +53,8 @@ def test_the_hidden_column_is_gone_and_the_rest_is_as_it_was(view: View, hidden:
     joined = join_translations(table(RED_EYES, TAP), table(TAP, RED_EYES))
     for rows in (table(RED_EYES, TAP), joined):
         found = view(rows).to_pylist()
-        assert found == [{key: row[key] for key in row if key != hidden} for row in (RED_EYES, TAP)]
+        gone = {hidden, f"{hidden}_corrected"}
+        assert found == [{key: row[key] for key in row if key not in gone} for row in (RED_EYES, TAP)]
     with pytest.raises(InputError, match=r"^the table has no column label; expected .*choice1, choice2, "):
         view(table(TAP).drop_columns(["label"]))
 
@@ -94,6 +97,7 @@ example = st.fixed_dictionaries(
     {
         **dict.fromkeys(("premise", "choice1", "choice2"), text),
         "question": st.sampled_from(["cause", "effect"]),
+        "question_corrected": st.sampled_from(["cause", "effect"]),
         "label": st.integers(0, 1),
         "idx": st.integers(0, 2**62),
         "changed": st.booleans(),
@@ -106,17 +110,23 @@ def test_pairs_keep_examples_texts_and_answers(rows: list[dict[str, Any]], size:
     whole = table(*rows)
     chunked = pa.concat_tables([whole.slice(0, 0), *(whole.slice(i, size) for i in range(0, len(rows), size))])
     prompts = {"cause": "What was the cause?", "effect": "What happened as a result?"}
-    assert sentence_pairs(chunked).to_pylist() == [
-        {
-            "idx": row["idx"],
-            "choice": choice,
-            "text": f"{row['premise']} {prompts[row['question']]}",
-            "text_pair": row[f"choice{choice + 1}"],
-            "plausible": int(row["label"] == choice),
-        }
-        for row in rows
-        for choice in (0, 1)
-    ]
+    for column in ("question", "question_corrected"):
+        assert sentence_pairs(chunked, column).to_pylist() == [
+            {
+                "idx": row["idx"],
+                "choice": choice,
+                "text": f"{row['premise']} {prompts[row[column]]}",
+                "text_pair": row[f"choice{choice + 1}"],
+                "plausible": int(row["label"] == choice),
+            }
+            for row in rows
+            for choice in (0, 1)
+        ]
+
+
+def test_pairs_by_corrected_questions_need_that_column() -> None:
+    with pytest.raises(InputError, match=r"no column question_corrected; prepare the data set again"):
+        sentence_pairs(table(TAP).drop_columns(["question_corrected"]), "question_corrected")
 
 
 @pytest.mark.parametrize(
