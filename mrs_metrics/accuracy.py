@@ -1,0 +1,130 @@
+"""Accuracy of multiple-choice answers: its interval, a test against chance, and the average over languages.
+
+Sources: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference"; Brown, Cai and DasGupta
+2001, "Interval Estimation for a Binomial Proportion" (whose choice it is over the exact interval, which is wider than
+its level says); Ponti et al. 2020 (XCOPA), section 4.2, for the average over languages, each with the same weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mrs_metrics.significance import bootstrap_interval, permutation_test
+
+
+class MacroAverage(NamedTuple):
+    """The mean of several languages' accuracies, with its 95 % interval.
+
+    Attributes:
+        low, high: over the examples alone; other languages would give another average.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's score interval of an accuracy.
+
+    Args:
+        correct: how many of the n answers are right.
+        confidence: above 0 and below 1.
+
+    Returns:
+        The low and high end, from 0 to 1.
+
+    Raises:
+        ValueError: n is below 1, correct is not from 0 to n, or confidence is out of range.
+
+    >>> [round(end, 4) for end in wilson_interval(30, 50)]
+    [0.4618, 0.7239]
+    """
+    from scipy.stats import binomtest
+
+    _require_counts(correct, n)
+    if not 0 < confidence < 1:
+        raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
+    interval = binomtest(correct, n).proportion_ci(confidence, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def chance_test(correct: int, n: int, choices: int = 2) -> float:
+    """Return the two-sided p-value of the exact binomial test against a guess among `choices`.
+
+    A small value says that the answers are not guesses; a large one does not say that they are.
+
+    Raises:
+        ValueError: n is below 1, correct is not from 0 to n, or there are fewer than two choices.
+
+    >>> chance_test(8, 10)
+    0.109375
+    """
+    from scipy.stats import binomtest
+
+    _require_counts(correct, n)
+    if choices < 2:
+        raise ValueError(f"A question needs two choices or more, not {choices}.")
+    return float(binomtest(correct, n, 1 / choices).pvalue)
+
+
+def macro_average(languages: Mapping[str, ArrayLike], samples: int = 1000, seed: int = 12345) -> MacroAverage:
+    """Return the average over languages of a parallel test set.
+
+    The languages translate the same examples, so their answers are not independent: a resample draws examples, each
+    with its answers in all languages (studentised, see `mrs_metrics.resampling`).
+
+    Args:
+        languages: code -> (n,) 1 for a right answer and 0 for a wrong one, entry i of all on the same example.
+        samples, seed: of the bootstrap.
+
+    Raises:
+        ValueError: there is no language, or their numbers of examples differ.
+
+    >>> macro_average({"et": [1, 0, 1, 1], "qu": [1, 0, 0, 0]}).value
+    0.5
+    """
+    means = _over_languages(languages)
+    return MacroAverage(float(means.mean()), *bootstrap_interval(means, samples=samples, seed=seed))
+
+
+def macro_difference_test(
+    a: Mapping[str, ArrayLike], b: Mapping[str, ArrayLike], samples: int = 100_000, seed: int = 12345
+) -> float:
+    """Return the p-value of the paired permutation test of two runs' averages over the same languages.
+
+    A swap exchanges the two runs' answers to an example in all languages at once (see `macro_average`). With one
+    language it is `permutation_test`; see there on exact and random swaps.
+
+    Raises:
+        ValueError: the runs have different languages or numbers of examples.
+
+    >>> macro_difference_test({"et": [1, 1, 1, 1]}, {"et": [0, 0, 0, 0]})
+    0.125
+    """
+    if set(a) != set(b):
+        raise ValueError(f"The two runs must have the same languages, not {' '.join(a)} and {' '.join(b)}.")
+    return permutation_test(_over_languages(a), _over_languages({code: b[code] for code in a}), samples, seed)
+
+
+def _over_languages(languages: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+    """(n,) share of the languages in which each example is answered rightly."""
+    columns = {code: np.asarray(values, dtype=np.float64) for code, values in languages.items()}
+    if not columns:
+        raise ValueError("There is no language to average over.")
+    if len({column.shape for column in columns.values()}) > 1:
+        counts = ", ".join(f"{code} {len(column)}" for code, column in columns.items())
+        raise ValueError(f"All languages must have the same examples, but their numbers differ: {counts}.")
+    for code, column in columns.items():
+        if column.ndim != 1 or not np.isin(column, (0, 1)).all():
+            raise ValueError(f"The answers of {code} must be a list (n,) of 0 and 1.")
+    return np.mean(list(columns.values()), axis=0)
+
+
+def _require_counts(correct: int, n: int) -> None:
+    if n < 1 or not 0 <= correct <= n:
+        raise ValueError(f"Expected 1 or more answers and from 0 to as many right ones, not {correct} of {n}.")

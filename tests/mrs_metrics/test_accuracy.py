@@ -1,0 +1,84 @@
+"""Intervals and tests of accuracies: known values, the coverage that is claimed, and what is paired."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_metrics.accuracy import chance_test, macro_average, macro_difference_test, wilson_interval
+from mrs_metrics.significance import permutation_test
+
+
+def test_wilson_by_its_formula() -> None:
+    for correct, n in ((0, 10), (7, 10), (259, 500), (500, 500)):
+        p, z = correct / n, 1.959963984540054
+        middle, half = p + z * z / (2 * n), z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+        ends = [(middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)]
+        assert wilson_interval(correct, n) == pytest.approx(tuple(min(max(end, 0), 1) for end in ends), abs=1e-12)
+
+
+@pytest.mark.parametrize("truth", [0.5, 0.6, 0.9])
+def test_wilson_contains_the_true_accuracy_as_often_as_it_says(truth: float) -> None:
+    """Exactly, by summing over all counts of 500 test examples."""
+    covered = sum(
+        comb(500, k) * truth**k * (1 - truth) ** (500 - k)
+        for k in range(501)
+        if wilson_interval(k, 500)[0] <= truth <= wilson_interval(k, 500)[1]
+    )
+    assert 0.94 <= covered <= 0.96
+
+
+@given(n=st.integers(1, 60), share=st.floats(0, 1), choices=st.integers(2, 4))
+def test_chance_is_the_sum_over_what_is_no_more_likely(n: int, share: float, choices: int) -> None:
+    chance = 1 / choices
+    likely = [comb(n, k) * chance**k * (1 - chance) ** (n - k) for k in range(n + 1)]
+    correct = round(share * n)
+    expected = sum(one for one in likely if one <= likely[correct] * (1 + 1e-7))
+    assert chance_test(correct, n, choices) == pytest.approx(min(expected, 1), abs=1e-9)
+
+
+def test_languages_that_are_alike_do_not_narrow_the_interval() -> None:
+    """Eleven copies of one language tell no more than one does; eleven independent ones do."""
+    generator = np.random.default_rng(0)
+    one = generator.integers(2, size=500)
+    alone, copies = macro_average({"et": one}), macro_average({str(n): one for n in range(11)})
+    assert copies == pytest.approx(alone)
+    apart = macro_average({str(n): generator.integers(2, size=500) for n in range(11)})
+    assert (apart.high - apart.low) < 0.5 * (alone.high - alone.low)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 1)] * 4), min_size=1, max_size=12), st.randoms())
+def test_two_runs_are_compared_over_the_same_examples(rows: list[tuple[int, ...]], random: object) -> None:
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    a, b = {"et": columns[0], "qu": columns[1]}, {"qu": columns[3], "et": columns[2]}
+    order = list(range(len(rows)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    shuffled = [{code: [run[code][i] for i in order] for code in run} for run in (a, b)]
+    p = macro_difference_test(a, b)
+    assert p == pytest.approx(macro_difference_test(b, a))
+    assert p == pytest.approx(macro_difference_test(*shuffled))
+    assert macro_difference_test(a, a) == 1
+    single = macro_difference_test({"et": columns[0]}, {"et": columns[2]})
+    assert single == permutation_test(columns[0], columns[2])
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: wilson_interval(3, 2), "not 3 of 2"),
+        (lambda: wilson_interval(0, 0), "not 0 of 0"),
+        (lambda: wilson_interval(1, 2, 1.0), "between 0 and 1, not 1.0"),
+        (lambda: chance_test(1, 2, 1), "two choices or more, not 1"),
+        (lambda: macro_average({}), "no language"),
+        (lambda: macro_average({"et": [1, 0], "qu": [1]}), "differ: et 2, qu 1"),
+        (lambda: macro_average({"et": [1, 0.5]}), "of et must be a list"),
+        (lambda: macro_difference_test({"et": [1]}, {"qu": [1]}), "same languages, not et and qu"),
+    ],
+)
+def test_what_cannot_be_computed_is_told(call: object, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call()  # type: ignore[operator]
