@@ -13,6 +13,8 @@ from mrs_core.errors import InputError
 from mrs_core.text import visible
 from mrs_models.exports import CTRANSLATE2, ONNX
 
+MULTIPLE_CHOICE = "multiple_choice"  # `trainer` in run.json
+
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs models", description=__doc__)
@@ -32,7 +34,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     card.add_argument("--revision", help="revision of the repository: a branch, a tag or a commit (default main)")
     card.set_defaults(run=_card)
-    compare = verbs.add_parser("compare", help="print the models of several runs and the baselines in one table")
+    compare = verbs.add_parser(
+        "compare",
+        help="print several runs in one table: reply models beside the baselines, multiple-choice runs with their "
+        "averages and paired tests",
+    )
     compare.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="the folders that training runs wrote")
     compare.set_defaults(run=_compare)
     guard = verbs.add_parser("guard", help="make a run's guard anew, and measure it on a sheet of hard messages")
@@ -132,12 +138,19 @@ def _print_card(name: str, revision: str | None) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
+    from mrs_evaluation.choice_tables import print_choice_comparison
     from mrs_evaluation.tables import print_comparison
     from mrs_training.run import read_record
 
     folders = list(dict.fromkeys(options.folders))
+    records = {str(folder): read_record(folder) for folder in folders}
+    answers = {folder: record["trainer"] == MULTIPLE_CHOICE for folder, record in records.items()}
+    if len(set(answers.values())) > 1:
+        one, other = (next(folder for folder, own in answers.items() if own is kind) for kind in (True, False))
+        raise InputError(f"{one}: answers multiple-choice questions, {other} does not; compare runs of one task.")
+    show = print_choice_comparison if all(answers.values()) else print_comparison
     try:
-        print_comparison({str(folder): read_record(folder) for folder in folders})
+        show(records)
     except KeyError as error:
         raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
 
