@@ -16,6 +16,7 @@ from mrs_core.baselines import FAMILIES, starting_point
 from mrs_core.errors import InputError
 
 RETRIEVAL, GENERATION = FAMILIES
+MULTIPLE_CHOICE = "multiple_choice"
 GENERATOR = "generator.json"  # marks the folder of a generator
 RETRIEVER, STATIC, ENCODER = "retriever", "static", "encoder"  # kinds of checkpoints for a retriever
 ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
@@ -31,15 +32,16 @@ CONFIG = "config_sentence_transformers.json"
 FROM = {
     RETRIEVAL: "a retriever starts from an encoder, such as google-bert/bert-base-multilingual-cased",
     GENERATION: "a generator starts from a sequence-to-sequence model, such as mBART-50 or mT5",
+    MULTIPLE_CHOICE: "a multiple-choice model starts from an encoder, such as FacebookAI/xlm-roberta-base",
 }
 
 
 def require_start(name: str, family: str, revision: str | None = None) -> None:
-    """Refuse a model of the other family, and adapters without their base.
+    """Refuse a model of another family, and adapters without their base.
 
     Args:
         name: a folder or a hub id; one that does not exist passes, and fails when it is loaded.
-        family: `retrieval` or `generation`, of the model to train.
+        family: `retrieval`, `generation` or `multiple_choice`, of the model to train.
 
     Raises:
         InputError: what it is, and what to pass instead.
@@ -93,8 +95,8 @@ def _problem(name: str, family: str, revision: str | None) -> str | None:
             "holds adapters (LoRA), which are not a model by themselves; pass the base that they were trained "
             f"on{_base(adapters)}, or the folder of their run, where they are merged into it"
         )
-    if family == RETRIEVAL and checkpoint_file(name, GENERATOR, revision) is not None:
-        return f"is a trained generator; {FROM[RETRIEVAL]}"
+    if family != GENERATION and checkpoint_file(name, GENERATOR, revision) is not None:
+        return f"is a trained generator; {FROM[family]}"
     if family == GENERATION and checkpoint_file(name, ROUTER, revision) is not None:
         return f"is a trained retriever; {FROM[GENERATION]}"
     return None

@@ -24,6 +24,7 @@ TOKENIZER = (
 )  # fmt: skip
 PART = ("config.json", "sentence_bert_config.json", *WEIGHTS, *TOKENIZER)  # one module of sentence-transformers
 CARD, RECORD, CURVES = "README.md", "run.json", "curves.png"
+BEST = "best"  # folder of a run: the checkpoints that were the best of one language
 EVERY_RUN = (CARD, RECORD, CURVES)
 INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS))
 RANKER = tuple(f"{RANKER_FOLDER}/{name}" for name in ("ranker.json", "*.safetensors"))
@@ -68,6 +69,7 @@ STAYS = MappingProxyType(
     {
         "predictions*": "holds the texts of the test split",
         "checkpoint-*": "a checkpoint, for resuming training",
+        BEST: "checkpoints that were the best of one language",
         "resume.json": "identifies the run of the checkpoints",
         **dict.fromkeys((TRAINING_ARGUMENTS, "*.bin", "*.pt", "*.pth", "*.pkl"), PICKLE),
         "runs": "a training log",

@@ -12,11 +12,12 @@ from mrs_models.adapters import base_of
 from mrs_models.language_detector import DETECTOR
 from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, GUARD, INDEXES, RECORD, STAYS
 from mrs_training.card import Record
+from mrs_training.choice.families import MULTIPLE_CHOICE
 from mrs_training.family import Family, with_weights
 from mrs_training.reply.families import FAMILIES as REPLY_FAMILIES
 from mrs_training.run import as_json, of_adapter, read_record
 
-FAMILIES = MappingProxyType({family.name: family for family in REPLY_FAMILIES})
+FAMILIES = MappingProxyType({family.name: family for family in (*REPLY_FAMILIES, MULTIPLE_CHOICE)})
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:
@@ -28,7 +29,7 @@ def family_of(record: Record, where: Path | str = RECORD) -> Family:
     name = str(record.get("trainer"))
     if name not in FAMILIES:
         raise InputError(
-            f"{where}: expected the trainer to be {' or '.join(FAMILIES)}, found {name!r}; train the model again."
+            f"{where}: expected the trainer to be one of {', '.join(FAMILIES)}, found {name!r}; train the model again."
         )
     return FAMILIES[name]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from transformers import EarlyStoppingCallback
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, read_lora_state
@@ -56,8 +55,8 @@ def fit(
             add_lora(parts.model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
         parts.model.to(training.device)
     trainer = recipe.make_trainer(parts, options, training, data)
-    if options.patience:
-        trainer.add_callback(EarlyStoppingCallback(options.patience))
+    if stopping := recipe.stopping(options):
+        trainer.add_callback(stopping)
     show_loss_bar(trainer)
     with training.main_process_first(local=False):
         run.begin(identity, recipe.family.files)

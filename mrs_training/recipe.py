@@ -13,10 +13,11 @@ from mrs_training.card import Record
 from mrs_training.family import Family
 from mrs_training.options import RunArguments, require_sound
 from mrs_training.run import RunFolder
+from mrs_training.stopping import Patience
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import PreTrainedModel, Trainer, TrainerState, TrainingArguments
+    from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainerState, TrainingArguments
 
 
 class TaskData(Protocol):
@@ -134,6 +135,10 @@ class Recipe(ABC, Generic[Options, Data, Built]):
     def resume_identity(self, options: Options, facts: Record) -> Record:
         """What must not change when a run is resumed, beside model, seed, schedule and `resume_keys`."""
         return {"data": facts["data"].get("revision") or facts["data"].get("content_hash")}
+
+    def stopping(self, options: Options) -> TrainerCallback | None:
+        """What ends the run before its last step; None where nothing does, or the trainer has it already."""
+        return Patience(options.patience) if options.patience else None
 
     def saves_memory(self, options: Options, training: TrainingArguments, trains: bool) -> str:
         """What to do when the memory runs out in a step (`trains`) or in an evaluation."""

@@ -1,0 +1,1 @@
+"""The multiple-choice task: XCOPA's setups, their data, validation and evaluation."""
