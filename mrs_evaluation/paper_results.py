@@ -1,10 +1,12 @@
-"""The figures that the paper prints (`paper_results.yaml`; Zhang et al. 2021, Tables 3, 4, 5), to compare with ours."""
+"""The figures that papers print, to compare with ours: `paper_results.yaml` (MRS: Zhang et al. 2021, Tables 3, 4, 5)
+and `paper_results_xcopa.yaml` (XCOPA: Ponti et al. 2020, Tables 5 to 8)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import yaml
 
@@ -59,6 +61,27 @@ def paper_row(family: str, model: str, setting: str, language: str) -> PaperRow 
     True
     """
     return next((row for row in paper_rows(family, model, setting) if row.language == language), None)
+
+
+def paper_figure(path: str) -> float | None:
+    """A printed figure by the name of its benchmark and the keys in that file; None where the paper prints none.
+
+    >>> paper_figure("xcopa/table_8/CO-ZS/xlmr/qu")
+    50.7
+    >>> paper_figure("xcopa/table_6/nop/xlmr-large/ht") is None
+    True
+    """
+    benchmark, *keys = path.split("/")
+    found: Any = _figures(benchmark)
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, float) else None
+
+
+@cache
+def _figures(benchmark: str) -> dict[str, Any]:
+    file = resources.files(__package__ or "mrs_evaluation").joinpath(f"paper_results_{benchmark}.yaml")
+    return dict(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
 
 @cache
