@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA, Hu et al. 2022) for the dual encoder and for a sequence-to-sequence model.
+"""Low-rank adapters (LoRA, Hu et al. 2022) for the dual encoder, a sequence-to-sequence and a multiple-choice model.
 
 `get_peft_model` puts the adapters into the encoders in place, and its wrapper is dropped: the model keeps its class,
 its `generate` and its parameters' names. A model with adapters must not be saved by `save_pretrained`: what that writes
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -26,7 +26,7 @@ from mrs_core.errors import InputError, first_line
 from mrs_core.files import atomic_folder, atomic_write
 from mrs_core.manifest import again
 from mrs_models.fingerprints import fingerprint
-from mrs_models.starting_points import ADAPTER_RECORD
+from mrs_models.starting_points import ADAPTER_RECORD, MULTIPLE_CHOICE
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -50,6 +50,8 @@ RETRIEVAL_FIELDS: dict[str, tuple[type, ...]] = {
     "reply_tokens": (int,),
     "encoders": (str,),
 }
+CHOICE_FIELDS: dict[str, tuple[type, ...]] = {"head": (str,), "pooling": (str,), "input": (str,), "max_tokens": (int,)}
+TASK_TYPES = {RETRIEVAL: "FEATURE_EXTRACTION", GENERATION: "SEQ_2_SEQ_LM", MULTIPLE_CHOICE: "FEATURE_EXTRACTION"}
 # Keys that older records lack, what their values must be, and what those models were built with.
 LATER_FIELDS: dict[str, tuple[tuple[type, ...], Any]] = {
     "query_prompt": ((str,), ""),
@@ -97,12 +99,15 @@ class Lora:
 def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> int:
     """Put fresh adapters into every encoder, in place; outputs stay what they were until training.
 
+    A model whose attribute `trained_in_full` names modules, such as a fresh head, trains these too; they are kept with
+    the adapters.
+
     Args:
         model: a dual encoder, or a transformers model.
         seed: of the adapters' first weights.
 
     Returns:
-        How many parameters train: the adapters', nothing else.
+        How many parameters train: the adapters', and those of the modules that are trained in full.
 
     Raises:
         InputError: peft is not installed, the encoders are static, or no layers have the given names.
@@ -124,8 +129,9 @@ def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> int:
         torch.manual_seed(seed)
         for name, part in parts.items():
             _inject(part, configs[name])
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(_is_lora(name))
+    model.requires_grad_(False)
+    for parameter in _lora_parameters(model).values():
+        parameter.requires_grad_(True)
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
@@ -212,11 +218,15 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
         raise ValueError("The model has no adapters; save them before they are merged.")
     parts = _parts(model)
     record: dict[str, Any] = {"version": VERSION, "family": _family(model), "base": base, "revision": base_revision}
-    record["fingerprint"] = fingerprint(_plain(model.state_dict().items()))
+    record["fingerprint"] = fingerprint(_plain(model))
     if record["family"] == RETRIEVAL:
         from mrs_models.routes import build_settings
 
         record |= build_settings(model) | {"seed": seed}  # type: ignore[arg-type]
+    elif record["family"] == MULTIPLE_CHOICE:
+        from mrs_models.choice_start import shape_of
+
+        record |= shape_of(cast(Any, model).config) | {"seed": seed}
     with atomic_folder(folder, overwrite=True, marker=ADAPTER_RECORD) as partial:
         for name, part in parts.items():
             own = partial / _place(name, parts)
@@ -226,7 +236,8 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
             config: Any = copy.copy(cast(Any, part).peft_config[PEFT_NAME])
             config.base_model_name_or_path, config.revision = base, base_revision  # else a local path
             config.inference_mode = True
-            config.task_type = "FEATURE_EXTRACTION" if record["family"] == RETRIEVAL else "SEQ_2_SEQ_LM"
+            config.task_type = TASK_TYPES[record["family"]]
+            config.modules_to_save = list(_in_full(part)) or None
             if not isinstance(config.target_modules, str):  # a set, in another order every time
                 config.target_modules = sorted(config.target_modules)
             config.save_pretrained(str(own))
@@ -272,7 +283,7 @@ def load_adapter(
     except InputError as error:
         raise InputError(f"{folder / ADAPTER_RECORD}: its base {record['base']} cannot be loaded: {error}") from None
     parts = _parts(model)
-    if fingerprint(_plain(model.state_dict().items())) != record["fingerprint"]:
+    if fingerprint(_plain(model)) != record["fingerprint"]:
         raise InputError(
             f"{folder / ADAPTER_RECORD}: {record['base']} has other weights than the base that the adapters were "
             "trained on; pass that one."
@@ -314,7 +325,9 @@ def _place(name: str, parts: Mapping[str, nn.Module]) -> str:
 def _family(model: nn.Module) -> str:
     from transformers import PreTrainedModel
 
-    return GENERATION if isinstance(model, PreTrainedModel) else RETRIEVAL
+    if not isinstance(model, PreTrainedModel):
+        return RETRIEVAL
+    return MULTIPLE_CHOICE if _in_full(model) else GENERATION
 
 
 def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | PreTrainedModel:
@@ -323,6 +336,11 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
 
         shape = {key: record[key] for key in (*RETRIEVAL_FIELDS, *LATER_FIELDS)}
         return build_dual_encoder(name, revision=record["revision"], seed=record.get("seed", 0), **shape)
+    if record["family"] == MULTIPLE_CHOICE:
+        from mrs_models.choice_start import build_choice_model
+
+        own = {key: record[key] for key in CHOICE_FIELDS}
+        return build_choice_model(name, record["revision"], seed=record.get("seed", 0), **own).model
     from transformers import AutoModelForSeq2SeqLM
 
     try:
@@ -354,6 +372,8 @@ def _read_record(folder: Path) -> dict[str, Any]:
     if record.get("family") == RETRIEVAL:
         record = {key: default for key, (_, default) in LATER_FIELDS.items()} | record
         fields |= RETRIEVAL_FIELDS | {key: types for key, (types, _) in LATER_FIELDS.items()}
+    if record.get("family") == MULTIPLE_CHOICE:
+        fields |= CHOICE_FIELDS
     for key, types in fields.items():
         if key not in record or not isinstance(record[key], types):
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
@@ -366,9 +386,9 @@ def _read_record(folder: Path) -> dict[str, Any]:
         )
     if type(record.get("seed", 0)) is not int:
         raise InputError(f"{path}: expected seed to be int, found {json.dumps(record['seed'])}; {again(path)}.")
-    if record["family"] not in FAMILIES:
+    if record["family"] not in TASK_TYPES:
         raise InputError(
-            f"{path}: expected family to be one of {', '.join(FAMILIES)}, found {record['family']!r}; "
+            f"{path}: expected family to be one of {', '.join(TASK_TYPES)}, found {record['family']!r}; "
             "a newer version of this package may know it."
         )
     return record
@@ -387,6 +407,7 @@ def _read_config(folder: Path) -> Any:
         raise InputError(f"{folder / CONFIG}: expected LoRA, found {config.peft_type}; pass an adapter written here.")
     config.base_model_name_or_path = None  # it may name a folder of another machine
     config.task_type = None  # the wrapper that it stands for is dropped
+    config.modules_to_save = None  # for which peft would wrap them
     return config
 
 
@@ -407,7 +428,8 @@ def _targets(part: nn.Module, settings: Lora) -> list[str]:
 
     if settings.targets is not None:
         return list(settings.targets)
-    known = KNOWN.get(getattr(part.config, "model_type", ""))
+    config: Any = part.config
+    known = KNOWN.get(getattr(getattr(config, "encoder", config), "model_type", ""))
     found = [name for name, module in part.named_modules() if isinstance(module, nn.Linear) and _in_attention(name)]
     if not known and not found:
         raise InputError(f"--peft lora: {type(part).__name__} has no linear layers of attention to adapt.")
@@ -422,8 +444,14 @@ def _is_lora(name: str) -> bool:
     return ".lora_" in name
 
 
+def _in_full(part: nn.Module) -> tuple[str, ...]:
+    """Names of the modules that are trained in full beside the adapters."""
+    return tuple(getattr(part, "trained_in_full", ()))
+
+
 def _own_lora(part: nn.Module) -> dict[str, nn.Parameter]:
-    return {name: parameter for name, parameter in part.named_parameters() if _is_lora(name)}
+    full = tuple(f"{name}." for name in _in_full(part))
+    return {name: value for name, value in part.named_parameters() if _is_lora(name) or name.startswith(full)}
 
 
 def _lora_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -441,12 +469,13 @@ def _peft_name(name: str) -> str:
     return "base_model.model." + name.replace(f".{PEFT_NAME}.", ".")
 
 
-def _plain(weights: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    """Weights by the names that they have without adapters, and without the adapters' own."""
+def _plain(model: nn.Module) -> dict[str, Tensor]:
+    """The base's weights by the names that they have without adapters."""
+    full = tuple(f"{name}." for name in _in_full(model))
     return {
         name.replace(".base_layer.", "."): value
-        for name, value in sorted(weights, key=itemgetter(0))
-        if not _is_lora(name)
+        for name, value in sorted(model.state_dict().items(), key=itemgetter(0))
+        if not _is_lora(name) and not name.startswith(full)
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -147,8 +147,8 @@ def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) ->
     config = _config(name, revision)
     tokenizer = _tokenizer(name, revision)
     if _has_head(config):
-        _require_shape(name, _shape(config), asked)
-        return ChoiceParts(_model(AutoModelForMultipleChoice, name, revision), tokenizer)
+        _require_shape(name, shape_of(config), asked)
+        return ChoiceParts(_with_its_head(name, revision), tokenizer)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
         raise InputError(
             f"--model_name_or_path {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such."
@@ -159,7 +159,7 @@ def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) ->
                 f"--head library: transformers has none for {config.model_type} ({name}); leave the option out."
             )
         _require_shape(f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}, asked)
-        return ChoiceParts(_model(AutoModelForMultipleChoice, name, revision), tokenizer)
+        return ChoiceParts(_with_its_head(name, revision), tokenizer)
     return _with_head(_model(AutoModel, name, revision), tokenizer, asked)
 
 
@@ -178,10 +178,21 @@ def _of_retriever(name: str, revision: str | None, asked: Mapping[str, str | Non
 
 
 def _with_head(encoder: PreTrainedModel, tokenizer: Any, asked: Mapping[str, str | None]) -> ChoiceParts:
-    shape = {key: asked[key] or DEFAULTS[key] for key in ("pooling", "input")}
+    shape: dict[str, Any] = {key: asked[key] or DEFAULTS[key] for key in ("pooling", "input")}
     # Without the place that the encoder was loaded from, which may be a folder.
     settings = {key: value for key, value in encoder.config.to_dict().items() if key != "_name_or_path"}
     return ChoiceParts(ChoiceModel(ChoiceConfig(settings, **shape), encoder), tokenizer)
+
+
+def _with_its_head(name: str, revision: str | None) -> PreTrainedModel:
+    """A model of transformers' own class, or ours."""
+    model: Any = _model(AutoModelForMultipleChoice, name, revision)
+    if not isinstance(model, ChoiceModel):
+        heads = [f"{model.base_model_prefix}.pooler", "pre_classifier", "classifier", "sequence_summary", "logits_proj"]
+        model.trained_in_full = tuple(
+            part for part in heads if any(key.startswith(part + ".") for key in model.state_dict())
+        )
+    return cast(PreTrainedModel, model)
 
 
 def _has_head(config: PreTrainedConfig) -> bool:
@@ -189,15 +200,17 @@ def _has_head(config: PreTrainedConfig) -> bool:
     return config.model_type == MODEL_TYPE or any(name.endswith("ForMultipleChoice") for name in architectures)
 
 
-def _shape(config: Any) -> dict[str, str]:
-    if config.model_type == MODEL_TYPE:
-        return {"head": PAPER, "pooling": config.pooling, "input": config.input}
-    return {"head": LIBRARY, "pooling": POOLINGS[0], "input": INPUTS[0]}
+def shape_of(config: Any) -> dict[str, Any]:
+    """The arguments of `build_choice_model` that give a model of this shape from the same encoder."""
+    own = config.model_type == MODEL_TYPE
+    shape = (PAPER, config.pooling, config.input) if own else (LIBRARY, POOLINGS[0], INPUTS[0])
+    most: int | None = getattr(config, "max_tokens", None)
+    return dict(zip(("head", "pooling", "input"), shape, strict=True)) | ({"max_tokens": most} if most else {})
 
 
-def _require_shape(name: str, have: Mapping[str, str], asked: Mapping[str, str | None]) -> None:
+def _require_shape(name: str, have: Mapping[str, Any], asked: Mapping[str, str | None]) -> None:
     for option, value in have.items():
-        if asked[option] not in (None, value):
+        if asked.get(option) not in (None, value):
             raise InputError(
                 f"--{option} {asked[option]}: does not fit {name}, which has {value}; leave the option out."
             )

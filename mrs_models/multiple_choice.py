@@ -69,6 +69,7 @@ class ChoiceModel(PreTrainedModel):
     config_class = ChoiceConfig
     base_model_prefix = "encoder"
     supports_gradient_checkpointing = True
+    trained_in_full = ("hidden", "score")  # beside adapters: see mrs_models.adapters
     _supports_sdpa = _supports_flash_attn = True  # where the encoder does
 
     def __init__(self, config: ChoiceConfig, encoder: PreTrainedModel | None = None) -> None:

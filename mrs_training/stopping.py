@@ -23,8 +23,8 @@ class Resumable(Base):
     ) -> None:
         """Read the attributes that `state` of the callback gave when the checkpoint was written."""
         super().on_train_begin(args, state, control, **kwargs)
-        stored: Any = state.stateful_callbacks.get(type(self).__name__, {})
-        for name, value in (stored if isinstance(stored, dict) else {}).get("attributes", {}).items():
+        stored: Any = state.stateful_callbacks or {}
+        for name, value in stored.get(type(self).__name__, {}).get("attributes", {}).items():
             setattr(self, name, value)
 
 

@@ -15,17 +15,19 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from torch import nn
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import run_with_sentence
+from mrs_core.errors import InputError, run_with_sentence
 from mrs_models.choice_inputs import choice_scores
 from mrs_models.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_models.multiple_choice import ChoiceModel
 from mrs_models.tiny import build_tiny
 from mrs_training.card import Record
 from mrs_training.choice.card import print_accuracies
-from mrs_training.choice.data import TRANSLATION_PREFIX, ChoiceData, load_choice_data
+from mrs_training.choice.data import ChoiceData, load_choice_data
 from mrs_training.choice.families import MULTIPLE_CHOICE
 from mrs_training.choice.figures import Scores, figures_of, write_answers
 from mrs_training.choice.options import (
@@ -88,7 +90,11 @@ class MultipleChoice(Recipe[ChoiceArguments, ChoiceData, ChoiceParts]):
                 max_tokens=options.max_tokens,
                 seed=training.seed,
             )
-        if options.frozen_encoder and isinstance(parts.model, ChoiceModel):
+        if options.frozen_encoder:
+            if not isinstance(parts.model, ChoiceModel):
+                raise InputError(
+                    "--frozen_encoder: needs the paper's head, and this model has transformers'; leave it out."
+                )
             parts.model.freeze_encoder()
         return parts
 
@@ -100,9 +106,9 @@ class MultipleChoice(Recipe[ChoiceArguments, ChoiceData, ChoiceParts]):
         trainer = ChoiceTrainer(
             model=parts.model,
             args=training,
-            train_dataset=rows,  # type: ignore[arg-type]
-            eval_dataset=rows,  # type: ignore[arg-type]  # ours is in `validation`
-            data_collator=parts.collator,  # type: ignore[arg-type]
+            train_dataset=rows,
+            eval_dataset=rows,  # ours is in `validation`
+            data_collator=parts.collator,
             compute_loss_func=choice_loss,
         )
         trainer.pair_sampler = PairSampler(
@@ -133,10 +139,10 @@ class MultipleChoice(Recipe[ChoiceArguments, ChoiceData, ChoiceParts]):
         scores: dict[str, Scores] = {view: {} for view in data.tests}
         seconds = dict.fromkeys(data.tests, 0.0)
         for languages, parts in self._models(fitted):
-            parts.model.to(fitted.training.device)
+            cast(nn.Module, parts.model).to(fitted.training.device)
             for view, tests in data.tests.items():
                 for config, part in tests.items():
-                    if config.removeprefix(TRANSLATION_PREFIX) in languages:
+                    if config in languages:
                         started = time.time()
                         rows = parts.coder.encode(part.viewed(options.view if view == TRANSLATION else view))
                         batch = fitted.training.per_device_eval_batch_size
@@ -160,7 +166,7 @@ class MultipleChoice(Recipe[ChoiceArguments, ChoiceData, ChoiceParts]):
         self, fitted: Fitted[ChoiceArguments, ChoiceData, ChoiceParts]
     ) -> Iterator[tuple[set[str], ChoiceParts]]:
         """Languages, and the model to test them with."""
-        tested = {config.removeprefix(TRANSLATION_PREFIX) for tests in fitted.data.tests.values() for config in tests}
+        tested = {config for tests in fitted.data.tests.values() for config in tests}
         own = self.best.folders() if self.best else {}
         for folder, languages in own.items():
             yield set(languages), load_choice_model(folder)

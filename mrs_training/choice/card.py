@@ -75,9 +75,8 @@ def print_accuracies(record: Record) -> None:
     table.add_column("")
     for view in views:
         table.add_column(view, justify="right")
-    configs = [config for entry in views.values() for config in entry if config != MACRO]
-    for language in dict.fromkeys(config.removeprefix("translation-") for config in configs):
-        cells = [entry.get(language) or entry.get(f"translation-{language}") for entry in views.values()]
+    for language in dict.fromkeys(code for entry in views.values() for code in entry if code != MACRO):
+        cells = [entry.get(language) for entry in views.values()]
         table.add_row(language, *(_with_interval(cell) if cell else "" for cell in cells))
     table.add_row("mean", *(f"{100 * entry[MACRO]['accuracy']:.1f}" for entry in views.values()))
     make_console().print(table)

@@ -66,7 +66,7 @@ class ChoiceData:
 
     Attributes:
         train, validation: by config.
-        tests: view -> config -> questions; `translation` has configs of its own.
+        tests: view -> language -> questions.
         origin: ids of the data, and their revisions or content hashes.
     """
 
@@ -91,8 +91,8 @@ class ChoiceData:
             *(("test", one) for one in self.tests.values()),
         ]
         for split, configs in parts:
-            for config, part in configs.items():
-                rows.setdefault(config, {})[split] = len(part.questions)
+            for part in configs.values():
+                rows.setdefault(part.config, {})[split] = len(part.questions)
         plan = {
             "setup": self.options.setup,
             "train": list(self.train),
@@ -132,7 +132,8 @@ def load_choice_data(options: ChoiceArguments, seed: int) -> ChoiceData:
         config: _part(source if own else target, config, "validation", options, limit, EVALUATION_SEED)
         for config in (options.train if own else languages)
     }
-    limit, own_test = options.max_test_examples, {}
+    limit = options.max_test_examples
+    own_test: dict[str, Part] = {}
     tests: dict[str, dict[str, Part]] = {}
     for view in dict.fromkeys([options.view, *options.test_views]):
         if view == TRANSLATION:
@@ -225,14 +226,13 @@ def read_questions(
     Raises:
         InputError: a column is missing, a question has no prompt, or a label is none of the choices.
     """
-    names = next((names for names in CHOICES if names[0] in columns), None)
-    if names is None or "label" not in columns:
+    layout = next((names for names in CHOICES if names[0] in columns), ())
+    if not layout or "label" not in columns:
         raise InputError(f"{where}: expected the columns of XCOPA or SIQA, found {', '.join(columns)}.")
-    names = tuple(name for name in names if name in columns)
-    choices = list(zip(*(columns[name] for name in names), strict=True))
+    choices = list(zip(*(columns[name] for name in layout if name in columns), strict=True))
     premises = next((columns[name] for name in PREMISES if name in columns), [""] * len(choices))
     asked = _asked(columns, questions, where)
-    known = prompts_for(language, prompts) if asked and names == CHOICES[0][: len(names)] else None
+    known = prompts_for(language, prompts) if asked and layout == CHOICES[0] else None
     found = []
     for row, own in enumerate(choices):
         label, question = columns["label"][row], asked[row] if asked else ""

@@ -1,0 +1,268 @@
+"""The multiple-choice trainer: whole, killed and resumed, on ranks, with a checkpoint per language, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from mrs_datasets.prepare import prepare
+from mrs_models.choice_start import load_choice_model
+
+pytestmark = pytest.mark.integration
+
+STEPS = 6
+RUNS = """
+import json, os, sys
+from transformers import Trainer
+from mrs_trainers import multiple_choice
+
+def rank(argv, cut, environment):
+    if child := os.fork():
+        return child
+    os.environ.update(environment)
+    if cut:
+        saved = Trainer._save_checkpoint
+        Trainer._save_checkpoint = lambda *args: (saved(*args), os._exit(9))
+    code = multiple_choice.main(argv)
+    sys.stdout.flush()
+    os._exit(code)
+
+for argv, cut, ranks in json.loads(sys.argv[1]):
+    world = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[2]} if ranks > 1 else {}
+    children = [rank(argv, cut, {**world, "RANK": str(n), "LOCAL_RANK": str(n)} if world else {}) for n in range(ranks)]
+    print("\\nended", *(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children), flush=True)
+"""
+OPTIONS = [
+    "--data", "data", "--max_steps", STEPS, "--eval_steps", 2, "--save_steps", 2, "--logging_steps", 1, "--dropout", 0,
+    "--learning_rate", 3e-3, "--use_cpu", "true", "--save_total_limit", 9, "--patience", 0, "--vocabulary", 200,
+]  # fmt: skip
+RESUME = ["--resume_from_checkpoint", "last"]
+# name: options, whether it is cut off at its first checkpoint, ranks
+WHOLE = {
+    "whole": (["--setup", "CO-ZS"], False, 1),
+    "cut": (["--setup", "CO-ZS"], True, 1),
+    "ranks": (["--setup", "CO-ZS", "--per_device_train_batch_size", 4], False, 2),
+    "accumulated": (
+        ["--setup", "CO-ZS", "--per_device_train_batch_size", 4, "--gradient_accumulation_steps", 2], False, 1
+    ),
+    "tlv": (["--setup", "CO-TLV", "--test_views", "translation", "nop"], True, 1),
+    "siqa": (["--data", "siqa", "--test_data", "data", "--setup", "SI-ZS"], False, 1),
+}  # fmt: skip
+SECOND = {
+    "cut": (["--setup", "CO-ZS", *RESUME], False, 1),
+    "tlv": (["--setup", "CO-TLV", "--test_views", "translation", "nop", *RESUME], False, 1),
+    "stage": (["--setup", "SI+CO-ZS", "--model_name_or_path", "siqa"], False, 1),
+    "lora": (["--setup", "CO-ZS", "--model_name_or_path", "whole", "--peft", "lora"], False, 1),
+}
+REFUSED = {
+    "--setup CO": "--setup CO: no such setup; expected one of CO-ZS,",
+    "--setup CO-ZS --data siqa --test_data data": "--setup CO-ZS: trains on COPA, whose questions have 2 choices, and "
+    "those of siqa have 3; pass a folder of COPA as --data.",
+    "--languages qu --test_views translation": "--test_views translation: data has no translation of qu; leave it out",
+    "--prompts translated": "--prompts translated: there is no translation of the prompts to qu;",
+    "--languages xx": "--languages xx: data has no test split of it; it has et qu.",
+    "--questions corrected": "--questions corrected: data, et/",
+    "--setup SI+CO-ZS": "--setup SI+CO-ZS: starts from the folder of a run with --setup SI-ZS, and",
+    "--setup CO-ZS --validation target": "--validation target: --setup CO-ZS chooses by source; leave one out.",
+    "--view hidden": "--view: expected one of full, nop, noq, nopq, found 'hidden'.",
+    "--head library --pooling mean --model_name_or_path whole": "--head library: does not fit whole, which has paper;",
+    "--max_tokens 9999": "--max_tokens: expected 4 to 128, which the encoder reads, found 9999.",
+    "--dropout 1": "--dropout: expected 0 or more and less than 1, found 1.",
+    "--data siqa": "siqa: has no test split of any language; pass XCOPA's folder as --test_data",
+}
+
+
+def lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data of XCOPA's and SIQA's layouts."""
+    folder, draw = tmp_path_factory.mktemp("choice"), random.Random(1)
+    words = ["rain", "sun", "wind", "snow", "dog", "cat", "bird", "fish", "tree", "leaf", "road", "bridge"]
+
+    def xcopa(count: int, code: str) -> str:
+        rows = [
+            {
+                "premise": f"{code} {draw.choice(words)} {draw.choice(words)}.",
+                "choice1": f"{draw.choice(words)} {n}.", "choice2": f"{draw.choice(words)} {draw.choice(words)} {n}.",
+                "question": draw.choice(["cause", "effect"]), "label": draw.randrange(2), "idx": n,
+                "changed": draw.random() < 0.2,
+            }
+            for n in range(count)
+        ]  # fmt: skip
+        return lines(rows)
+
+    places = {("copa", "train"): (64, "en"), ("copa", "val"): (20, "en")}
+    for (name, split), (count, code) in places.items():
+        (folder / "source" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "source" / name / f"{split}.jsonl").write_text(xcopa(count, code), encoding="utf-8")
+    for code in ("et", "qu"):
+        for split in ("val", "test"):
+            path = folder / "source" / "xcopa" / "data" / code / f"{split}.{code}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(xcopa(20, code), encoding="utf-8")
+    own = folder / "source" / "xcopa" / "data"
+    shutil.copytree(own / "et", folder / "source" / "xcopa" / "data-gmt" / "et")
+    prepare("xcopa", [str(folder / "source" / "xcopa"), str(folder / "source" / "copa")], folder / "data")
+    for split, count in (("train", 48), ("dev", 16)):
+        questions = [
+            {"context": f"{draw.choice(words)}.", "question": f"why {draw.choice(words)}?",
+             **{f"answer{letter}": f"{draw.choice(words)} {letter} {n}" for letter in "ABC"}}
+            for n in range(count)
+        ]  # fmt: skip
+        (folder / "source" / "siqa").mkdir(exist_ok=True)
+        (folder / "source" / "siqa" / f"{split}.jsonl").write_text(lines(questions), encoding="utf-8")
+        labels = "".join(f"{draw.randrange(1, 4)}\n" for _ in range(count))
+        (folder / "source" / "siqa" / f"{split}-labels.lst").write_text(labels, encoding="utf-8")
+    prepare("siqa", [str(folder / "source" / "siqa")], folder / "siqa")
+    (folder / "siqa").rename(folder / "siqa-data")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(workplace: Path) -> list[str]:
+    """What the runs print; those that are cut off go on in the second round, refused ones come last."""
+    runs: list[tuple[list[str], bool, int]] = []
+    for many in (WHOLE, SECOND):
+        for name, (options, cut, ranks) in many.items():
+            own = [
+                str(one).replace("siqa", "siqa-data") if one == "siqa" and name == "siqa" else one for one in options
+            ]
+            argv = ["--output_dir", name, *map(str, OPTIONS), *map(str, own)]
+            runs.append((argv, cut, ranks))
+    for options in REFUSED:
+        own = options.replace("--data siqa", "--data siqa-data").split()
+        runs.append((["--output_dir", "refused", *map(str, OPTIONS), *own], False, 1))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (workplace / "runs.py").write_text(RUNS, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "runs.py", json.dumps(runs), str(port)],
+        cwd=workplace, env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=400,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    codes = [line.removeprefix("ended ") for line in done.stdout.splitlines() if line.startswith("ended")]
+    expected = ["0", "9", "0 0", "0", "9", "0", "0", "0", "0", "0", *["2"] * len(REFUSED)]
+    assert codes == expected, done.stdout[-5000:]
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def folders(workplace: Path, output: list[str]) -> dict[str, Path]:
+    return {name: workplace / name for name in (*WHOLE, *SECOND)}
+
+
+def record(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def log(folder: Path) -> list[dict[str, Any]]:
+    """The log of a run without its clocks."""
+    path = folder / f"checkpoint-{STEPS}" / "trainer_state.json"
+    clocks = ("runtime", "per_second")
+    history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
+    return [{key: value for key, value in entry.items() if not key.endswith(clocks)} for entry in history]
+
+
+def predictions(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("predictions*.tsv"))}
+
+
+def test_a_run_has_figures_for_each_language_and_a_card(folders: dict[str, Path]) -> None:
+    found = record(folders["whole"])
+    assert (found["trainer"], found["steps"], found["plan"]["setup"]) == ("multiple_choice", STEPS, "CO-ZS")
+    assert found["data"]["rows"] == {
+        "en": {"train": 64, "validation": 20}, "et": {"test": 20}, "qu": {"test": 20}
+    }  # fmt: skip
+    figures = found["metrics"]["systems"]["full"]
+    assert list(figures) == ["et", "qu", "macro"]
+    rows = [line.split("\t") for line in predictions(folders["whole"])["predictions.qu.tsv"].splitlines()]
+    assert rows[0] == ["idx", "gold", "predicted", "changed", "score1", "score2"]
+    assert sum(row[1] == row[2] for row in rows[1:]) == figures["qu"]["correct"]
+    _, front, body = (folders["whole"] / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(front)["pipeline_tag"] == "multiple-choice"
+    assert "Setup CO-ZS of the XCOPA paper" in body
+    assert "$" not in body
+    assert not {path.suffix for path in folders["whole"].iterdir()} & {".bin", ".pt", ".pkl"}
+
+
+def test_resumed_equals_uninterrupted(folders: dict[str, Path]) -> None:
+    assert log(folders["cut"]) == log(folders["whole"])
+    assert record(folders["cut"])["files"] == record(folders["whole"])["files"], "the same weights, by their hashes"
+    assert predictions(folders["cut"]) == predictions(folders["whole"])
+
+
+@pytest.mark.parametrize("name", ["ranks", "accumulated"])
+def test_a_step_does_not_depend_on_how_it_is_cut(folders: dict[str, Path], name: str) -> None:
+    """8 questions at once, 4 on each of two ranks, 4 twice: equal losses, gradients and weights."""
+    for key, close in (("loss", 1e-4), ("grad_norm", 1e-3), ("eval_loss", 1e-4)):
+        one, other = ([entry[key] for entry in log(folders[run]) if key in entry] for run in ("whole", name))
+        assert len(one) == len(other) >= STEPS // 2
+        assert max(abs(a - b) for a, b in zip(one, other, strict=True)) < close, key
+    assert len({entry["loss"] for entry in log(folders[name]) if "loss" in entry}) > 1
+    one, other = (load_file(folders[run] / f"checkpoint-{STEPS}" / "model.safetensors") for run in ("whole", name))
+    assert max(float((one[key] - other[key]).abs().max()) for key in one) < 1e-3
+
+
+def test_each_language_is_tested_with_its_own_checkpoint(folders: dict[str, Path]) -> None:
+    """The run was killed at its first checkpoint and resumed."""
+    found = record(folders["tlv"])
+    best = found["metrics"]["best_of_each_language"]
+    for code in ("et", "qu"):
+        points = [
+            (entry["step"], entry[f"eval_accuracy_{code}"]) for entry in log(folders["tlv"]) if "eval_loss" in entry
+        ]
+        step, accuracy = max(points, key=lambda point: (point[1], -point[0]))
+        assert best[code] == {"step": step, "accuracy": accuracy}
+        assert load_choice_model(folders["tlv"] / "best" / str(step))
+    assert len(points) == STEPS // 2
+    assert {path.name for path in (folders["tlv"] / "best").iterdir()} == {str(one["step"]) for one in best.values()}
+    views = found["metrics"]["systems"]
+    assert {view: list(entry) for view, entry in views.items()} == {
+        "full": ["et", "qu", "macro"], "translation": ["et", "macro"], "nop": ["et", "qu", "macro"]
+    }  # fmt: skip
+    assert len(predictions(folders["tlv"])) == 5
+    assert "Each language was tested with the checkpoint of its own" in (folders["tlv"] / "README.md").read_text(
+        "utf-8"
+    )
+
+
+def test_the_second_stage_starts_from_three_choices(folders: dict[str, Path]) -> None:
+    first, second = record(folders["siqa"]), record(folders["stage"])
+    assert (first["plan"]["choices"], second["plan"]["choices"]) == (3, 2)
+    assert second["arguments"]["model_name_or_path"] == "./siqa"
+    start = load_file(folders["siqa"] / "model.safetensors")
+    trained = load_file(folders["stage"] / "model.safetensors")
+    assert start.keys() == trained.keys()
+    assert 0 < max(float((start[name] - trained[name]).abs().max()) for name in start) < 0.1
+
+
+def test_adapters_of_a_run_come_with_the_head(folders: dict[str, Path]) -> None:
+    names = load_file(folders["lora"] / "adapter" / "adapter_model.safetensors").keys()
+    assert any(name.endswith("hidden.weight") for name in names)
+    assert any("lora_A" in name for name in names)
+    assert load_choice_model(folders["lora"])
+
+
+@pytest.mark.parametrize(("options", "told"), REFUSED.items())
+def test_wrong_input_gets_one_sentence(workplace: Path, output: list[str], options: str, told: str) -> None:
+    sentences = [line.removeprefix("multiple_choice: ") for line in output if line.startswith("multiple_choice: ")]
+    own = told.replace("those of siqa", "those of siqa-data").replace("siqa: has", "siqa-data: has")
+    assert any(sentence.startswith(own) for sentence in sentences), sentences
+    assert len(sentences) == len(REFUSED)
+    assert not (workplace / "refused" / "run.json").exists()
