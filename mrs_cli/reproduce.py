@@ -27,6 +27,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs reproduce", description=__doc__)
     parser.add_argument("table", choices=table_names(TABLES), help="the table")
     parser.add_argument(
+        "--table",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="printed",
+        metavar="TABLE",
+        help="print only these of its tables, and run what stands in them, such as 5 or 8 of xcopa",
+    )
+    parser.add_argument(
         "--only",
         nargs="+",
         action="extend",
@@ -59,15 +68,17 @@ def main(argv: Sequence[str]) -> int:
     from mrs_training.reproduce.cells import Setup, chosen_cells
     from mrs_training.reproduce.report import write_report
     from mrs_training.reproduce.runner import FAILED_NOW, prepare_data, run_cells
-    from mrs_training.reproduce.table import read_table
+    from mrs_training.reproduce.table import only_tables, read_table
 
     table = read_table(TABLES, options.table)
+    if options.printed:
+        table = only_tables(table, options.printed)
     if options.model is not None and not options.model.is_dir():
         raise InputError(f"--model {options.model}: no such folder.")
     cells = chosen_cells(table, options.only)
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
     setup = Setup(table, output, CONFIGS, options.scale == "tiny", options.model)
-    used = list(dict.fromkeys(cell.spec.data for cell in cells.values()))
+    used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names()))
     setup = prepare_data(setup, _folders(options.data), used, options.dry_run, _say)
     if options.dry_run:
         _list(setup, cells)
@@ -96,8 +107,11 @@ def _list(setup: Setup, cells: Mapping[str, Cell]) -> None:
 
     states = States(setup, cells)
     for name, cell in cells.items():
-        state = states.unavailable(name) or states.state(name)
+        reason = states.unavailable(name)
+        state = reason or states.state(name)
         print(f"{name}  ({visible(state)})")
+        if reason and not (setup.configs / cell.spec.config).is_file():
+            continue
         print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
 
 

@@ -17,7 +17,7 @@ from mrs_core.files import content_hash
 from mrs_training.allowlist import RECORD
 from mrs_training.card import Record
 from mrs_training.options import TINY as UNTRAINED
-from mrs_training.reproduce.table import EMBEDDED, CellSpec, Table, references
+from mrs_training.reproduce.table import DATA, EMBEDDED, CellSpec, Table, references, with_data
 from mrs_training.run import LAST
 
 DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
@@ -78,11 +78,13 @@ class Cell:
         options = {key: value for key, value in options.items() if value is not None}
         for key, reference in references(self.spec.options):
             options[key] = str(run_of(self._named(reference), setup))
+        models = (setup.table.base_model, *(setup.table.other_models if setup.tiny else ()))
         for key, value in chosen.items():
-            if value == setup.table.base_model and (setup.tiny or setup.model):
+            if isinstance(value, str) and value in models and (setup.tiny or setup.model):
                 options[key] = UNTRAINED if setup.tiny else str(setup.model)
         if self.spec.data != EMBEDDED:
-            options["data"] = str(setup.data.get(self.spec.data) or f"DATA:{self.spec.data}")
+            options["data"] = _folder(self.spec.data, setup)
+        options = with_data(options, lambda name: _folder(name, setup))
         return {**options, "seed": self.seed, "output_dir": str(self.run(setup))}
 
     def config(self, setup: Setup) -> dict[str, Any]:
@@ -106,6 +108,10 @@ class Cell:
         for key, value in self.options(setup).items():
             words += [f"--{key}", *_words(value)]
         return [*words, "--overwrite", "true", *(["--resume_from_checkpoint", LAST[0]] if resume else [])]
+
+
+def _folder(data: str, setup: Setup) -> str:
+    return str(setup.data.get(data) or f"DATA:{data}")
 
 
 def place_of(name: str, setup: Setup) -> Path:
@@ -185,6 +191,8 @@ class States:
                 options.pop(key, None)
             for key, reference in references(cell.spec.options):
                 options[key] = f"@{reference}"
+            options |= {key: value for key, value in cell.spec.options.items() if DATA.search(str(value))}
+            own, *others = cell.spec.data_names()
             if self._model is not None:
                 options = {key: self._model if value == str(setup.model) else value for key, value in options.items()}
             self._identities[name] = json.loads(
@@ -192,7 +200,8 @@ class States:
                     {
                         "trainer": cell.spec.trainer or setup.table.trainer,
                         "options": options,
-                        "data": self._data.get(cell.spec.data, cell.spec.data),
+                        "data": self._data.get(own, own),
+                        **({"other data": {name: self._data.get(name) for name in others}} if others else {}),
                         "needs": {other: self.identity(other) for other in cell.needs()},
                         "version": __version__,
                     }
@@ -203,18 +212,20 @@ class States:
     def unavailable(self, name: str) -> str:
         """Why the cell cannot be run; empty where it can."""
         cell = self._cells[name]
+        if not (self._setup.configs / cell.spec.config).is_file():
+            return f"there is no configuration {cell.spec.config} yet"
+        for data in cell.spec.data_names():
+            if data != EMBEDDED and self._setup.data.get(data) is None:
+                source = self._setup.table.data[data]
+                held = f", with {' '.join(source.files)}" if source.files else ""
+                return f"no data: pass --data {data}=FOLDER{held} ({source.about})"
         data = cell.spec.data
-        if data == EMBEDDED:
-            return ""
         folder = self._setup.data.get(data)
-        if folder is None:
-            source = self._setup.table.data[data]
-            return f"no data: pass --data {data}=FOLDER, with {' '.join(source.files)} ({source.about})"
-        needed = cell.spec.needs_configs if folder.is_dir() else []  # else it is still to be prepared
-        lacking = [config for config in needed if not (folder / "data" / config).is_dir()]
+        needed = cell.spec.needs_configs if folder and folder.is_dir() else []  # else it is still to be prepared
+        lacking = [config for config in needed if not (folder / "data" / config).is_dir()] if folder else []
         if lacking:
             return f"the data {data} have no {' '.join(lacking)} (put {lacking[0]}.tsv beside the source's other files)"
-        return ""
+        return next((f"needs {one}: {why}" for one in cell.needs() if (why := self.unavailable(one))), "")
 
     def finished(self, name: str) -> bool:
         """Whether the cell's run stands; one whose data are not at hand is taken as it is."""
@@ -227,8 +238,7 @@ class States:
         return self.unavailable(name) or self.state(name)
 
     def _lacks_data(self, name: str) -> bool:
-        data = self._cells[name].spec.data
-        return data != EMBEDDED and self._data.get(data) is None
+        return any(data != EMBEDDED and self._data.get(data) is None for data in self._cells[name].spec.data_names())
 
     def state(self, name: str) -> str:
         """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""
@@ -264,8 +274,12 @@ def _differing(before: Record, now: Record, above: str = "") -> Iterator[str]:
 
 
 def data_fingerprint(folder: Path | None) -> str | None:
-    """Hash of a prepared folder's contents."""
-    return None if folder is None else content_hash((folder / "data").rglob("*.parquet"))
+    """Hash of the contents of a prepared folder, or of the files of another one."""
+    if folder is None:
+        return None
+    prepared = not folder.exists() or (folder / "data").is_dir()
+    files = (folder / "data").rglob("*.parquet") if prepared else (one for one in folder.rglob("*") if one.is_file())
+    return content_hash(files)
 
 
 def _fingerprint_of_model(folder: Path | None) -> str | None:

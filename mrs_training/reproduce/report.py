@@ -14,6 +14,7 @@ from mrs_core.cards import markdown_table
 from mrs_core.files import atomic_write
 from mrs_core.predictions import read_predictions
 from mrs_evaluation.language_data import EVALUATION_SEED
+from mrs_evaluation.paper_results import paper_figure
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_models.answering import MODEL
@@ -24,6 +25,8 @@ from mrs_training.reproduce.table import Place, TableSpec
 from mrs_training.run import RunFolder, read_record
 
 Interval = list[float]
+LEADS = " Leads are paired 95 % intervals over the same examples, seed by seed."
+PAPER = "_paper_"  # the row of the printed figures, below ours
 NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
 
 
@@ -34,6 +37,7 @@ class Figure:
     Attributes:
         values: seed -> figure; empty where there is none, and `missing` tells why.
         intervals: seed -> its 95 % interval, where the run has one.
+        paper: the printed figure, in the unit of the table.
     """
 
     table: str
@@ -44,6 +48,8 @@ class Figure:
     values: dict[str, float]
     intervals: dict[str, Interval]
     missing: str = ""
+    paper: float | None = None
+    percent: bool = False
 
     @property
     def mean(self) -> float | None:
@@ -56,9 +62,17 @@ class Figure:
             return ""
         if len(self.values) > 1:
             low, high = min(self.values.values()), max(self.values.values())
-            return f"{_short(self.mean)} ({_short(low)} to {_short(high)})"
+            return f"{self.shown(self.mean)} ({self.shown(low)} to {self.shown(high)})"
         interval = next(iter(self.intervals.values()), None)
-        return _short(self.mean) + (f" [{_short(interval[0])}, {_short(interval[1])}]" if interval else "")
+        return self.shown(self.mean) + (f" [{self.shown(interval[0])}, {self.shown(interval[1])}]" if interval else "")
+
+    def shown(self, value: float) -> str:
+        """A figure in the unit of the table."""
+        return f"{100 * value:.1f}" if self.percent else _short(value)
+
+    def printed(self) -> str:
+        """The paper's figure."""
+        return "" if self.paper is None else f"{self.paper:.1f}" if self.percent else _short(self.paper)
 
 
 @dataclass(frozen=True)
@@ -104,10 +118,12 @@ class Results:
                 missing = missing or why or f"{place.system} has no {metric}"
                 continue
             values[seed] = float(found[metric])
-            if f"{metric}_interval" in found:
-                intervals[seed] = list(found[f"{metric}_interval"])
-        missing = missing if place.cell else NO_EXPERIMENT
-        return Figure(table, row, column, metric, place, values, intervals, missing)
+            interval = found.get(f"{metric}_interval", found.get("interval"))
+            if interval is not None:
+                intervals[seed] = list(interval)
+        missing = place.empty or (missing if place.cell else NO_EXPERIMENT)
+        paper = paper_figure(place.paper) if place.paper else None
+        return Figure(table, row, column, metric, place, values, intervals, missing, paper, grid.percent)
 
     def lead(self, table: str, grid: TableSpec, row: str, over: str, column: str | None) -> Lead:
         """The difference of two rows."""
@@ -134,9 +150,15 @@ class Results:
         if name not in self.records:
             return None, f"{name}: {self.problems[name]}"
         scopes = self.records[name]["metrics"]["systems"].get(place.system)
-        if scopes is None or place.scope not in scopes:
-            return None, f"{name}: its run has no {place.system} for {place.scope}"
-        return scopes[place.scope], ""
+        wanted = place.scope.split()
+        lacking = [scope for scope in wanted if scope not in (scopes or {})]
+        if scopes is None or lacking:
+            return None, f"{name}: its run has no {place.system} for {' '.join(lacking or wanted)}"
+        if len(wanted) == 1:
+            return scopes[wanted[0]], ""
+        shared = set.intersection(*(set(scopes[scope]) for scope in wanted))
+        means = {key: [scopes[scope][key] for scope in wanted] for key in shared}
+        return {key: float(np.mean(of)) for key, of in means.items() if all(isinstance(one, float) for one in of)}, ""
 
     def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
         found, why = self._scope(name, mine)
@@ -224,7 +246,7 @@ def _page(results: Results, figures: list[Figure], leads: list[Lead]) -> str:
     if setup.tiny:
         lines += ["**Tiny models, a few steps each: these figures only show that the runs work.**", ""]
     lines += [f"{len(results.records)} of {total} runs. Mean over seeds, in brackets their range; of one seed its 95 %"]
-    lines += ["interval. Leads are paired 95 % intervals over the same examples, seed by seed.", ""]
+    lines += [f"interval.{LEADS if any(grid.leads for grid in table.tables.values()) else ''}", ""]
     for name, grid in table.tables.items():
         lines += [f"## {grid.title}", ""]
         own = [figure for figure in figures if figure.table == name]
@@ -253,16 +275,21 @@ def _reasons(missing: list[str], results: Results) -> list[str]:
 
 def _grids(grid: TableSpec, figures: list[Figure]) -> Iterator[tuple[str, list[str], list[list[str]]]]:
     """(title, header, rows) of each Markdown table of a grid."""
-    text = {(figure.row, figure.column, figure.metric): figure.text() for figure in figures}
+    found = {(figure.row, figure.column, figure.metric): figure for figure in figures}
+
+    def lines(row: str, fields: list[tuple[str | None, str]]) -> Iterator[list[str]]:
+        own = [found[row, column, key] for column, key in fields]
+        yield [row, *(figure.text() for figure in own)]
+        if any(figure.paper is not None for figure in own):
+            yield [PAPER, *(figure.printed() for figure in own)]
+
     if not grid.columns:
-        yield (
-            "",
-            ["", *grid.metrics.values()],
-            [[row, *(text[row, None, key] for key in grid.metrics)] for row in grid.rows],
-        )
+        fields: list[tuple[str | None, str]] = [(None, key) for key in grid.metrics]
+        yield "", ["", *grid.metrics.values()], [line for row in grid.rows for line in lines(row, fields)]
         return
     for key, title in grid.metrics.items():
-        yield title, ["", *grid.columns], [[row, *(text[row, one, key] for one in grid.columns)] for row in grid.rows]
+        fields = [(column, key) for column in grid.columns]
+        yield title, ["", *grid.columns], [line for row in grid.rows for line in lines(row, fields)]
 
 
 def _lead_row(lead: Lead) -> list[str]:
@@ -282,22 +309,26 @@ def _draw(results: Results, figures: list[Figure], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     grids = results.setup.table.tables
-    heights = [0.4 * len(grid.rows) + 1 for grid in grids.values()]
+    heights = [0.45 * len(grid.rows) + 1 for grid in grids.values()]
     figure, axes = plt.subplots(
         len(grids), 1, figsize=(9, sum(heights)), layout="constrained", height_ratios=heights, squeeze=False
     )
     for axis, (name, grid) in zip(axes[:, 0], grids.items(), strict=True):
         metric, title = next(iter(grid.metrics.items()))
         own = {(one.row, one.column): one for one in figures if one.table == name and one.metric == metric}
-        axis.set_title(f"{grid.title}: {title}", fontsize=10)
-        columns = list(grid.columns)
+        printed = " (in brackets: paper)" if any(one.paper is not None for one in own.values()) else ""
+        axis.set_title(f"{grid.title}: {title}{printed}", fontsize=10)
+        columns, grid_rows = list(grid.columns), list(grid.rows)
         if columns:
-            means = [[own[row, column].mean for column in columns] for row in grid.rows]
+            means = [[own[row, column].mean for column in columns] for row in grid_rows]
             axis.imshow(np.array(means, dtype=float), aspect="auto", cmap="YlGnBu")
             axis.set_xticks(range(len(columns)), columns)
             for y, values in enumerate(means):
                 for x, value in enumerate(values):
-                    axis.text(x, y, "" if value is None else _short(value), ha="center", va="center", fontsize=8)
+                    one = own[grid_rows[y], columns[x]]
+                    told = "" if value is None else one.shown(value)
+                    told += f"\n({one.printed()})" if one.paper is not None else ""
+                    axis.text(x, y, told.strip(), ha="center", va="center", fontsize=7 if one.paper else 8)
         else:
             for y, row in enumerate(grid.rows):
                 mean = own[row, None].mean

@@ -68,11 +68,13 @@ def _prepared(setup: Setup, name: str, source: Path, dry: bool, say: Say) -> Pat
             f"--data {name}={source}: expected a prepared folder, or one with {' '.join(described.files)} "
             f"({described.about}); {lacking[0]} is missing."
         )
+    if not described.command:
+        return source
     out = setup.output / "data" / name
     note = setup.output / "data" / f"{name}.json"
     identity = {
         "command": described.command,
-        "source": content_hash(path for path in source.iterdir() if path.is_file()),
+        "source": content_hash(path for path in source.rglob("*") if path.is_file()),
     }
     if (out / "report.json").is_file() and note.is_file() and json.loads(note.read_text("utf-8")) == identity:
         return out

@@ -5,20 +5,24 @@ A table is a YAML file:
     title, about                      what the page says
     trainer                           of the cells that name none
     base_model                        a hub id; `--model FOLDER` stands for it, and `--scale tiny` for a tiny one
+    other_models                      more hub ids that `--scale tiny` replaces
     data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them
     tiny: OPTION: VALUE               what `--scale tiny` changes in every cell that does not set the option itself
     cells: ID: config, options, seeds, data, needs_configs, tiny, trainer
-    tables: ID: title, metrics, rows, columns, leads
+    tables: ID: title, metrics, rows, columns, leads, percent
 
-An option `@ID` stands for the folder of another cell's run with the same seed, `@ID/SEED` for that with another one:
-the cell waits for it. A row or a column names, together, a `cell`, a `system` of its `run.json`, and a `scope` there, a
-language or `pooled`; `{key}` in a value is filled from the others. An empty `cell` leaves the field empty.
+`{data:NAME}` in an option stands for the folder of a data set beside the cell's own. An option `@ID` stands for the
+folder of another cell's run with the same seed, `@ID/SEED` for that with another one: the cell waits for it. A row or a
+column names, together, a `cell`, a `system` of its `run.json`, and a `scope` there: a language or `pooled`, or several
+languages, for their mean; `{key}` in a value is filled from the others. `paper` is the path of the printed figure (see
+`paper_figure`). An empty `cell` leaves the field empty, and `empty` says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +33,7 @@ from mrs_evaluation.comparison import POOLED
 from mrs_models.answering import MODEL
 
 REFERENCE = "@"
+DATA = re.compile(r"\{data:([\w-]+)\}")
 EMBEDDED = "sample"  # data that come with the package
 Options = Mapping[str, Any]
 Kind = TypeVar("Kind")
@@ -36,11 +41,14 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class DataSource:
-    """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source."""
+    """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source.
+
+    Without a command the source is used as it is.
+    """
 
     about: str
-    files: list[str]
-    command: str
+    files: list[str] = field(default_factory=list)
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,15 +69,30 @@ class CellSpec:
     tiny: dict[str, Any] = field(default_factory=dict)
     trainer: str = ""
 
+    def data_names(self) -> list[str]:
+        """The data sets that the cell uses, its own first."""
+        found: list[str] = []
+        with_data(self.options, lambda name: found.append(name) or "")
+        return list(dict.fromkeys([self.data, *found]))
+
 
 @dataclass(frozen=True)
 class Place:
-    """Whose figures stand in a field of a table; `seed` restricts them to one."""
+    """Whose figures stand in a field of a table.
+
+    Attributes:
+        scope: `pooled`, a language, or several, separated by spaces, whose mean it is.
+        seed: of the run; empty for all.
+        empty: why there is none.
+        paper: path of the printed figure.
+    """
 
     cell: str
     system: str = MODEL
     scope: str = POOLED
     seed: str = ""
+    empty: str = ""
+    paper: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +104,7 @@ class TableSpec:
             each metric has a table.
         rows, columns: title -> parts of a `Place`.
         leads: pairs of rows whose difference has a paired interval.
+        percent: the figures are shares, printed in %.
     """
 
     title: str
@@ -88,6 +112,7 @@ class TableSpec:
     rows: dict[str, dict[str, str]]
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     leads: list[list[str]] = field(default_factory=list)
+    percent: bool = False
 
     def place(self, row: str, column: str | None) -> Place:
         """Whose figures stand there; `column` is None in a table without columns."""
@@ -115,6 +140,36 @@ class Table:
     tiny: dict[str, Any]
     cells: dict[str, CellSpec]
     tables: dict[str, TableSpec]
+    other_models: list[str] = field(default_factory=list)
+
+
+def only_tables(table: Table, names: Sequence[str]) -> Table:
+    """The table with some of its printed tables, the cells whose figures stand in them, and those that these wait for.
+
+    Raises:
+        InputError: there is no such printed table.
+    """
+    for name in names:
+        if name not in table.tables:
+            raise InputError(f"--table {name}: {table.name} has no such table; expected {', '.join(table.tables)}.")
+    kept = {name: grid for name, grid in table.tables.items() if name in names}
+    wanted = [grid.place(row, column).cell for grid in kept.values() for row, column in grid.fields()]
+    for cell in wanted:  # it grows
+        options = table.cells[cell].options if cell else {}
+        wanted += [other for _, one in references(options) if (other := one.partition("/")[0]) not in wanted]
+    cells = {name: cell for name, cell in table.cells.items() if name in wanted}
+    return replace(table, tables=kept, cells=cells)
+
+
+def with_data(options: Options, folder: Callable[[str], str]) -> dict[str, Any]:
+    """The options with the folder of each `{data:NAME}`."""
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, list):
+            return [filled(one) for one in value]
+        return DATA.sub(lambda found: folder(found[1]), value) if isinstance(value, str) else value
+
+    return {key: filled(value) for key, value in options.items()}
 
 
 def references(options: Options) -> Iterator[tuple[str, str]]:
@@ -185,8 +240,9 @@ def _mapping(values: Any, where: str) -> dict[str, Any]:
 
 def _require_sound(table: Table, where: str) -> None:
     for name, cell in table.cells.items():
-        if cell.data != EMBEDDED and cell.data not in table.data:
-            raise InputError(f"{where}, cells {name}: data {cell.data!r} is not described under `data`.")
+        for data in cell.data_names():
+            if data != EMBEDDED and data not in table.data:
+                raise InputError(f"{where}, cells {name}: data {data!r} is not described under `data`.")
         for _, reference in references(cell.options):
             other, _, seed = reference.partition("/")
             seeds = table.cells[other].seeds if other in table.cells else []

@@ -19,6 +19,7 @@ trainer: retrieval
 base_model: org/base
 data:
   chats: {about: pairs of a test, files: [en.tsv], command: "mrs data prepare mrs --source {source} --out {out}"}
+  texts: {about: lines of a test}
 tiny: {max_steps: 4, keep_pieces: null}
 cells:
   teacher: {config: a.yaml, seeds: [42, 43]}
@@ -27,6 +28,8 @@ cells:
     options: {model_name_or_path: "@teacher", languages: [en, fr], ranker: true}
     tiny: {perturbed: 1}
   chats: {config: a.yaml, data: chats, needs_configs: [mt-fr]}
+  adapted: {config: a.yaml, options: {text: ["ht={data:texts}/T.txt"], teacher: "@teacher/42"}}
+  planned: {config: none.yaml, options: {teacher: "@adapted"}}
 tables:
   main:
     title: Both
@@ -42,6 +45,15 @@ tables:
     metrics: {weighted: ROUGE}
     columns: {en: {language: en}, fr: {language: fr}}
     rows: {teacher: {cell: teacher, scope: "{language}"}, nothing: {cell: ""}}
+  percent:
+    title: In percent, beside the paper
+    metrics: {accuracy: accuracy}
+    percent: true
+    columns: {ht: {language: ht}, both: {language: ht qu}, all: {language: ht qu et}}
+    rows:
+      none: {cell: adapted, system: full, scope: "{language}", paper: "xcopa/table_7/CO-ZS/none/{language}"}
+      planned: {cell: planned, system: full, scope: "{language}"}
+      USE: {cell: "", empty: it has no checkpoint, paper: "xcopa/table_8/CO-ZS/use/{language}"}
 """
 # What a run writes: `--figure` is its ROUGE; `--fail` 1 fails, 2 is killed after a checkpoint the first time.
 FAKE = """
@@ -67,7 +79,8 @@ scopes = {"pooled": own, "en": own}
 best = "yes of course" if "--ranker" in words else "no"
 rows = ["hi\\tyes of course\\t" + best + "\\ta\\tb", "bye\\tsee you soon\\tyes\\tc\\td"]
 (folder / "predictions.en.tsv").write_text(chr(10).join(rows) + chr(10))
-metrics = {"systems": {"Model": scopes, "TF-IDF": {"pooled": {"weighted": .125, "mrr": .25}}},
+full = {"ht": {"accuracy": .5, "interval": [.4, .6]}, "qu": {"accuracy": .75, "interval": [.7, .8]}}
+metrics = {"systems": {"Model": scopes, "full": full, "TF-IDF": {"pooled": {"weighted": .125, "mrr": .25}}},
            "differences": {"TF-IDF": {"pooled": {"weighted": [.01, .03], "mrr": [-.1, .1]}}}, "signatures": {"en": {}}}
 record = {"trainer": "retrieval", "seed": seed, "commit": "c0ffee", "metrics": metrics}
 (folder / "run.json").write_text(json.dumps(record))

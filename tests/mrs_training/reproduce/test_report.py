@@ -9,7 +9,7 @@ import pytest
 
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_training.reproduce.report import write_report
-from mrs_training.reproduce.runner import run_cells
+from mrs_training.reproduce.runner import prepare_data, run_cells
 from tests.mrs_training.reproduce.conftest import Ready
 
 
@@ -24,7 +24,7 @@ def reported(ready: Ready, *only: str, **changes: object) -> tuple[str, dict[str
 def test_means_ranges_and_intervals(ready: Ready, capsys: pytest.CaptureFixture[str]) -> None:
     page, record, _ = reported(ready, "teacher", "student")
     assert page in capsys.readouterr().out
-    assert "3 of 4 runs." in page
+    assert "3 of 6 runs." in page
     assert "| TF-IDF | .1250 | .2500 |" in page
     assert "| teacher | .2550 (.2500 to .2600) | .5000 (.5000 to .5000) |" in page
     assert "| student | .2500 [.1500, .3500] | .5000 |" in page
@@ -78,3 +78,24 @@ def test_another_test_split_is_not_compared(ready: Ready) -> None:
     path = setup.output / "cells" / "student-42" / "run" / "predictions.en.tsv"
     path.write_text(path.read_text().replace("bye", "goodbye"))
     assert "student/42 and teacher/42 were not tested on the same examples" in write_report(setup, {})[0].read_text()
+
+
+def test_figures_in_percent_stand_above_the_papers(ready: Ready, tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "T.txt").write_text("a line")
+    setup, cells = ready("adapted", "planned")
+    setup = prepare_data(setup, {"texts": texts}, ["sample", "texts"], False, print)
+    problems = run_cells(setup, cells, print)
+    assert problems == {"planned/42": "there is no configuration none.yaml yet"}
+    assert f"--text ht={texts}/T.txt " in (tmp_path / "calls.txt").read_text()
+    page, record = (path.read_text(encoding="utf-8") for path in write_report(setup, problems)[:2])
+    assert "|  | ht | both | all |" in page
+    assert "| none | 50.0 [40.0, 60.0] | 62.5 |  |" in page, "the mean over two languages; of et there is nothing"
+    assert "| _paper_ | 49.4 |  |  |" in page
+    assert "| USE |  |  |  |" in page
+    assert "- empty: adapted/42: its run has no full for et" in page
+    assert "- empty: planned/42: there is no configuration none.yaml yet" in page
+    assert "- empty: it has no checkpoint" in page
+    figure = next(one for one in json.loads(record)["figures"] if (one["row"], one["column"]) == ("none", "ht"))
+    assert (figure["mean"], figure["paper"]) == (0.5, 49.4)

@@ -138,3 +138,21 @@ def test_source_files_are_prepared_once_by_the_tables_command(
     assert len(calls(tmp_path)) == 2
     with pytest.raises(InputError, match="--data chat=...: expected one of chats"):
         prepare_data(setup, {"chat": source}, ["chats"], False, print)
+
+
+def test_a_cell_with_other_data_waits_for_them_and_depends_on_their_contents(ready: Ready, tmp_path: Path) -> None:
+    setup, cells = ready("adapted")
+    setup = prepare_data(setup, {}, ["sample", "texts"], False, print)
+    problems = run_cells(setup, cells, print)
+    assert problems == {"adapted/42": "no data: pass --data texts=FOLDER (lines of a test)"}
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "T.txt").write_text("a line")
+    setup = prepare_data(setup, {"texts": texts}, ["sample", "texts"], False, print)
+    assert run_cells(setup, cells, print) == {}
+    moved = texts.rename(tmp_path / "moved")
+    setup = prepare_data(setup, {"texts": moved}, ["sample", "texts"], False, print)
+    assert States(setup, cells).state("adapted/42") == DONE, "wherever they are"
+    (moved / "T.txt").write_text("another line")
+    setup = prepare_data(setup, {"texts": moved}, ["sample", "texts"], False, print)
+    assert States(setup, cells).state("adapted/42").startswith("changed: other data texts")
