@@ -1,6 +1,7 @@
 """`mrs train`: run a trainer of this package, in one process or in those that `accelerate config` sets up.
 
-The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run.
+The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run. With `--sweep
+FILE`, runs with the values of that YAML file (`method: grid` or `random`, `options: NAME: [VALUES]`) follow.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ def main(argv: Sequence[str]) -> int:
     if options.trainer is None:
         parser.print_help()
         return 0
+    sweep, rest = _without_sweep(rest)
+    if sweep is not None:
+        return _sweep(options.trainer, Path(sweep), rest)
     module = f"mrs_trainers.{options.trainer}"
     here = not config_file().is_file()
     if here:
@@ -37,6 +41,30 @@ def main(argv: Sequence[str]) -> int:
     parse_with_config(trainer.make_parser(), rest)  # a wrong option is refused before anything is launched
     # In this process, whatever ends the command ends the training.
     return int(trainer.main(rest)) if here else _launch(module, rest)
+
+
+def _without_sweep(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The file of `--sweep`, and the other words."""
+    parser = argparse.ArgumentParser(prog="mrs train", add_help=False, allow_abbrev=False)
+    parser.add_argument("--sweep")
+    options, rest = parser.parse_known_args(arguments)
+    return options.sweep, rest
+
+
+def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
+    """Run a sweep; its runs are processes of this command."""
+    from mrs_training.sweep import read_sweep, run_sweep, words_of
+
+    sweep = read_sweep(path)
+    parser = importlib.import_module(f"mrs_trainers.{trainer}").make_parser()
+    for values in sweep.trials:  # a wrong value is refused before anything is launched
+        *_, training = parse_with_config(parser, [*arguments, *words_of(values)])
+    output = Path(training.output_dir)
+    result = run_sweep(trainer, sweep, arguments, output, print)
+    best = result["runs"][result["best"] - 1]
+    chosen = ", ".join(f"{key} {value}" for key, value in best["values"].items())
+    print(f"best on validation: {output / str(best['run'])} ({best['metric']} {best['value']:.4g}; {chosen})")
+    return 0
 
 
 def _launch(module: str, arguments: Sequence[str]) -> int:

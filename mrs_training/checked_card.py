@@ -24,7 +24,7 @@ def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> st
     """
     record = read_record(folder)
     try:
-        if "systems" in record["metrics"]:
+        if "signatures" in record["metrics"]:
             _require_own_predictions(folder, record["metrics"])
         return model_card(record, repo_id, adapter)
     except KeyError as error:

@@ -21,7 +21,7 @@ from mrs_training.card import (
 )
 
 TEMPLATE = "multiple_choice.md"
-MACRO = "macro"
+MACRO = "macro"  # among the languages of a view: the mean over them
 SETTINGS = (
     "setup", "view", "questions", "prompts", "head", "pooling", "input", "frozen_encoder", "dropout", "encoder_dropout",
     "max_tokens", *SHOWN, "adam_epsilon", "max_grad_norm", "eval_steps",

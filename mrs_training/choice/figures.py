@@ -11,9 +11,9 @@ from scipy.stats import binomtest
 
 from mrs_core.files import atomic_write
 from mrs_training.card import Record
+from mrs_training.choice.card import MACRO
 from mrs_training.choice.data import Part
 
-MACRO = "macro"  # the mean over languages
 CONFIDENCE = 0.95
 Scores = dict[str, list[list[float]]]  # config -> of each question, those of its choices
 

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 from mrs_datasets.prepare import prepare
 from mrs_models.choice_start import load_choice_model
+from mrs_training.checked_card import checked_card
 
 pytestmark = pytest.mark.integration
 
@@ -198,6 +199,7 @@ def test_a_run_has_figures_for_each_language_and_a_card(folders: dict[str, Path]
     assert yaml.safe_load(front)["pipeline_tag"] == "multiple-choice"
     assert "Setup CO-ZS of the XCOPA paper" in body
     assert "$" not in body
+    assert checked_card(folders["whole"], None).endswith(body)
     assert not {path.suffix for path in folders["whole"].iterdir()} & {".bin", ".pt", ".pkl"}
 
 
