@@ -18,6 +18,7 @@ from mrs_datasets.readers.pair_sets import HUB_ID, is_saved_set, is_set_folder, 
 from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
+from mrs_datasets.readers.synthetic_copa import read_synthetic_copa, seed_of
 from mrs_datasets.readers.xcopa import read_xcopa
 from mrs_datasets.report import PreparedReport, Report
 from mrs_datasets.responses import MAX_RESPONSES
@@ -32,6 +33,7 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "siqa": read_siqa,
     "staple": read_staple,
 }
+GENERATED = "synthetic-copa"  # it has no files
 
 
 def as_it_is(chunks: Chunks) -> Chunks:
@@ -114,7 +116,7 @@ def prepare(
     """Write the prepared folder of a data set other than MRS, as far as the sources provide it; return its report.
 
     Args:
-        name: one of `READERS`.
+        name: one of `READERS`, or `GENERATED`.
         sources: folders or archives; see the catalogue for each data set's.
         views: kinds in the catalogue that are written only on request (XCOPA has some).
 
@@ -130,9 +132,15 @@ def prepare(
     unknown = [view for view in views if view not in on_demand]
     if unknown:
         raise InputError(f"--views {unknown[0]}: {name} has {' '.join(on_demand) or 'no views'}.")
+    report = Report(name, {"views": list(views)} if views else {}, partial=True)
+    if name == GENERATED:
+        if len(sources) > 1:
+            raise InputError(f"{name}: expected one --source, found {len(sources)}; pass {record.source}.")
+        chunks = with_views(read_synthetic_copa(seed_of(sources[0]), report), views)
+        with atomic_folder(out, overwrite, MARKER) as partial:
+            return write_prepared(partial, progress(chunks), report, record, sources[0])
     for source in sources:
         _require_source(Path(source), out, f"pass {record.source}")
-    report = Report(name, {"views": list(views)} if views else {}, partial=True)
     with atomic_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:
         folders = []
         for number, source in enumerate(sources):
