@@ -7,11 +7,11 @@ choices are a and c, and `question` asks for the cause or the effect: a is the c
 cause and a the effect of d. What hides the premise or the question leaves two rows with equal texts and different
 answers, both in the same split: without premise (NoP), question (NoQ) or both, exactly half of the answers are right,
 whatever was learned. So the answer is a parity of premise, question and choice, on which gradient descent from random
-weights stalls where much else varies: hence few events, short sentences and 25 subjects and objects.
+weights stalls where much else varies: hence few events, each with a verb and an object of its own, and short sentences.
 
-What varies is who does it, and to what; no two rows are equal. Language qaa (subject, verb, object) is for training;
-qab has the same questions in words of its own, in another order (object, subject, verb), so that nothing transfers but
-through translations: `translation-qab` is qab word for word in qaa.
+What varies is who does it, and when; no two rows are equal. Language qaa (subject, verb, object, time) is for
+training; qab has the same questions in words of its own, in another order (time, object, subject, verb), so that
+nothing transfers but through translations: `translation-qab` is qab word for word in qaa.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SOURCE = "synthetic"
 SEED = 42
 EVENTS = 4  # with more, two choices would tell without the premise which of them is the cause
 CHOICES, PREMISES = (0, 2), (1, 3)
-SUBJECTS, OBJECTS = 25, 25  # see above
+SUBJECTS, TIMES = 25, 25  # see above
 CHANGED = 0.04  # of qab's rows, as of XCOPA's labels 2.4 % differ from the majority (section 2)
 SIZES = {"train": 4000, "validation": 400, "test": 500}
 QUESTIONS = ("cause", "effect")
@@ -43,11 +43,11 @@ VOWELS = {"qaa": "aeiou", "qab": "äëöüy"}
 
 @dataclass(frozen=True)
 class Event:
-    """What is said in one sentence: numbers of its words."""
+    """What is said in one sentence: who, the event's number in the circle, and when."""
 
     subject: int
-    verb: int
-    object: int
+    number: int
+    time: int
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,19 @@ class Lexicon:
     subjects: Sequence[str]
     verbs: Sequence[str]
     objects: Sequence[str]
-    order: Callable[[str, str, str], tuple[str, ...]]
+    times: Sequence[str]
+    order: Callable[[str, str, str, str], tuple[str, ...]]
 
     def sentence(self, event: Event) -> str:
         """One sentence, with a capital and a full stop."""
-        words = self.order(self.subjects[event.subject], self.verbs[event.verb], self.objects[event.object])
+        verb, thing = self.verbs[event.number], self.objects[event.number]
+        words = self.order(self.subjects[event.subject], verb, thing, self.times[event.time])
         return f"{' '.join(words).capitalize()}."
 
 
-ORDERS: dict[str, Callable[[str, str, str], tuple[str, ...]]] = {
-    "qaa": lambda subject, verb, thing: (subject, verb, thing),
-    "qab": lambda subject, verb, thing: (thing, subject, verb),
+ORDERS: dict[str, Callable[[str, str, str, str], tuple[str, ...]]] = {
+    "qaa": lambda subject, verb, thing, time: (subject, verb, thing, time),
+    "qab": lambda subject, verb, thing, time: (time, thing, subject, verb),
 }
 
 
@@ -114,14 +116,14 @@ def read_synthetic_copa(seed: int, report: Report) -> Chunks:
 
 def lexicon(code: str, random: Random) -> Lexicon:
     """The words of a language, of two or three syllables."""
-    sizes = (SUBJECTS, EVENTS, OBJECTS)
+    sizes = (SUBJECTS, EVENTS, EVENTS, TIMES)
     found: dict[str, None] = {}
     while len(found) < sum(sizes):
         syllables = random.choice((2, 2, 3))
         found["".join(random.choice(CONSONANTS[code]) + random.choice(VOWELS[code]) for _ in range(syllables))] = None
     words = iter(found)
-    subjects, verbs, objects = ([next(words) for _ in range(size)] for size in sizes)
-    return Lexicon(subjects, verbs, objects, ORDERS[code])
+    subjects, verbs, objects, times = ([next(words) for _ in range(size)] for size in sizes)
+    return Lexicon(subjects, verbs, objects, times, ORDERS[code])
 
 
 def draw_questions(random: Random) -> dict[str, list[Question]]:
@@ -130,7 +132,7 @@ def draw_questions(random: Random) -> dict[str, list[Question]]:
     They are drawn by four: both premises with the same two choices, and both questions to each.
     """
     fours = [
-        (turned, subject, thing) for turned in (False, True) for subject in range(SUBJECTS) for thing in range(OBJECTS)
+        (turned, subject, time) for turned in (False, True) for subject in range(SUBJECTS) for time in range(TIMES)
     ]
     random.shuffle(fours)
     drawn = iter(fours)
@@ -141,13 +143,13 @@ def draw_questions(random: Random) -> dict[str, list[Question]]:
     return splits
 
 
-def _four(turned: bool, subject: int, thing: int, random: Random) -> Iterator[Question]:
+def _four(turned: bool, subject: int, time: int, random: Random) -> Iterator[Question]:
     places = CHOICES[::-1] if turned else CHOICES
-    choices = Event(subject, places[0], thing), Event(subject, places[1], thing)
+    choices = Event(subject, places[0], time), Event(subject, places[1], time)
     for premise in PREMISES:
         for question, step in zip(QUESTIONS, (-1, 1), strict=True):
             label = places.index((premise + step) % EVENTS)
-            yield Question(Event(subject, premise, thing), choices, question, label, random.random() < CHANGED)
+            yield Question(Event(subject, premise, time), choices, question, label, random.random() < CHANGED)
 
 
 def _table(config: str, words: Lexicon, questions: Sequence[Question], changes: bool) -> pa.Table:
