@@ -44,7 +44,11 @@ def make_parser() -> argparse.ArgumentParser:
         "set accepts",
     )
     prepare.add_argument(
-        "--views", nargs="+", default=[], metavar="VIEW", help="xcopa: also write these views: nop noq pairs joined"
+        "--views",
+        nargs="+",
+        default=[],
+        metavar="VIEW",
+        help="also write these views (xcopa, synthetic-copa: nop noq nopq pairs joined; siqa: nop noq nopq)",
     )
     prepare.add_argument("--out", required=True, type=Path, help="the folder to write")
     prepare.add_argument("--overwrite", action="store_true", help="replace --out if it exists")

@@ -136,7 +136,7 @@ def prepare(
     if name == GENERATED:
         if len(sources) > 1:
             raise InputError(f"{name}: expected one --source, found {len(sources)}; pass {record.source}.")
-        chunks = with_views(read_synthetic_copa(seed_of(sources[0]), report), views)
+        chunks = with_views(read_synthetic_copa(seed_of(sources[0]), report), views, record)
         with atomic_folder(out, overwrite, MARKER) as partial:
             return write_prepared(partial, progress(chunks), report, record, sources[0])
     for source in sources:
@@ -148,7 +148,7 @@ def prepare(
             folders.append(archives.enter_context(_as_folder(Path(source), beside, record)))
         chunks = READERS[name](folders, report)
         if views:
-            chunks = with_views(chunks, views)
+            chunks = with_views(chunks, views, record)
         return write_prepared(partial, progress(chunks), report, record, " ".join(sources))
 
 

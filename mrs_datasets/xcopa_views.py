@@ -6,13 +6,14 @@ question_corrected). Tables without `question_corrected`, such as those of earli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
+from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
 
@@ -21,6 +22,7 @@ from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
 PROMPTS = {"cause": "What was the cause?", "effect": "What happened as a result?"}
 TEXTS = ("premise", "choice1", "choice2")
 TRANSLATION = "translation-"  # prefix of the configs of translations
+PAIRS, JOINED = "pairs", "joined"  # the views that are more than columns left out
 SHOWN = 3  # how many values an error names
 
 
@@ -123,12 +125,13 @@ def join_translations(original: pa.Table, translated: pa.Table) -> pa.Table:
     return original
 
 
-def with_views(chunks: Chunks, views: Sequence[str]) -> Chunks:
-    """The chunks of XCOPA unchanged, then their views as separate configs.
+def with_views(chunks: Chunks, views: Sequence[str], record: DatasetRecord) -> Chunks:
+    """The chunks of XCOPA, or of a data set like it, unchanged, then their views as separate configs.
 
     Args:
         chunks: whole splits (XCOPA is small).
-        views: of `nop`, `noq`, `pairs`, `joined`, as the catalogue's kinds on demand are named.
+        views: of `nop`, `noq`, `nopq`, `pairs`, `joined`, as the record's kinds on demand are named. The columns of the
+            first three are the record's: nothing else is left.
 
     Raises:
         InputError: nothing to join: no language has both its own examples and their translations.
@@ -138,12 +141,11 @@ def with_views(chunks: Chunks, views: Sequence[str]) -> Chunks:
         read[config, split] = table
         yield config, split, table
     own = {key: table for key, table in read.items() if not key[0].startswith(TRANSLATION)}
-    alone: dict[str, Callable[[pa.Table], pa.Table]]
-    alone = {"nop": without_premise, "noq": without_question, "pairs": sentence_pairs}
     for view in dict.fromkeys(views):
-        if view in alone:
+        if view != JOINED:
             for (config, split), table in own.items():
-                yield f"{view}-{config}", split, alone[view](table)
+                shown = sentence_pairs(table) if view == PAIRS else _selected(table, record.kinds[view].columns)
+                yield f"{view}-{config}", split, shown
             continue
         both = [key for key in own if (TRANSLATION + key[0], key[1]) in read]
         if not both:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mrs_cli.main import main
 from mrs_core.errors import InputError
 from mrs_core.text import is_blank
+from mrs_datasets.check import check
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers.siqa import TEXTS, read_siqa
@@ -202,6 +203,20 @@ def test_check_tells_of_leaks_and_equal_answers_but_lets_contexts_repeat(
         ("error", "row identical to one of train", "en/validation", 1),
         ("warning", "equal answerA and answerB and answerC", "en/validation", 1),
     }
+
+
+def test_what_a_view_hides_is_gone_and_the_rest_is_as_it_was(tmp_path: Path, write_tree: WriteTree) -> None:
+    write_tree(tmp_path / "source", {**examples("train", 3), **examples("dev", 2)})
+    prepare("siqa", [str(tmp_path / "source")], tmp_path / "out", views=["nop", "noq", "nopq"])
+    data = open_prepared(str(tmp_path / "out"))
+    for view, hidden in (("nop", {"context"}), ("noq", {"question"}), ("nopq", {"context", "question"})):
+        for split in ("train", "validation"):
+            whole = data.load("en", split).to_list()
+            left = [{name: row[name] for name in row if name not in hidden} for row in whole]
+            assert data.load(f"{view}-en", split).to_list() == left
+    assert not [finding for finding in check(data) if finding.level == "error"]
+    with pytest.raises(InputError, match="--views pairs: siqa has nop noq nopq"):
+        prepare("siqa", [str(tmp_path / "source")], tmp_path / "again", views=["pairs"])
 
 
 def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path, write_tree: WriteTree) -> None:

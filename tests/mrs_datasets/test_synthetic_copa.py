@@ -101,7 +101,7 @@ def test_a_seed_gives_equal_rows_and_another_one_others() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     out = tmp_path_factory.mktemp("synthetic") / "out"
-    views = ["nop", "noq", "pairs", "joined"]
+    views = ["nop", "noq", "nopq", "pairs", "joined"]
     prepare("synthetic-copa", ["synthetic:9"], out, views=views)
     return open_prepared(str(out))
 
@@ -111,8 +111,10 @@ def test_it_is_prepared_checked_and_loaded_like_xcopa(folder: PreparedData) -> N
 
     findings = list(check(folder))
     assert {f.level for f in findings} <= {"warning"}
-    assert {f.where.partition("-")[0] for f in findings} <= {"nop", "noq", "pairs"}, "equal texts in the views alone"
-    assert folder.report()["settings"] == {"views": ["nop", "noq", "pairs", "joined"], "seed": 9}
+    assert {f.where.partition("-")[0] for f in findings} <= {"nop", "noq", "nopq", "pairs"}, (
+        "equal texts in the views alone"
+    )
+    assert folder.report()["settings"] == {"views": ["nop", "noq", "nopq", "pairs", "joined"], "seed": 9}
     rows = load_dataset(str(folder.folder), "qab", split="test")
     assert rows.to_list() == generated(9)["qab", "test"]
     assert rows.features["label"].names == ["choice1", "choice2"]

@@ -73,7 +73,7 @@ def test_the_wrong_questions_of_the_real_files_are_corrected_and_counted(
     shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sources = [shared_data / "xcopa", shared_data / "copa"]
-    report = prepare("xcopa", [str(source) for source in sources], tmp_path / "out", views=["nop", "noq"])
+    report = prepare("xcopa", [str(source) for source in sources], tmp_path / "out", views=["nop", "noq", "nopq"])
     data = open_prepared(str(tmp_path / "out"))
     for split, wrong in WRONG.items():
         causes = 52 if split == "validation" else 250  # of English COPA
@@ -93,6 +93,7 @@ def test_the_wrong_questions_of_the_real_files_are_corrected_and_counted(
     assert data.load("th", "test")["question"] == ["effect"] * 500, "the published column stays"
     assert data.load("nop-th", "test")["question_corrected"] == data.load("th", "test")["question_corrected"]
     assert set(data.load("noq-th", "test").column_names) == {*ROW} - {"question"}
+    assert set(data.load("nopq-th", "test").column_names) == {*ROW} - {"premise", "question"}
     assert "question_corrected" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert main(["data", "check", str(tmp_path / "out"), "--json"]) == 0
     findings = json.loads(capsys.readouterr().out)["findings"]
