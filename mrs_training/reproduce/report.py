@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from mrs_training.reproduce.table import Place, TableSpec
 from mrs_training.run import RunFolder, read_record
 
 Interval = list[float]
+DARK = 0.6  # of a heat map's range: text is white on darker cells
 LEADS = " Leads are paired 95 % intervals over the same examples, seed by seed."
 PAPER = "_paper_"  # the row of the printed figures, below ours
 NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
@@ -247,6 +249,8 @@ def _page(results: Results, figures: list[Figure], leads: list[Lead]) -> str:
         lines += ["**Tiny models, a few steps each: these figures only show that the runs work.**", ""]
     lines += [f"{len(results.records)} of {total} runs. Mean over seeds, in brackets their range; of one seed its 95 %"]
     lines += [f"interval.{LEADS if any(grid.leads for grid in table.tables.values()) else ''}", ""]
+    if setup.model and not setup.tiny:
+        lines += [f"`{setup.model.resolve().name}` stands for {table.base_model} in all of it.", ""]
     for name, grid in table.tables.items():
         lines += [f"## {grid.title}", ""]
         own = [figure for figure in figures if figure.table == name]
@@ -318,17 +322,8 @@ def _draw(results: Results, figures: list[Figure], path: Path) -> None:
         own = {(one.row, one.column): one for one in figures if one.table == name and one.metric == metric}
         printed = " (in brackets: paper)" if any(one.paper is not None for one in own.values()) else ""
         axis.set_title(f"{grid.title}: {title}{printed}", fontsize=10)
-        columns, grid_rows = list(grid.columns), list(grid.rows)
-        if columns:
-            means = [[own[row, column].mean for column in columns] for row in grid_rows]
-            axis.imshow(np.array(means, dtype=float), aspect="auto", cmap="YlGnBu")
-            axis.set_xticks(range(len(columns)), columns)
-            for y, values in enumerate(means):
-                for x, value in enumerate(values):
-                    one = own[grid_rows[y], columns[x]]
-                    told = "" if value is None else one.shown(value)
-                    told += f"\n({one.printed()})" if one.paper is not None else ""
-                    axis.text(x, y, told.strip(), ha="center", va="center", fontsize=7 if one.paper else 8)
+        if grid.columns:
+            _heat_map(axis, own, list(grid.rows), list(grid.columns))
         else:
             for y, row in enumerate(grid.rows):
                 mean = own[row, None].mean
@@ -340,6 +335,20 @@ def _draw(results: Results, figures: list[Figure], path: Path) -> None:
         axis.set_yticks(range(len(grid.rows)), list(grid.rows), fontsize=8)
     figure.savefig(path, dpi=120)
     plt.close(figure)
+
+
+def _heat_map(axis: Any, own: Mapping[tuple[str, str | None], Figure], rows: list[str], columns: list[str]) -> None:
+    """Our figures, coloured, with the paper's below in brackets."""
+    means = [[own[row, column].mean for column in columns] for row in rows]
+    image = axis.imshow(np.array(means, dtype=float), aspect="auto", cmap="YlGnBu")
+    axis.set_xticks(range(len(columns)), columns)
+    for y, values in enumerate(means):
+        for x, value in enumerate(values):
+            one = own[rows[y], columns[x]]
+            told = [one.shown(value)] if value is not None else []
+            told += [f"({one.printed()})"] if one.paper is not None else []
+            dark = value is not None and image.norm(value) > DARK
+            axis.text(x, y, "\n".join(told), ha="center", va="center", fontsize=8, color="white" if dark else "black")
 
 
 def _short(value: float) -> str:

@@ -72,6 +72,14 @@ def test_a_tiny_table_says_so(ready: Ready) -> None:
     assert record["scale"] == "tiny"
 
 
+def test_another_model_is_named(ready: Ready, tmp_path: Path) -> None:
+    model = tmp_path / "small"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    page, _, _ = reported(ready, "teacher/42", model=model)
+    assert "`small` stands for org/base in all of it." in page
+
+
 def test_another_test_split_is_not_compared(ready: Ready) -> None:
     setup, cells = ready("student")
     run_cells(setup, cells, lambda line: None)
