@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
 BUILT := build/demo-build
+CHOICE := build/demo-xcopa
 FLOORS := build/floors
 # What the shipped baseline is distilled from: a hub id, or a folder with the model.
 ENCODER ?= intfloat/multilingual-e5-small
@@ -13,7 +14,7 @@ OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build page test test-faults load test-properties test-floors quality bench sample baseline clean
+.PHONY: demo demo-build demo-xcopa page test test-faults load test-properties test-floors quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -45,6 +46,12 @@ demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(BUILT)/mrs --max_steps 300 \
 		--max_train_examples 5000 --max_validation_examples 500 --max_test_examples 500 \
 		--output_dir $(BUILT)/retriever --overwrite true
+
+demo-xcopa: $(STAMP)  ## multiple choice on generated questions: learned, at chance where the premise or the prompt is hidden
+	$(BIN)/mrs data prepare synthetic-copa --source synthetic --out $(CHOICE)/data --overwrite
+	for view in full nop noq; do $(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/multiple_choice.py \
+		--config trainers/configs/multiple_choice/synthetic.yaml --data $(CHOICE)/data --view $$view \
+		--output_dir $(CHOICE)/$$view --overwrite true || exit 1; done
 
 page: $(STAMP)  ## the chat page of `mrs demo`, with the model that ships in the package
 	$(OFFLINE) $(BIN)/mrs demo

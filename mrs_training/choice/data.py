@@ -170,13 +170,13 @@ def _languages(data: PreparedData, options: ChoiceArguments) -> list[str]:
 
 
 def _translated(data: PreparedData, languages: Sequence[str], options: ChoiceArguments) -> list[str]:
-    """The languages whose test set was translated to English; `all` leaves out those that lack it."""
-    have = set(data.configs())
-    lacking = [code for code in languages if TRANSLATION_PREFIX + code not in have]
-    found = [code for code in languages if code not in lacking]
+    """Languages whose test set was translated to that of training; `all` leaves out those that lack it."""
+    have, foreign = set(data.configs()), [code for code in languages if code not in options.train]
+    lacking = [code for code in foreign if TRANSLATION_PREFIX + code not in have]
+    found = [code for code in foreign if code not in lacking]
     if not found or (lacking and options.languages != ["all"]):
         raise InputError(
-            f"--test_views {TRANSLATION}: {data.name} has no translation of {' '.join(lacking)}; leave "
+            f"--test_views {TRANSLATION}: {data.name} has no translation of {' '.join(lacking or languages)}; leave "
             f"{'it' if len(lacking) == 1 else 'them'} out of --languages, or prepare the folder with XCOPA's data-gmt "
             "(there is none for Quechua)."
         )

@@ -19,7 +19,7 @@ def configs(repository: Path) -> Path:
 
 
 def test_every_setup_has_its_file(repository: Path) -> None:
-    assert {path.stem for path in configs(repository).glob("*.yaml")} == {*NAMES, "frozen_co_zs", "sweep"}
+    assert {path.stem for path in configs(repository).glob("*.yaml")} == {*NAMES, "frozen_co_zs", "sweep", "synthetic"}
     assert set(NAMES.values()) == set(SETUPS)
 
 
