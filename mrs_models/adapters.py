@@ -1,4 +1,5 @@
-"""Low-rank adapters (LoRA, Hu et al. 2022) for the dual encoder, a sequence-to-sequence and a multiple-choice model.
+"""Low-rank adapters (LoRA, Hu et al. 2022) for the dual encoder, a sequence-to-sequence or a multiple-choice model, and
+an encoder with a language-model head.
 
 `get_peft_model` puts the adapters into the encoders in place, and its wrapper is dropped: the model keeps its class,
 its `generate` and its parameters' names. A model with adapters must not be saved by `save_pretrained`: what that writes
@@ -36,6 +37,7 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # peft's n
 STATE = "adapter_state.safetensors"  # of all encoders, in a checkpoint
 PEFT_NAME = "default"  # peft's name for the only one
 RETRIEVAL, GENERATION = FAMILIES
+MASKED_LM = "masked_lm"  # an encoder with a language-model head
 VERSION = 2  # of `adapter.json`: peft's layout, and a fingerprint of all weights of the base
 # The keys, and what their values must be.
 FIELDS: dict[str, tuple[type, ...]] = {
@@ -51,7 +53,9 @@ RETRIEVAL_FIELDS: dict[str, tuple[type, ...]] = {
     "encoders": (str,),
 }
 CHOICE_FIELDS: dict[str, tuple[type, ...]] = {"head": (str,), "pooling": (str,), "input": (str,), "max_tokens": (int,)}
-TASK_TYPES = {RETRIEVAL: "FEATURE_EXTRACTION", GENERATION: "SEQ_2_SEQ_LM", MULTIPLE_CHOICE: "FEATURE_EXTRACTION"}
+TASK_TYPES = {  # peft's names; it has none for the last
+    RETRIEVAL: "FEATURE_EXTRACTION", GENERATION: "SEQ_2_SEQ_LM", MULTIPLE_CHOICE: "FEATURE_EXTRACTION", MASKED_LM: None,
+}  # fmt: skip
 # Keys that older records lack, what their values must be, and what those models were built with.
 LATER_FIELDS: dict[str, tuple[tuple[type, ...], Any]] = {
     "query_prompt": ((str,), ""),
@@ -327,7 +331,9 @@ def _family(model: nn.Module) -> str:
 
     if not isinstance(model, PreTrainedModel):
         return RETRIEVAL
-    return MULTIPLE_CHOICE if _in_full(model) else GENERATION
+    if _in_full(model):
+        return MULTIPLE_CHOICE
+    return GENERATION if model.config.is_encoder_decoder else MASKED_LM
 
 
 def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | PreTrainedModel:
@@ -341,10 +347,12 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
 
         own = {key: record[key] for key in CHOICE_FIELDS}
         return build_choice_model(name, record["revision"], seed=record.get("seed", 0), **own).model
-    from transformers import AutoModelForSeq2SeqLM
+    from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
+    masked = record["family"] == MASKED_LM
+    kind = AutoModelForMaskedLM if masked else AutoModelForSeq2SeqLM
     try:
-        loaded: PreTrainedModel = AutoModelForSeq2SeqLM.from_pretrained(
+        loaded: PreTrainedModel = kind.from_pretrained(
             name,
             revision=record["revision"] or "main",
             use_safetensors=True,
@@ -352,7 +360,10 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
             dtype=torch.float32,  # as the trainer loads it
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"not a sequence-to-sequence model ({first_line(error)}).") from None
+        what = (
+            "an encoder with a language-model head" if kind is AutoModelForMaskedLM else "a sequence-to-sequence model"
+        )
+        raise InputError(f"not {what} ({first_line(error)}).") from None
     return loaded
 
 

@@ -228,9 +228,7 @@ class NoisingCollator:
 
     def noise(self, tokens: Sequence[int]) -> list[int]:
         """The noised text of this epoch."""
-        content = np.asarray(tokens, dtype="<i8").tobytes()  # the same bytes on every machine
-        digest = int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "little")
-        rng = np.random.default_rng([self.seed, int(self._epoch), digest])
+        rng = seeded_by(self.seed, int(self._epoch), tokens)
         noised = list(tokens)
         for name in self.noises:
             noised = NOISES[name](noised, rng, **self._options()[name])
@@ -285,6 +283,13 @@ class NoisingCollator:
             "decoder_input_ids": padded(inputs, self.pad_id),
             "labels": padded(labels, IGNORED),
         }
+
+
+def seeded_by(seed: int, epoch: int, tokens: Sequence[int]) -> Generator:
+    """Random numbers that depend on the seed, the epoch and the text alone."""
+    content = np.asarray(tokens, dtype="<i8").tobytes()  # the same bytes on every machine
+    digest = int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "little")
+    return np.random.default_rng([seed, epoch, digest])
 
 
 def _check_share(noise: str, share: float) -> None:

@@ -18,13 +18,16 @@ DROPOUT = 0.0
 POSITIONS = 128
 
 
-def build_tiny(texts: Iterable[str], folder: Path, seed: int, vocabulary: int = VOCABULARY) -> Path:
+def build_tiny(
+    texts: Iterable[str], folder: Path, seed: int, vocabulary: int = VOCABULARY, mask: str | None = None
+) -> Path:
     """Write a transformers checkpoint (config, random weights, tokenizer) to `folder` and return it.
 
     Args:
         texts: what the tokenizer is trained on; the training split, nothing else.
         seed: of the random weights.
-        vocabulary: its largest size.
+        vocabulary: its largest size, a mask token aside.
+        mask: a mask token, for masked language modelling.
 
     Raises:
         InputError: there is no text.
@@ -33,6 +36,8 @@ def build_tiny(texts: Iterable[str], folder: Path, seed: int, vocabulary: int = 
     from transformers import BertConfig, BertModel
 
     tokenizer = train_tokenizer(texts, vocabulary)
+    if mask:
+        tokenizer.add_special_tokens({"mask_token": mask})
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=HIDDEN,

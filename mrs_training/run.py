@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -179,13 +179,21 @@ def run_record(
 def _without_places(arguments: Record) -> Record:
     """Arguments without the folders above local paths: the record is published, and they name people or machines."""
     plain = {
-        key: f".../{Path(value).name}" if isinstance(value, str) and Path(value).is_absolute() else value
+        key: [_without_place(entry) for entry in value] if isinstance(value, list) else _without_place(value)
         for key, value in arguments.items()
     }
     base = str(plain.get("model_name_or_path", TINY))
     if base != TINY and not base.startswith(".") and Path(base).is_dir():
         plain["model_name_or_path"] = f"./{base}"  # so that it cannot be mistaken for a hub id
     return plain
+
+
+def _without_place(value: Any) -> Any:
+    """An absolute path, alone or after NAME=, without the folders above it; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
+    return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
 
 
 def write_record(folder: Path, record: Record, family: Family) -> None:

@@ -184,7 +184,8 @@ def _passes(size: int, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 class PairLoader(DataLoader[Any]):
-    """A loader that passes the epoch on to its sampler, as the trainers expect of accelerate's.
+    """A loader that passes the epoch on to its sampler, and to batches that draw something, as the trainers expect of
+    accelerate's.
 
     It is not prepared by accelerate: the sampler gives each rank its own rows.
     """
@@ -192,6 +193,8 @@ class PairLoader(DataLoader[Any]):
     def set_epoch(self, epoch: int) -> None:
         assert isinstance(self.batch_sampler, PairSampler)
         self.batch_sampler.set_epoch(epoch)
+        if hasattr(self.collate_fn, "set_epoch"):
+            self.collate_fn.set_epoch(epoch)
 
 
 class SampledPairs:

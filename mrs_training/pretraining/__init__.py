@@ -1,0 +1,1 @@
+"""Continued pretraining of encoders: text, its rows of tokens, the objectives, and the card."""

@@ -1,0 +1,87 @@
+"""The card of a pretrained encoder, from its `run.json` and nothing else."""
+
+from __future__ import annotations
+
+from mrs_core.cards import markdown_table, render_card
+from mrs_training.card import SHOWN as SHARED
+from mrs_training.card import (
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    licence_front,
+    shared_values,
+    steps_of,
+)
+
+TEMPLATE = "pretraining.md"
+SHOWN = (
+    "objective", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha", "batches", "frozen_encoder",
+    "new_pieces", *SHARED,
+)  # fmt: skip
+OBJECTIVES = {"mlm": "masked language modelling (Devlin et al. 2019, section 3.1; XGLUE, section 3.1)"}
+
+
+def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a pretrained encoder.
+
+    Args:
+        record: the content of `run.json`.
+        repo_id: where the model will be found; None before it is published.
+        adapter: whether it is the card of the run's adapters only.
+    """
+    data, metrics = record["data"], record["metrics"]
+    values = {
+        "title": (repo_id or f"Encoder, {data['title']}").rpartition("/")[2],
+        "base_model": base_model(record, "a small untrained encoder"),
+        "data": data_of(data),
+        "objective": OBJECTIVES.get(metrics["objective"], metrics["objective"]),
+        "sources": markdown_table(
+            ["language", "text", "for", "sentences"],
+            [
+                [text["language"], _named(text), text["for"], f"{text['sentences']:,}"]
+                for text in record["texts"]["sources"]
+            ],
+        ),
+        "what_trained": _what_trained(record, adapter),
+        "figures": _figures(metrics),
+        "signature": metrics["signature"],
+        "steps": steps_of(record),
+        **shared_values(record, repo_id, adapter, SHOWN),
+    }
+    library = "peft" if adapter else "transformers"
+    front = licence_front(record) | {
+        "library_name": library,
+        "pipeline_tag": "fill-mask",
+        "language": sorted(data["rows"]),
+        "tags": [library, "mrs", record["trainer"], metrics["objective"]],
+    }
+    return render_card(TEMPLATE, front | base_front(record, adapter), values)
+
+
+def _named(text: Record) -> str:
+    revision = f" at `{text['revision']}`" if "revision" in text else ""
+    return f"`{text['source']}`" + (f", {text['part']}" if "part" in text else "") + revision
+
+
+def _what_trained(record: Record, adapter: bool) -> str:
+    metrics, arguments = record["metrics"], record["arguments"]
+    if arguments["frozen_encoder"]:
+        what = "The head alone was trained: the encoder is the base model's."
+    elif arguments["peft"] == "lora":
+        what = "Low-rank adapters were trained" + ("." if adapter else " and merged into the weights.")
+    else:
+        what = "Encoder and language-model head were trained."
+    head = " The base model has no such head, so it began fresh." if metrics["head"] == "fresh" else ""
+    pieces = metrics.get("new_pieces")
+    more = f" {pieces:,} pieces of the text were added to the vocabulary." if pieces else ""
+    return what + head + more
+
+
+def _figures(metrics: Record) -> str:
+    rows = []
+    for name, value in metrics.items():
+        split, perplexity, language = name.partition("_perplexity")
+        if perplexity:
+            rows.append([split, language.removeprefix("_") or "all", f"{value:,.2f}"])
+    return markdown_table(["held-out text", "language", "perplexity"], rows) if rows else "None were measured."

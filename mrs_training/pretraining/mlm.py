@@ -1,0 +1,129 @@
+"""Masked language modelling of an encoder (XGLUE, section 3.1; XCOPA, section 4.4)."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from mrs_core.errors import InputError
+from mrs_evaluation.language_data import EVALUATION_SEED
+from mrs_metrics.signature import signature
+from mrs_models.masked_lm import HeadAt, MaskedLoss, freeze_encoder, load_masked_lm, load_tokenizer, token_losses
+from mrs_models.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
+from mrs_models.new_pieces import add_pieces, embed_pieces
+from mrs_models.padding import IGNORED
+from mrs_models.tiny import build_tiny
+from mrs_training.options import TINY, trains_lora
+from mrs_training.pretraining.objective import Objective, Pretrained
+from mrs_training.pretraining.options import PretrainingArguments
+from mrs_training.pretraining.rows import Encoded, encode
+from mrs_training.pretraining.texts import TextData
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast, TrainingArguments
+
+MASK = "[MASK]"  # of `tiny`
+
+
+@dataclass(frozen=True)
+class _State:
+    vocabulary: Vocabulary
+    head_at: HeadAt
+
+
+class MaskedLanguageModelling(Objective):
+    """Hides 15 % of the tokens; the head predicts them from the encoder's states there."""
+
+    about = "masked language modelling (Devlin et al. 2019, section 3.1)"
+
+    def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
+        name, revision = options.model_name_or_path, options.model_revision
+        with tempfile.TemporaryDirectory() as folder:
+            place = name
+            if name == TINY:
+                place = str(build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary, MASK))
+            tokenizer = load_tokenizer(place, revision)
+            vocabulary = vocabulary_of(tokenizer, name)
+            model, fresh = load_masked_lm(place, revision, training.seed)
+        notes: dict[str, Any] = {"head": "fresh" if fresh else "of the checkpoint"}
+        if fresh and trains_lora(options):
+            raise InputError(
+                f"--peft lora: {name} has no language-model head, and adapters would leave a fresh one untrained; "
+                "train one with --frozen_encoder true first, and start from that run."
+            )
+        if options.new_pieces:
+            old, (tokenizer, pieces) = tokenizer, add_pieces(tokenizer, data.texts(), options.new_pieces)
+            embed_pieces(model, old, tokenizer, pieces, training.seed)
+            vocabulary = vocabulary_of(tokenizer, name)
+            notes["new_pieces"] = len(pieces)
+        if options.frozen_encoder:
+            notes["trained_parameters"] = freeze_encoder(model)
+        _require_length(model, options.max_tokens)
+        if training.process_index == 0:
+            _tell(name, notes, options.whole_words and not vocabulary.has_words)
+        return Pretrained(model, tokenizer, notes, _State(vocabulary, HeadAt(model)))
+
+    def encode(
+        self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+    ) -> Encoded:
+        return encode(sentences, parts.tokenizer, options.max_tokens, pack, where)
+
+    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> MaskingCollator:
+        pad = int(parts.tokenizer.pad_token_id or 0)
+        return MaskingCollator(pad, parts.state.vocabulary, options.masked_share, options.whole_words, seed)
+
+    def held_out_collator(self, parts: Pretrained) -> MaskingCollator:
+        pad = int(parts.tokenizer.pad_token_id or 0)
+        return MaskingCollator(pad, parts.state.vocabulary, seed=EVALUATION_SEED)
+
+    def loss(self) -> Callable[..., Tensor]:
+        return MaskedLoss()
+
+    def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
+        within: AbstractContextManager[None] = parts.state.head_at(labels != IGNORED)
+        return within
+
+    def row_losses(self, outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+        predicted = labels != IGNORED
+        found = token_losses(outputs["logits"], labels)
+        row = predicted.nonzero()[:, 0]
+        sums = torch.zeros(len(labels), dtype=torch.float64).index_add(0, row.cpu(), found.double().cpu())
+        return sums, predicted.sum(1).cpu()
+
+    def signature(self, parts: Pretrained) -> str:
+        tokens = f"{parts.model.config.model_type}-{_vocabulary_hash(parts.tokenizer)}"
+        fixed = {"masked": SHARE, "seed": EVALUATION_SEED}
+        return signature("masked_perplexity", avg="token", log="natural", **fixed, tok=tokens)
+
+
+def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
+    return hashlib.blake2b(tokenizer.backend_tokenizer.to_str().encode(), digest_size=4).hexdigest()
+
+
+def _require_length(model: PreTrainedModel, most: int) -> None:
+    """Refuse rows that are longer than the encoder's table of positions."""
+    named = ((name, part) for name, part in model.named_modules() if isinstance(part, nn.Embedding))
+    for table in [part for name, part in named if name.endswith("position_embeddings")][:1]:
+        reads = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+        if most > reads:
+            raise InputError(f"--max_tokens {most}: the encoder reads {reads} tokens at most; pass that or less.")
+
+
+def _tell(name: str, notes: dict[str, Any], no_words: bool) -> None:
+    if notes["head"] == "fresh" and name != TINY:
+        print(f"note: {name} has no language-model head; a fresh one is trained with it.", file=sys.stderr)
+    if "new_pieces" in notes:
+        print(f"note: {notes['new_pieces']:,} pieces of the text were added to the vocabulary.", file=sys.stderr)
+    if "trained_parameters" in notes:
+        print(f"note: the encoder is frozen; {notes['trained_parameters']:,} parameters train.", file=sys.stderr)
+    if no_words:
+        print(f"note: --whole_words: the pieces of {name} do not show where words begin; each is one.", file=sys.stderr)

@@ -1,0 +1,11 @@
+"""The objectives by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from mrs_training.pretraining.mlm import MaskedLanguageModelling
+from mrs_training.pretraining.objective import Objective
+
+OBJECTIVES: Mapping[str, Objective] = MappingProxyType({"mlm": MaskedLanguageModelling()})

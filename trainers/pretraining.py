@@ -1,0 +1,132 @@
+"""Continue the pretraining of an encoder on text, by an objective (XCOPA, Ponti et al. 2020, section 4.4).
+
+    accelerate launch trainers/pretraining.py                              # a small model on the embedded sample
+    accelerate launch trainers/pretraining.py --config trainers/configs/pretraining/t.yaml
+    accelerate launch trainers/pretraining.py --objective mlm --model_name_or_path intfloat/multilingual-e5-small \
+        --text ht=ht.txt en=en.txt
+
+The result is an encoder with its tokenizer and language-model head, which other trainers start from by its name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformers import TrainingArguments
+
+from mrs_core.arguments import make_dataclass_parser, parse_with_config
+from mrs_core.errors import run_with_sentence
+from mrs_training.card import Record
+from mrs_training.launch import train
+from mrs_training.options import Bfloat16Anywhere
+from mrs_training.pretraining.families import PRETRAINING
+from mrs_training.pretraining.objective import Pretrained
+from mrs_training.pretraining.objectives import OBJECTIVES
+from mrs_training.pretraining.options import METRICS, PretrainingArguments, load_texts, require_sound, resolved
+from mrs_training.pretraining.texts import TextData
+from mrs_training.pretraining.training import figures, held_out, make_trainer
+from mrs_training.recipe import Evaluation, Fitted, Recipe
+
+if TYPE_CHECKING:
+    from transformers import HfArgumentParser, Trainer
+
+STEPS = 500  # when neither epochs nor steps are given: minutes on two cores
+
+
+@dataclass
+class PretrainingTrainingArguments(Bfloat16Anywhere, TrainingArguments):
+    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
+
+    output_dir: str | None = field(default="build/pretraining", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(default=16, metadata={"help": "rows per batch and device"})
+    per_device_eval_batch_size: int = field(default=32, metadata={"help": "held-out sentences at a time: memory only"})
+    num_train_epochs: float = field(
+        default=0.0, metadata={"help": f"passes over the text; 0: train {STEPS:,} steps (--max_steps sets others)"}
+    )
+    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (a pre-trained encoder: 5e-5)"})
+    warmup_steps: float = field(default=0.06, metadata={"help": "steps, or a share of them if below 1 (RoBERTa: .06)"})
+    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
+    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
+    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
+    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
+    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
+    metric_for_best_model: str | None = field(
+        default=METRICS[0], metadata={"help": "what picks the checkpoint (XCOPA, 4.4: perplexity)"}
+    )
+    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: rows are made here"})
+    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
+
+
+class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):
+    """An encoder in a run."""
+
+    family, metrics, steps, lower_is_better = PRETRAINING, METRICS, STEPS, METRICS
+    resume_keys = (
+        "objective", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha", "batches",
+        "length_window", "frozen_encoder", "new_pieces",
+    )  # fmt: skip
+
+    def require_sound(self, options: PretrainingArguments, training: TrainingArguments) -> None:
+        require_sound(options, training, tuple(OBJECTIVES))
+
+    def resolved(self, options: PretrainingArguments) -> PretrainingArguments:
+        return resolved(options)
+
+    def load(self, options: PretrainingArguments, training: TrainingArguments) -> TextData:
+        return load_texts(options, training)
+
+    def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
+        return OBJECTIVES[options.objective].build(options, training, data)
+
+    def make_trainer(
+        self, parts: Pretrained, options: PretrainingArguments, training: TrainingArguments, data: TextData
+    ) -> Trainer:
+        return make_trainer(OBJECTIVES[options.objective], parts, options, training, data)
+
+    def saves_memory(self, options: PretrainingArguments, training: TrainingArguments, trains: bool) -> str:
+        more = f", or --max_tokens (now {options.max_tokens:,})"
+        return super().saves_memory(options, training, trains) + more
+
+    def save(self, parts: Pretrained, folder: Path) -> None:
+        parts.model.save_pretrained(folder)
+        parts.tokenizer.save_pretrained(folder)
+
+    def save_beside_adapter(self, parts: Pretrained, folder: Path) -> None:
+        parts.tokenizer.save_pretrained(folder)
+
+    def evaluate(self, fitted: Fitted[PretrainingArguments, TextData, Pretrained]) -> Evaluation:
+        """Perplexity on validation (with the weights kept) and on test."""
+        options, parts = fitted.options, fitted.parts
+        objective = OBJECTIVES[options.objective]
+        found: Record = {**parts.notes, "objective": options.objective, "signature": objective.signature(parts)}
+        for split, texts in (("validation", fitted.data.validation), ("test", fitted.data.test)):
+            if texts:
+                rows = held_out(objective, parts, options, texts, f"--{split}_text")
+                measured = figures(rows.losses(fitted.training.per_device_eval_batch_size))
+                found |= {f"{split}_{name}": value for name, value in measured.items()}
+        return Evaluation(found)
+
+    def show(self, record: Record) -> None:
+        for name, value in record["metrics"].items():
+            if "_perplexity" in name:
+                print(f"{name.replace('_', ' ')}: {value:,.2f}")
+
+
+def make_parser() -> HfArgumentParser:
+    """The parser of this trainer; `mrs train pretraining` uses it too."""
+    return make_dataclass_parser((PretrainingArguments, PretrainingTrainingArguments), PRETRAINING.name, __doc__ or "")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, train; return the exit code."""
+    return run_with_sentence(PRETRAINING.name, lambda: train(Pretraining(), *parse_with_config(make_parser(), argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
