@@ -11,6 +11,7 @@ embeddings, number by number.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,9 @@ from mrs_models.masking import SENTENCEPIECE
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+# As if one word in so many of the text that made the old vocabulary were of the new text: without it, short pieces that
+# are frequent in a small text would cut the words that the tokenizer knows (ours).
+RARE = 100
 KINDS = ("Unigram", "WordPiece")  # of XLM-R and of BERT; byte-pair vocabularies would need merges too
 
 
@@ -91,7 +95,7 @@ def _trained(backend: dict[str, Any], texts: Iterable[str], size: int) -> Tokeni
 
 
 def _append(backend: dict[str, Any], pieces: Sequence[str], own: dict[str, Any]) -> None:
-    """Put the pieces behind all old ids; a Unigram piece keeps the logarithm of its probability in the new text."""
+    """Put the pieces behind all old ids; a Unigram piece has the logarithm of its probability in both texts."""
     vocabulary = backend["model"]["vocab"]
     # Special tokens behind the model's vocabulary keep their ids if they become part of it.
     behind = sorted((token["id"], token["content"]) for token in backend["added_tokens"])
@@ -99,7 +103,7 @@ def _append(backend: dict[str, Any], pieces: Sequence[str], own: dict[str, Any])
     if backend["model"]["type"] == "Unigram":
         scores = dict(own["vocab"])
         vocabulary += [[content, 0.0] for _, content in behind]
-        vocabulary += [[piece, scores[piece]] for piece in pieces]
+        vocabulary += [[piece, scores[piece] - math.log(RARE)] for piece in pieces]
     else:
         vocabulary |= {content: number for number, content in behind}
         first = max(vocabulary.values()) + 1

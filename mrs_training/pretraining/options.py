@@ -43,8 +43,8 @@ class PretrainingArguments(LoraArguments):
     text: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "LANG=SOURCE ...: a text file (one sentence a line), a folder of *.txt, or for a prepared folder or "
-            "hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language may come repeatedly"
+            "help": "LANG=SOURCE ...: a text file (one sentence a line), a folder of *.txt, or for a prepared folder "
+            "or hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language may come repeatedly"
         },
     )
     languages: list[str] = field(default_factory=lambda: ["all"], metadata={"help": "of --data, or `all` in it"})

@@ -1,0 +1,270 @@
+"""`trainers/pretraining.py` from text files to an encoder: one launch of each kind, shared among the tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPES = sorted((ROOT / "trainers" / "configs" / "pretraining").glob("*"))
+STEPS = 40
+# Forks a process for each rank of each run, since importing the libraries takes longer than training.
+RUNS = """
+import json, os, sys
+from transformers import Trainer
+from mrs_trainers.pretraining import main
+
+def rank(argv, cut, environment):
+    if child := os.fork():
+        return child
+    os.environ.update(environment)
+    if cut:
+        saved = Trainer._save_checkpoint
+        Trainer._save_checkpoint = lambda *args: (saved(*args), os._exit(9))
+    code = main(argv)
+    sys.stdout.flush()
+    os._exit(code)
+
+for argv, cut, ranks in json.loads(sys.argv[1]):
+    world = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[2]} if ranks > 1 else {}
+    children = [rank(argv, cut, {**world, "RANK": str(n), "LOCAL_RANK": str(n)} if world else {}) for n in range(ranks)]
+    print("\\nended", *(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children), flush=True)
+"""
+OPTIONS: list[object] = [
+    "--objective", "mlm", "--text", "ht=ht.txt", "en=en.txt", "--held_out", 30, "--test_text", "ht=test.txt",
+    "--model_name_or_path", "base", "--max_steps", STEPS, "--eval_steps", STEPS // 4, "--save_steps", STEPS // 4,
+    "--max_tokens", 20, "--learning_rate", 0.003, "--use_cpu", "true", "--disable_tqdm", "true", "--sampling_alpha",
+    0.3, "--logging_steps", 1,
+]  # fmt: skip
+
+
+def sentence(draw: random.Random, letters: str) -> str:
+    """Every word stands twice, so that a hidden one can be told from its neighbour, which a head alone cannot see."""
+    return " ".join(f"{letter * 2} {letter * 2}" for letter in draw.choices(letters, k=4))
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts in two languages, and a small BERT without a head, of random weights and without dropout."""
+    from mrs_models.tiny import build_tiny
+
+    folder, draw = tmp_path_factory.mktemp("pretraining"), random.Random(0)
+    for name, words, count in (("ht", "abcdefgh", 600), ("en", "stuvwxyz", 100), ("test", "abcdefgh", 60)):
+        lines = [sentence(draw, words) for _ in range(count)]
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    texts = [line for name in ("ht", "en") for line in (folder / f"{name}.txt").read_text().splitlines()]
+    (folder / "base").mkdir()
+    build_tiny(texts, folder / "base", 0, 120, "[MASK]")
+    (folder / "runs.py").write_text(RUNS, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(workplace: Path) -> list[str]:
+    """What the runs print: a whole one, one cut off at its first checkpoint, the same resumed, one on two ranks, the
+    control whose encoder is frozen, and adapters on a run's model."""
+    lora = ["--peft", "lora", "--model_name_or_path", "whole", "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1,
+            "--warmup_steps", 0]  # fmt: skip
+    runs = [
+        (["--output_dir", name, *map(str, [*OPTIONS, "--per_device_train_batch_size", 16 // ranks, *more])], cut, ranks)
+        for name, more, cut, ranks in (
+            ("whole", [], False, 1),
+            ("cut", [], True, 1),
+            ("cut", ["--resume_from_checkpoint", "last", "--masked_share", 0.2], False, 1),
+            ("cut", ["--resume_from_checkpoint", "last"], False, 1),
+            ("ranks", [], False, 2),
+            ("control", ["--frozen_encoder", "true"], False, 1),
+            ("lora", lora, False, 1),
+        )
+    ]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = subprocess.run(
+        [sys.executable, "runs.py", json.dumps(runs), str(port)],
+        cwd=workplace, env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    codes = [line for line in done.stdout.splitlines() if line.startswith("ended")]
+    expected = ["ended 0", "ended 9", "ended 2", "ended 0", "ended 0 0", "ended 0", "ended 0"]
+    assert codes == expected, done.stdout[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
+    return lambda name: workplace / name
+
+
+def record(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return found
+
+
+def curve(folder: Path, name: str) -> list[float]:
+    path = next(folder.glob(f"checkpoint-{STEPS}/trainer_state.json"))
+    history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
+    return [entry[name] for entry in history if name in entry]
+
+
+def test_held_out_perplexity_falls_below_that_of_the_head_alone(folder: Callable[[str], Path]) -> None:
+    found, control = record(folder("whole")), record(folder("control"))
+    perplexities = curve(folder("whole"), "eval_perplexity")
+    assert perplexities[-1] < 0.6 * perplexities[0]
+    for split in ("validation", "test"):
+        assert found["metrics"][f"{split}_perplexity"] < 0.9 * control["metrics"][f"{split}_perplexity"]
+    assert found["metrics"]["validation_perplexity"] == pytest.approx(min(perplexities))
+    assert found["best_metric"] == pytest.approx(min(perplexities))
+    assert found["steps"] == control["steps"] == STEPS
+    before, after = (load_file(path / "model.safetensors") for path in (folder("base"), folder("control")))
+    assert all(torch.equal(before[name], after[f"bert.{name}"]) for name in before if f"bert.{name}" in after)
+    assert sum(name.startswith("bert.") for name in after) > 10
+
+
+def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path], output: list[str]) -> None:
+    found = record(folder("whole"))
+    assert (found["trainer"], found["metrics"]["objective"], found["metrics"]["head"]) == (
+        "pretraining",
+        "mlm",
+        "fresh",
+    )
+    assert found["data"]["rows"].keys() == {"ht", "en"}
+    assert found["data"]["rows"]["ht"]["validation"] == 30
+    assert found["data"]["rows"]["en"]["validation"] == 10, "one sentence in ten at most"
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= found["files"].keys()
+    assert {"validation_perplexity_ht", "validation_perplexity_en", "test_perplexity_ht"} <= found["metrics"].keys()
+    assert "note: base has no language-model head; a fresh one is trained with it." in output
+    _, front, body = (folder("whole") / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(front)["pipeline_tag"] == "fill-mask"
+    assert yaml.safe_load(front)["language"] == ["en", "ht"]
+    assert "$" not in body
+    assert f"| test | ht | {found['metrics']['test_perplexity_ht']:,.2f} |" in body
+    assert "The head alone was trained" in (folder("control") / "README.md").read_text(encoding="utf-8")
+
+
+def test_resumed_equals_uninterrupted(folder: Callable[[str], Path], output: list[str]) -> None:
+    assert any("was started differently (masked_share 0.15 before, 0.2 now)" in line for line in output)
+    for name in ("loss", "eval_perplexity"):
+        assert curve(folder("cut"), name) == curve(folder("whole"), name)
+    assert record(folder("cut"))["files"] == record(folder("whole"))["files"], "the same weights, by their hashes"
+
+
+def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], output: list[str]) -> None:
+    assert sum(line.startswith("wrote ranks") for line in output) == 1
+    one, two = (load_file(folder(name) / "model.safetensors") for name in ("whole", "ranks"))
+    assert one.keys() == two.keys()
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-3
+    assert curve(folder("ranks"), "eval_perplexity") == pytest.approx(
+        curve(folder("whole"), "eval_perplexity"), rel=1e-3
+    )
+
+
+def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output: list[str]) -> None:
+    """Other tasks find the trained encoder, and pretraining finds its head."""
+    from transformers import AutoModel, AutoModelForMultipleChoice
+
+    from mrs_models.dual_encoder import build_dual_encoder
+    from mrs_models.masked_lm import load_masked_lm, load_tokenizer
+
+    name = str(folder("whole"))
+    saved = load_file(folder("whole") / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
+    for kind in (AutoModel, AutoModelForMultipleChoice):
+        assert torch.equal(kind.from_pretrained(name).get_input_embeddings().weight, saved)
+    build_dual_encoder(name, pooling="mean", encoders="one")
+    assert load_masked_lm(name, None, 0)[1] == []
+    assert load_tokenizer(name, None).mask_token == "[MASK]"
+
+
+def test_adapters_load_onto_their_base(
+    folder: Callable[[str], Path], workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mrs_models.adapters import load_adapter
+
+    monkeypatch.chdir(workplace)
+    adapted = load_adapter(folder("lora") / "adapter").state_dict()
+    merged, base = (load_file(folder(name) / "model.safetensors") for name in ("lora", "whole"))
+    assert all(torch.allclose(adapted[name], merged[name], atol=1e-6) for name in merged)
+    changed = [name for name in base if not torch.equal(base[name], merged[name])]
+    assert changed
+    assert all(".attention.self." in name for name in changed)
+    assert record(folder("lora"))["metrics"]["head"] == "of the checkpoint"
+
+
+@pytest.fixture
+def refused(
+    one_process: None,
+    workplace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., str]:
+    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
+    from mrs_trainers.pretraining import main
+
+    monkeypatch.chdir(workplace)
+
+    def run(*options: object) -> str:
+        assert main([str(part) for part in [*OPTIONS, "--output_dir", tmp_path / "refused", *options]]) == 2
+        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pretraining: ")]
+        assert len(sentences) == 1
+        assert not (tmp_path / "refused").exists()
+        return sentences[0].removeprefix("pretraining: ")
+
+    return run
+
+
+def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workplace: Path, tmp_path: Path) -> None:
+    from mrs_models.tiny import build_tiny
+
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "unmasked").mkdir()
+    build_tiny(["aa bb"] * 5, tmp_path / "unmasked", 0, 50)
+    for options, sentence in {
+        ("--objective", "clm"): "--objective: expected one of mlm, found 'clm'.",
+        ("--text", f"ht={tmp_path / 'empty.txt'}"): "has no text",
+        ("--text", "ht=base/model.safetensors"): "base/model.safetensors: is a binary file",
+        ("--validation", "qu"): "--validation qu: there is no --text in it; pass --validation_text qu=FILE.",
+        ("--model_name_or_path", str(tmp_path / "unmasked")): "its tokenizer has no mask token",
+        ("--max_tokens", "900"): "--max_tokens 900: the encoder reads 128 tokens at most",
+        ("--masked_share", "0"): "--masked_share 0: expected more than 0 and at most 1",
+        ("--held_out", "0"): "--held_out 0: nothing is held out for validation",
+        ("--peft", "lora"): "--peft lora: base has no language-model head, and adapters would leave a fresh one",
+        ("--peft", "lora", "--frozen_encoder", "true"): "--frozen_encoder: adapters leave embeddings and head",
+        ("--new_pieces", "5"): "--new_pieces: the tokenizer is of the kind BPE",
+        ("--languages", "en"): "--languages: chooses among those of --data",
+    }.items():
+        assert sentence in refused(*options), options
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "trainers" / "configs" / "pretraining").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_the_recipes_are_sound(path: Path, one_process: None) -> None:
+    from mrs_trainers.pretraining import Pretraining, make_parser
+
+    from mrs_core.arguments import parse_with_config
+
+    options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
+    Pretraining().require_sound(options, training)
+    assert (options.objective, options.model_name_or_path) == ("mlm", "FacebookAI/xlm-roberta-base")
+    assert options.patience == 10
+    assert all(line.startswith("#") or "  # " in line for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def test_there_is_a_recipe_for_each_row_of_the_table() -> None:
+    assert {path.stem for path in RECIPES} == {"t", "s_t", "d", "s_t_d", "t_rep"}

@@ -1,0 +1,159 @@
+"""The head at the predicted positions alone, the loss against a float64 reference, and fresh heads."""
+
+from __future__ import annotations
+
+from math import erf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from mrs_core.errors import InputError
+from mrs_models.masked_lm import HeadAt, MaskedLoss, freeze_encoder, load_masked_lm, load_tokenizer, token_losses
+from mrs_models.masking import MaskingCollator, vocabulary_of
+from mrs_models.padding import IGNORED
+from mrs_models.tiny import build_tiny
+
+TEXTS = ["the water boils", "a man drank the cold water", "she closed the door"] * 3
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "bert": {}, "roberta": {}, "xlm-roberta": {}, "camembert": {}, "electra": {"embedding_size": 16},
+    "distilbert": {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 32},
+    "albert": {"embedding_size": 16}, "mpnet": {}, "deberta-v2": {}, "modernbert": {"pad_token_id": 0},
+}  # fmt: skip
+SHAPE = {
+    "vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+    "max_position_embeddings": 32, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1,
+    "sep_token_id": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny(TEXTS, tmp_path_factory.mktemp("tiny"), 0, 80, "[MASK]")
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_head_reads_chosen_positions_as_in_the_whole_batch(name: str) -> None:
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    config = AutoConfig.for_model(name, **{**SHAPE, **ARCHITECTURES[name]})
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(config).eval()
+    ids = torch.randint(5, 40, (3, 7))
+    mask = torch.ones_like(ids)
+    mask[1, 4:] = 0
+    chosen = torch.zeros(3, 7, dtype=torch.bool)
+    chosen[0, 2] = chosen[0, 5] = chosen[1, 0] = chosen[2, 6] = True
+    head_at = HeadAt(model)
+    with torch.no_grad():
+        whole = model(input_ids=ids, attention_mask=mask).logits
+        with head_at(chosen):
+            few = model(input_ids=ids, attention_mask=mask).logits
+        again = model(input_ids=ids, attention_mask=mask).logits
+    assert few.shape == (1, 4, 40)
+    assert torch.allclose(few[0], whole[chosen], atol=1e-6)
+    assert torch.equal(again, whole), "outside the block, all positions"
+
+
+def norm(x: NDArray[np.float64], weight: Any, bias: Any, eps: float) -> NDArray[np.float64]:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) * weight + bias
+
+
+def reference_losses(model: Any, batch: dict[str, torch.Tensor]) -> NDArray[np.float64]:
+    """Cross-entropy of the predicted tokens by BERT's formulas in numpy, float64."""
+    w = {name: value.double().numpy() for name, value in model.state_dict().items()}
+    eps, heads = model.config.layer_norm_eps, model.config.num_attention_heads
+
+    def linear(x: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+    def normed(x: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+        return norm(x, w[f"{name}.weight"], w[f"{name}.bias"], eps)
+
+    gelu = np.vectorize(lambda x: x * 0.5 * (1 + erf(x / 2**0.5)))
+    ids, attend = batch["input_ids"].numpy(), batch["attention_mask"].numpy()
+    n, length = ids.shape
+    at = "bert.embeddings."
+    x = w[at + "word_embeddings.weight"][ids] + w[at + "position_embeddings.weight"][:length]
+    x = normed(x + w[at + "token_type_embeddings.weight"][0], at + "LayerNorm")
+    for layer in range(model.config.num_hidden_layers):
+        at = f"bert.encoder.layer.{layer}."
+        parts = [linear(x, f"{at}attention.self.{name}") for name in ("query", "key", "value")]
+        q, k, v = (part.reshape(n, length, heads, -1).transpose(0, 2, 1, 3) for part in parts)
+        scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+        scores = np.where(attend[:, None, None, :] == 1, scores, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(n, length, -1)
+        x = normed(x + linear(mixed, f"{at}attention.output.dense"), f"{at}attention.output.LayerNorm")
+        inner = gelu(linear(x, f"{at}intermediate.dense"))
+        x = normed(x + linear(inner, f"{at}output.dense"), f"{at}output.LayerNorm")
+    at = "cls.predictions."
+    x = normed(gelu(linear(x, at + "transform.dense")), at + "transform.LayerNorm")
+    logits = x @ w["bert.embeddings.word_embeddings.weight"].T + w[at + "bias"]
+    top = logits.max(-1, keepdims=True)
+    log_p = logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
+    labels = batch["labels"].numpy()
+    rows, places = np.nonzero(labels != IGNORED)
+    return -log_p[rows, places, labels[rows, places]]
+
+
+def test_loss_and_targets_of_a_batch_equal_a_float64_reference(tiny: Path) -> None:
+    model, tokenizer = load_masked_lm(str(tiny), None, 3)[0].eval(), load_tokenizer(str(tiny), None)
+    texts = TEXTS[:3]
+    rows = tokenizer(texts)["input_ids"]
+    batch = MaskingCollator(tokenizer.pad_token_id, vocabulary_of(tokenizer, "tiny"), 0.4, seed=5)(
+        [{"input_ids": row} for row in rows]
+    )
+    chosen = batch["labels"] != IGNORED
+    original = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+    assert torch.equal(batch["labels"][chosen], original[chosen]), "the targets are the text's own tokens"
+    assert chosen.sum() > 3
+    expected = reference_losses(model, batch)
+    labels = batch.pop("labels")
+    with HeadAt(model)(chosen):
+        outputs = model(**batch)
+    assert np.allclose(token_losses(outputs["logits"], labels).detach().numpy(), expected, atol=1e-5)
+    assert MaskedLoss()(outputs, labels).item() == pytest.approx(expected.mean(), abs=1e-5)
+    assert MaskedLoss()(outputs, labels, 100).item() == pytest.approx(expected.sum() / 100, abs=1e-6)
+
+
+def test_a_lacking_head_is_fresh_tied_and_seeded(tiny: Path, tmp_path: Path) -> None:
+    (one, fresh), (same, _), (other, _) = (load_masked_lm(str(tiny), None, seed) for seed in (1, 1, 2))
+    assert fresh
+    assert all(name.startswith("cls.") for name in fresh)
+    assert one.get_output_embeddings().weight is one.get_input_embeddings().weight
+    states = [model.state_dict() for model in (one, same, other)]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    name = "cls.predictions.transform.dense.weight"
+    assert not torch.equal(states[0][name], states[2][name])
+    one.save_pretrained(tmp_path)
+    again, fresh = load_masked_lm(str(tmp_path), None, 9)
+    assert fresh == []
+    assert torch.equal(again.state_dict()[name], states[0][name])
+
+
+def test_a_frozen_encoder_leaves_the_head_alone_to_train(tiny: Path) -> None:
+    model, _ = load_masked_lm(str(tiny), None, 0)
+    count = freeze_encoder(model)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert trained
+    assert all(name.startswith("cls.") for name in trained)
+    assert count == sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    assert not model.get_output_embeddings().weight.requires_grad, "it is the encoder's table"
+
+
+def test_what_is_no_encoder_is_refused(tiny: Path, tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    GPT2LMHeadModel(GPT2Config(vocab_size=9, n_embd=4, n_layer=1, n_head=1, n_positions=8)).save_pretrained(tmp_path)
+    for name, sentence in (
+        (tmp_path, "cannot load an encoder with a language-model head"),
+        (tmp_path / "absent", "cannot load an encoder with a language-model head"),
+        ("sample-retriever", "is a trained retriever; pass the folder of one of its encoders"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            load_masked_lm(str(name), None, 0)
