@@ -360,9 +360,7 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
             dtype=torch.float32,  # as the trainer loads it
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        what = (
-            "an encoder with a language-model head" if kind is AutoModelForMaskedLM else "a sequence-to-sequence model"
-        )
+        what = "an encoder with a language-model head" if masked else "a sequence-to-sequence model"
         raise InputError(f"not {what} ({first_line(error)}).") from None
     return loaded
 

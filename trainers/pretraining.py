@@ -104,7 +104,8 @@ class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):
         """Perplexity on validation (with the weights kept) and on test."""
         options, parts = fitted.options, fitted.parts
         objective = OBJECTIVES[options.objective]
-        found: Record = {**parts.notes, "objective": options.objective, "signature": objective.signature(parts)}
+        found: Record = {**parts.notes, "objective": options.objective, "about": objective.about}
+        found["signature"] = objective.signature(parts)
         for split, texts in (("validation", fitted.data.validation), ("test", fitted.data.test)):
             if texts:
                 rows = held_out(objective, parts, options, texts, f"--{split}_text")

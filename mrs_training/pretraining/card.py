@@ -19,7 +19,6 @@ SHOWN = (
     "objective", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha", "batches", "frozen_encoder",
     "new_pieces", *SHARED,
 )  # fmt: skip
-OBJECTIVES = {"mlm": "masked language modelling (Devlin et al. 2019, section 3.1; XGLUE, section 3.1)"}
 
 
 def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -35,7 +34,7 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
         "title": (repo_id or f"Encoder, {data['title']}").rpartition("/")[2],
         "base_model": base_model(record, "a small untrained encoder"),
         "data": data_of(data),
-        "objective": OBJECTIVES.get(metrics["objective"], metrics["objective"]),
+        "objective": metrics["about"],
         "sources": markdown_table(
             ["language", "text", "for", "sentences"],
             [

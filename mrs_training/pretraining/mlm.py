@@ -43,7 +43,7 @@ class _State:
 class MaskedLanguageModelling(Objective):
     """Hides 15 % of the tokens; the head predicts them from the encoder's states there."""
 
-    about = "masked language modelling (Devlin et al. 2019, section 3.1)"
+    about = "masked language modelling (Devlin et al. 2019, section 3.1; XGLUE, section 3.1)"
 
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
         name, revision = options.model_name_or_path, options.model_revision

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,7 +114,7 @@ def _lines(path: Path) -> Iterator[str]:
     with open_binary(path) as file:
         try:
             binary = b"\0" in file.read(START)
-        except (OSError, EOFError):
+        except (OSError, EOFError, lzma.LZMAError, zlib.error):
             binary = False  # `read_lines` says what is wrong
     if binary:
         raise InputError(f"{path}: is a binary file; expected text in UTF-8 with one sentence a line.")

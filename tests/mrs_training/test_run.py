@@ -217,6 +217,20 @@ def test_the_record_keeps_lengths_in_tokens() -> None:
     assert "hub_token" not in record["arguments"]
 
 
+def test_the_record_has_no_folders_of_this_machine() -> None:
+    @dataclass
+    class Places:
+        text: list[str]
+        data: str
+
+    places = Places(["ht=/home/me/ht.txt", "en=org/en:a:b", "/home/me/x"], "/home/me/data")
+    record = run_record(
+        trainer="pretraining", options=(places,), seed=7, facts={"data": {}}, state=TrainerState(), figures={},
+        milliseconds={}, seconds=1,
+    )  # fmt: skip
+    assert record["arguments"] == {"text": ["ht=.../ht.txt", "en=org/en:a:b", ".../x"], "data": ".../data"}
+
+
 # --- what of a run is published
 
 RETRIEVER = (
