@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -98,8 +98,7 @@ def load_tokenizer(name: str, revision: str | None) -> PreTrainedTokenizerFast:
         raise InputError(f"--model_name_or_path {name}: cannot load its tokenizer ({first_line(error)}).") from None
     if not isinstance(getattr(tokenizer, "backend_tokenizer", None), Tokenizer):
         raise InputError(f"--model_name_or_path {name}: has no fast tokenizer; choose another checkpoint.")
-    found: PreTrainedTokenizerFast = tokenizer
-    return found
+    return cast("PreTrainedTokenizerFast", tokenizer)
 
 
 def freeze_encoder(model: PreTrainedModel) -> int:

@@ -16,11 +16,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from tokenizers import Tokenizer, models, trainers
-from torch import Tensor
+from torch import Tensor, nn
 
 from mrs_core.errors import InputError
 from mrs_models.masking import SENTENCEPIECE
@@ -68,8 +68,8 @@ def add_pieces(
     with tempfile.TemporaryDirectory() as name:
         tokenizer.save_pretrained(name)
         (Path(name) / "tokenizer.json").write_text(json.dumps(backend, ensure_ascii=False), encoding="utf-8")
-        extended: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    return extended, pieces
+        extended = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    return cast("PreTrainedTokenizerFast", extended), pieces
 
 
 def _trained(backend: dict[str, Any], texts: Iterable[str], size: int) -> Tokenizer:
@@ -119,9 +119,9 @@ def embed_pieces(
         old, new: tokenizers before and after `add_pieces`.
         seed: of what is drawn.
     """
-    before: Tensor = model.get_input_embeddings().weight.detach().clone()
+    before = _table(model).detach().clone()
     model.resize_token_embeddings(max(len(new), len(before)), mean_resizing=False)
-    rows = model.get_input_embeddings().weight
+    rows = _table(model)
     generator = torch.Generator().manual_seed(seed)
     vocabulary, special = new.get_vocab(), set(old.all_special_ids)
     with torch.no_grad():
@@ -131,6 +131,10 @@ def embed_pieces(
             noise = torch.randn(before.shape[1], generator=generator)
             drawn = before.mean(0) + before.std(0) * noise
             rows[vocabulary[piece]] = before[parts].mean(0) if parts else drawn
-        output = model.get_output_embeddings()
-        if output is not None and output.bias is not None:
-            output.bias[len(before) :] = 0
+        bias = getattr(model.get_output_embeddings(), "bias", None)
+        if bias is not None:
+            bias[len(before) :] = 0
+
+
+def _table(model: PreTrainedModel) -> Tensor:
+    return cast(nn.Embedding, model.get_input_embeddings()).weight

@@ -53,7 +53,7 @@ class TextSource:
         name, *rest = where.split(":")
         if len(rest) > 2:
             raise InputError(f"{option} {text}: expected LANG=SOURCE:CONFIG:SPLIT at most.")
-        return TextSource(option, language, name, (rest or [None])[0] or None, *rest[1:])
+        return TextSource(option, language, name, (rest[0] or None) if rest else None, *rest[1:])
 
     def sentences(self, column: str) -> tuple[list[str], str | None]:
         """All sentences in order, without empty ones, and the revision of a hub data set.

@@ -100,7 +100,10 @@ class PretrainingTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Tr
         if world > 1:
             shares = gather_object([found])
             found = {
-                language: tuple([value for share in shares for value in share[language][part]] for part in (0, 1))
+                language: (
+                    [loss for share in shares for loss in share[language][0]],
+                    [count for share in shares for count in share[language][1]],
+                )
                 for language in found
             }
         total, tokens = (sum(sum(both[part]) for both in found.values()) for part in (0, 1))
