@@ -13,7 +13,7 @@ import yaml
 
 from mrs_core.errors import InputError
 from mrs_core.guard import EVERYDAY, SENSITIVE
-from mrs_core.guard.patterns import Phrases, fold
+from mrs_core.guard.patterns import Phrases, fold, spellings
 from mrs_core.languages import LANGUAGES
 
 LISTS, PROTOTYPES = "lists", "prototypes"  # folders, here and in a folder of one's own
@@ -74,8 +74,9 @@ class WordLists:
 
     def sensitive(self, message: str) -> str | None:
         """The reason not to answer a message, or None."""
-        folded = self._finder(HARMLESS).without(fold(message, self._accents), _HIDDEN)
-        return next((reason for reason in SENSITIVE if self._finder(reason).first(folded)), None)
+        harmless = self._finder(HARMLESS)
+        texts = [harmless.without(text, _HIDDEN) for text in spellings(fold(message, self._accents))]
+        return next((reason for reason in SENSITIVE if any(map(self._finder(reason).first, texts))), None)
 
     def holds(self, key: str, text: str) -> list[str]:
         """What a text holds of a list, one of `REPLIES`, folded."""

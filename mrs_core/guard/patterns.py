@@ -6,6 +6,7 @@
     want [to] die        with or without
     my ... passed away   up to four words of the same sentence between
     <kin> died           a group that the file names under `groups`
+    rent & (can't/owe)   all of these in one sentence, in any order, up to 80 characters apart
 
 Where the language has no spaces, a phrase is found anywhere, and `...` stands for up to eight characters.
 """
@@ -15,11 +16,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 _WORD = re.compile(r"\w+")
 _FIRST = re.compile(r"\w+")
 _BETWEEN = r"[^\w.!?\n]+"
+_NEAR = r"[^.!?。！？\n]{0,80}?"  # bounded, so that a long message costs linear time
+_STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
+MOST_SIDES = 3  # of a `&`: each order of them is an expression of its own
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -38,6 +42,17 @@ def fold(text: str, accents: bool = True) -> str:
     if accents or folded.isascii():
         return folded
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", folded)))
+
+
+def spellings(folded: str) -> list[str]:
+    """A folded text, and where it stretches letters for emphasis also with two and with one of each.
+
+    >>> spellings("my dad diiied"), spellings("he called")
+    (['my dad diiied', 'my dad diied', 'my dad died'], ['he called'])
+    """
+    if not _STRETCHED.search(folded):
+        return [folded]
+    return [folded, _STRETCHED.sub(r"\1\1", folded), _STRETCHED.sub(r"\1", folded)]
 
 
 class Phrases:
@@ -64,16 +79,18 @@ class Phrases:
         self, phrases: Iterable[str], groups: Mapping[str, str], spaced: bool = True, accents: bool = True
     ) -> None:
         self._spaced = spaced
-        self._parts: list[list[str]] = []
+        self._parts: list[list[list[str]]] = []  # phrase -> what stands between its `&` -> the parts of that
         self._compiled: dict[int, re.Pattern[str]] = {}
         self._words: dict[str, list[int]] = {}
         self._prefixes: dict[str, list[int]] = {}
         for number, phrase in enumerate(phrases):
-            parts = _parts(fold(_named(phrase, groups), accents))
-            if not parts or parts[0] == "..." or parts[0].startswith("["):
-                raise ValueError(f"{phrase!r} has to begin with a word")
-            self._parts.append(parts)
-            for start in _expanded(parts[0]):
+            sides = _sides(_parts(fold(_named(phrase, groups), accents)))
+            if any(not parts or parts[0] == "..." or parts[0].startswith("[") for parts in sides):
+                raise ValueError(f"{phrase!r} has to begin with a word, and so has what follows a &")
+            if len(sides) > MOST_SIDES:
+                raise ValueError(f"{phrase!r} has more than {MOST_SIDES - 1} &")
+            self._parts.append(sides)
+            for start in _expanded(sides[0][0]):
                 self._index(start, number)
 
     def _index(self, start: str, number: int) -> None:
@@ -119,8 +136,15 @@ class Phrases:
 
     def _regex(self, number: int) -> re.Pattern[str]:
         if number not in self._compiled:
-            self._compiled[number] = re.compile(_phrase(self._parts[number], self._spaced))
+            sides = [_phrase(parts, self._spaced) for parts in self._parts[number]]
+            self._compiled[number] = re.compile("|".join(_NEAR.join(order) for order in permutations(sides)))
         return self._compiled[number]
+
+
+def _sides(parts: list[str]) -> list[list[str]]:
+    """Split the parts of a phrase at its `&`."""
+    cuts = [-1, *(number for number, part in enumerate(parts) if part == "&"), len(parts)]
+    return [parts[left + 1 : right] for left, right in pairwise(cuts)]
 
 
 def _named(phrase: str, groups: Mapping[str, str]) -> str:

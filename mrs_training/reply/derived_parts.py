@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from mrs_core.guard.lists import GuardData
 from mrs_evaluation.language_data import EVALUATION_SEED, sample_rows
-from mrs_models.guard_space import GuardSpace
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import encode_messages, encode_replies
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData
 from mrs_training.reply.generator_tuning import generator_step
+from mrs_training.reply.guard_fitting import fit_guard
 from mrs_training.reply.language_detection import train_detector
 from mrs_training.reply.memory_candidates import with_memory_candidates
 from mrs_training.reply.ranker_generator import RankerGenerator
@@ -37,7 +37,7 @@ def derived_parts(fitted: FittedRetriever) -> RetrievalParts:
     if options.generator is not None:
         generator = RankerGenerator.open(options.generator, fitted.training.device)
     rankers = _rankers(fitted, indexes, own, generator)
-    guard = GuardSpace.fit(_message_encoder(fitted), GuardData().prototypes)
+    guard = fit_guard(_message_encoder(fitted), GuardData())
     return RetrievalParts(model, indexes, sweep, rankers, train_detector(data.test), generator, guard)
 
 

@@ -14,15 +14,14 @@ from mrs_core.guard import EVERYDAY, SENSITIVE
 from mrs_core.guard.lists import GuardData
 from mrs_datasets.prepared import open_prepared
 from mrs_models.guard import Guard
-from mrs_models.guard_space import GuardSpace
 from mrs_models.suggester import Suggester
 from mrs_training.families import family_of
+from mrs_training.reply.guard_fitting import DATA, TESTED, fit_guard
 from mrs_training.run import read_record, write_record
 
 COLUMNS = ("language", "half", "class", "message")
 BUILD, HELD_OUT, SAMPLE = "build", "held_out", "sample"
 HALVES = (BUILD, HELD_OUT)
-DATA = "sample"  # whose messages are the everyday ones
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class GuardFigures:
     Attributes:
         sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` with the wished reason.
         lookalikes: everyday messages of the sheet that only sound grave; `lookalike_alarms` are not answered.
-        everyday: different messages of the sample without the annotated ones; `alarms` are not answered.
+        everyday: different messages of the sample's test split without the annotated ones; `alarms` are not answered.
     """
 
     sensitive: int
@@ -80,7 +79,7 @@ def read_sheet(path: Path) -> list[SheetRow]:
 
 
 def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Iterable[str]) -> dict[str, GuardFigures]:
-    """Language -> the figures of a guard, on a half of the sheet and on the embedded sample's messages."""
+    """Language -> the figures of a guard, on a half of the sheet and on the embedded sample's test messages."""
     data = open_prepared(DATA)
     found = {}
     for language in languages:
@@ -92,8 +91,7 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
         grave = [pair for pair in pairs if pair[0] != EVERYDAY]
         light = [reason for wished, reason in pairs if wished == EVERYDAY]
         annotated = {row.message for row in sheet if row.language == language and row.half == SAMPLE}
-        texts = (text for split in data.splits(language) for text in data.load(language, split)["message"])
-        everyday = [text for text in dict.fromkeys(texts) if text not in annotated]
+        everyday = [text for text in dict.fromkeys(data.load(language, TESTED)["message"]) if text not in annotated]
         found[language] = GuardFigures(
             sensitive=len(grave),
             vetoed=sum(reason is not None for _, reason in grave),
@@ -127,7 +125,7 @@ def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = 
         def encode(texts: list[str]) -> Any:
             return suggester.model.message_vectors(texts)
 
-        GuardSpace.fit(encode, data.prototypes).save(run)
+        fit_guard(encode, data).save(run)
     figures = {}
     if sheet:
         figures = measure(Guard(data, suggester.model, run), rows, half, suggester.languages)

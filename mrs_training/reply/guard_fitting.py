@@ -1,0 +1,32 @@
+"""Fit what a model's guard makes of messages, on example messages and the everyday ones of the embedded sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mrs_core.guard.lists import GuardData
+from mrs_datasets.prepared import open_prepared
+from mrs_models.guard_space import GuardSpace, Vectors
+
+DATA = "sample"  # whose messages are the everyday ones
+LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # its splits, and what each is for
+
+
+def fit_guard(encode: Callable[[list[str]], Vectors], data: GuardData) -> GuardSpace:
+    """Fit the linear model of a guard.
+
+    It learns from the examples and the sample's training messages; its threshold is set on the sample's validation
+    messages. Messages that the word lists find sensitive are left out: the sample has some.
+
+    Args:
+        encode: n texts -> (n, dimension) vectors.
+        data: word lists and example messages.
+    """
+    everyday = {split: _everyday(data, split) for split in (LEARNED, CALIBRATED)}
+    return GuardSpace.fit(encode, data.prototypes, everyday[LEARNED], everyday[CALIBRATED])
+
+
+def _everyday(data: GuardData, split: str) -> list[str]:
+    sample = open_prepared(DATA)
+    texts = [(code, text) for code in sample.languages() for text in sample.load(code, split)["message"]]
+    return [text for code, text in dict.fromkeys(texts) if code not in data or data[code].sensitive(text) is None]
