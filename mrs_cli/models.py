@@ -48,7 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--sheet", type=Path, metavar="FILE", help="write its recall and false alarms to run.json and card"
     )
     guard.add_argument(
-        "--half", choices=("held_out", "build"), default="held_out", help="of the sheet (default held_out)"
+        "--half", choices=("held_out", "build", "earlier"), default="held_out", help="of the sheet (default held_out)"
     )
     guard.set_defaults(run=_guard)
     add_index(verbs)

@@ -13,6 +13,12 @@ TOLD = (
     "or dates and places that the message does not name (docs/guard.md; `--guard off`)."
 )
 
+_HALVES = {
+    "held_out": "the half that it was not made from",
+    "earlier": "a half that it was not made from, whose figures had been read before",
+    "build": "the half that it was built on",
+}
+
 
 def guard_paragraph(record: dict[str, Any]) -> str:
     """What the guard does, with its figures where `run.json` has them."""
@@ -22,15 +28,13 @@ def guard_paragraph(record: dict[str, Any]) -> str:
     rows = [_row(code, figures) for code, figures in guard["languages"].items()]
     total = {key: sum(figures[key] for figures in guard["languages"].values()) for key in _keys(guard)}
     table = markdown_table(
-        ["language", "sensitive", "recall", "right reason", "false alarms, hard", "false alarms, sample"],
+        ["language", "sensitive", "recall", "right reason", "false alarms, sheet", "false alarms, sample"],
         [*rows, _row("all", total)],
     )
-    half = (
-        "the half that its lists were not made from" if guard["half"] == "held_out" else "the half that it was built on"
-    )
+    half = _HALVES[guard["half"]]
     return (
-        f"{TOLD} {WITHOUT} On a sheet of hard messages ({half}) it is silent for these shares of the sensitive "
-        "messages, of everyday ones that only sound grave, and of the embedded sample's messages:\n\n" + table
+        f"{TOLD} {WITHOUT} On a sheet of messages ({half}) it is silent for these shares of the sensitive messages, of "
+        "everyday ones, many of which only sound grave, and of the embedded sample's test messages:\n\n" + table
     )
 
 

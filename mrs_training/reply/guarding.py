@@ -20,8 +20,8 @@ from mrs_training.reply.guard_fitting import DATA, TESTED, fit_guard
 from mrs_training.run import read_record, write_record
 
 COLUMNS = ("language", "half", "class", "message")
-BUILD, HELD_OUT, SAMPLE = "build", "held_out", "sample"
-HALVES = (BUILD, HELD_OUT)
+BUILD, HELD_OUT, EARLIER, SAMPLE = "build", "held_out", "earlier", "sample"
+HALVES = (BUILD, HELD_OUT, EARLIER)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class GuardFigures:
 def read_sheet(path: Path) -> list[SheetRow]:
     """Read a sheet: tab-separated, with the columns language, half, class and message.
 
-    A half is `build`, `held_out`, or `sample` for messages of the embedded sample that are not everyday ones.
+    A half is `build`, `held_out`, `earlier` (held out before, and read several times since), or `sample` for messages
+    of the embedded sample that are not everyday ones.
 
     Raises:
         InputError: a row has not these columns, or an unknown half or class.

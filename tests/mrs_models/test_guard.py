@@ -11,7 +11,7 @@ import pytest
 from mrs_core.errors import InputError
 from mrs_core.guard.lists import GuardData
 from mrs_models.answering import ServedModel, Suggestion, reply_texts
-from mrs_models.guard_space import GuardSpace, _ridge
+from mrs_models.guard_space import ALARMS, LEAST_RECALL, GuardSpace
 from mrs_models.suggester import Suggester
 
 
@@ -161,21 +161,40 @@ def test_a_stored_space_is_used_until_the_examples_are_others(tmp_path: Path) ->
         Suggester(model, tmp_path).suggest(["pena"], "pl")
 
 
-def test_a_space_that_tells_nothing_apart_keeps_quiet(tmp_path: Path) -> None:
-    noise = np.random.default_rng(7).normal(size=(1000, 4)).astype(np.float32)
-    space = GuardSpace.fit(lambda texts: noise[: len(texts)], GuardData(prototypes(tmp_path)).prototypes)
-    assert space.recall < 0.5
-    assert space.reasons(noise * 100) == [None] * len(noise)
+def test_a_space_that_tells_nothing_apart_keeps_quiet() -> None:
+    generator = np.random.default_rng(7)
+    texts = ["".join(generator.choice(list("abcdefgh"), 6)) for _ in range(240)]
+    space = GuardSpace.fit(
+        lambda rows: np.zeros((len(rows), 2)), {"en": {"grief": texts[:120], "everyday": texts[120:]}}
+    )
+    assert space.recall < LEAST_RECALL
+    assert space.reasons(texts, np.zeros((240, 2))) == [None] * 240
 
 
-def test_left_out_scores_are_those_of_fits_without_the_example() -> None:
-    generator = np.random.default_rng(3)
-    vectors, targets = generator.normal(size=(12, 3)), generator.choice([-1.0, 1.0], size=(12, 2))
-    _, _, left_out = _ridge(vectors, targets, 1e-9)
-    for row in range(12):
-        others = np.arange(12) != row
-        weights, bias, _ = _ridge(vectors[others], targets[others], 1e-9)
-        assert left_out[row] == pytest.approx((vectors[row] @ weights + bias)[0], abs=1e-6)
+def test_words_are_told_apart_where_the_vectors_are_all_the_same() -> None:
+    sad, glad = (
+        ["he died", "she died young", "they died", "it died"],
+        ["he sang", "she sang well", "they sang", "it sang"],
+    )
+    examples = {"en": {"grief": sad * 3, "everyday": glad * 3}}
+    space = GuardSpace.fit(lambda rows: np.ones((len(rows), 2)), examples)
+    assert space.reasons(["we diiied", "we sang", ""], np.ones((3, 2))) == ["grief", None, None]
+
+
+def test_the_threshold_is_what_few_unseen_everyday_messages_exceed() -> None:
+    generator = np.random.default_rng(1)
+    drawn = {"grave": generator.normal(1, 1, (400, 2)), "plain": generator.normal(-1, 1, (400, 2))}
+
+    def encode(rows: list[str]) -> np.ndarray:
+        return np.stack([drawn[row.split()[0]][int(row.split()[1])] for row in rows])
+
+    rows = {kind: [f"{kind} {number}" for number in range(400)] for kind in drawn}
+    examples = {"en": {"threat": rows["grave"][:200], "everyday": rows["plain"][:200]}}
+    unseen = rows["plain"][200:]
+    space = GuardSpace.fit(encode, examples, unseen=unseen)
+    alarms = sum(reason is not None for reason in space.reasons(unseen, encode(unseen)))
+    assert alarms <= ALARMS * len(unseen) + 1
+    assert space.reasons(rows["grave"][200:], encode(rows["grave"][200:])).count("threat") > 150
 
 
 def test_the_embedded_model_is_silent_where_it_used_to_hurt() -> None:

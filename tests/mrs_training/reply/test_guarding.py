@@ -41,7 +41,9 @@ def test_figures_count_what_is_vetoed_and_what_is_a_false_alarm() -> None:
     figures = found["sv"]
     assert (figures.sensitive, figures.vetoed, figures.named) == (3, 2, 1)
     assert (figures.lookalikes, figures.lookalike_alarms) == (2, 1)
-    assert (figures.everyday, figures.alarms) == (263, 3), "the sample's three other deaths are not annotated here"
+    assert (figures.everyday, figures.alarms) == (26, 0), "of the test split, without the annotated one"
+    (figures,) = measure(Guard(GuardData(), Silent(), None), sheet[:-1], "held_out", ["sv"]).values()
+    assert (figures.everyday, figures.alarms) == (27, 1)
     with pytest.raises(InputError, match="no build rows in a language"):
         measure(Guard(GuardData(), Silent(), None), sheet, "build", ["pl"])
 
@@ -52,7 +54,7 @@ def test_figures_count_what_is_vetoed_and_what_is_a_false_alarm() -> None:
         ("language\tmessage\n", "expected a first line"),
         ("language\thalf\tclass\tmessage\nen\tbuild\tgrieff\ta\n", "line 2: expected language half class message"),
         ("language\thalf\tclass\tmessage\nen\tbuild\tgrief\n", "line 2"),
-        ("language\thalf\tclass\tmessage\nen\tthird\tgrief\ta\n", "a half is one of build held_out sample"),
+        ("language\thalf\tclass\tmessage\nen\tthird\tgrief\ta\n", "a half is one of build held_out earlier sample"),
     ],
 )
 def test_a_damaged_sheet_is_refused(tmp_path: Path, text: str, problem: str) -> None:
