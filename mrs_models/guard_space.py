@@ -147,7 +147,7 @@ class GuardSpace:
 
     @classmethod
     def load(cls, folder: Path) -> GuardSpace | None:
-        """Read a model's `guard/`; None if it has none.
+        """Read a model's `guard/`; None if it has none, or an earlier version's.
 
         Raises:
             InputError: it is damaged.
@@ -157,6 +157,8 @@ class GuardSpace:
             return None
         try:
             facts = json.loads((place / SETTINGS).read_text(encoding="utf-8"))
+            if "threshold" in facts and "buckets" not in facts:  # of vectors alone, as earlier versions wrote it
+                return None
             arrays = {name: array.astype(np.float32) for name, array in load_file(place / ARRAYS).items()}
             space = cls(
                 arrays["weights"], arrays["bias"], float(facts["threshold"]), facts["examples"], float(facts["recall"])
@@ -225,4 +227,4 @@ def _buckets(message: str) -> list[int]:
     for word in words:
         padded = f" {word} "
         found.update(padded[at : at + n] for n in LENGTHS for at in range(len(padded) - n + 1))
-    return sorted({zlib.crc32(gram.encode()) % BUCKETS for gram in found})
+    return sorted({zlib.crc32(gram.encode(errors="surrogatepass")) % BUCKETS for gram in found})
