@@ -21,6 +21,7 @@ from mrs_training.card import (
 )
 
 TEMPLATE = "multiple_choice.md"
+XCOPA = "xcopa"  # the reader of its files
 MACRO = "macro"  # among the languages of a view: the mean over them
 SETTINGS = (
     "setup", "view", "questions", "prompts", "head", "pooling", "input", "frozen_encoder", "dropout", "encoder_dropout",
@@ -47,24 +48,24 @@ def choice_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
     """README.md of a multiple-choice model; see `mrs_training.card.model_card`."""
     data, plan = record["data"], record["plan"]
     where = repo_id or "PATH"
-    usage = Template(read_template("use_multiple_choice.md")).substitute(where=where)
+    usage = Template(read_template(f"use_multiple_choice{'_adapter' if adapter else ''}.md")).substitute(where=where)
+    own = data["test"].get("reader") == XCOPA
+    parts = [_figures(record, view) for view in record["metrics"]["systems"]]
+    parts += [_checkpoints(record), QUESTIONS[plan["questions"]] if own else ""]
     values = {
         "title": (repo_id or f"{record['trainer']}, {plan['setup'] or data['title']}").rpartition("/")[2],
         "base_model": base_model(record, "a small BERT that was built for it"),
         "data": data_of(data),
         "tested_on": data_of(data["test"]),
         "setup": _setup(plan),
-        "figures": "\n\n".join(_figures(record, view) for view in record["metrics"].get("systems", {})) or "None.",
-        "checkpoints": _checkpoints(record),
-        "questions": QUESTIONS[plan["questions"]],
+        "figures": "\n\n".join(part for part in parts if part),
         "steps": steps_of(record, " ".join(plan["validation"])),
         "usage": usage,
         **shared_values(record, repo_id, adapter, SETTINGS),
     }
     library = "peft" if adapter else "transformers"
-    front = licence_front(record) | {
-        "library_name": library, "tags": [library, "mrs", "multiple-choice", "xcopa"], "pipeline_tag": "multiple-choice"
-    }  # fmt: skip
+    tags = [library, "mrs", "multiple-choice", *([XCOPA] if own else [])]
+    front = licence_front(record) | {"library_name": library, "tags": tags, "pipeline_tag": "multiple-choice"}
     return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
 
 

@@ -199,7 +199,7 @@ def test_the_card_says_what_is_wrong_with_the_questions_and_which_checkpoint_was
     record = {
         "trainer": "multiple_choice", "arguments": {"model_name_or_path": "tiny", "metric_for_best_model": "accuracy"},
         "data": {"id": "xcopa", "title": "XCOPA", "content_hash": "1", "rows": {"en": {"train": 2}},
-                 "test": {"id": "xcopa", "title": "XCOPA", "content_hash": "2"}},
+                 "test": {"id": "xcopa", "title": "XCOPA", "content_hash": "2", "reader": "xcopa"}},
         "plan": {"setup": "CO-TLV", "train": ["en"], "choices": 2, "validation": ["et"], "validation_by": "target",
                  "view": "full", "questions": "files", "prompts": "english"},
         "metrics": {"systems": {"full": figures}, "best_of_each_language": {"et": {"step": 20, "accuracy": 0.61}}},
@@ -211,3 +211,6 @@ def test_the_card_says_what_is_wrong_with_the_questions_and_which_checkpoint_was
     assert "the questions as the files have them" in card
     assert "et 20 (61 %)" in card
     assert "$" not in card
+    assert "load_adapter(folder)" in choice_card(record, "org/model", adapter=True)
+    record["data"]["test"]["reader"] = "synthetic-copa"  # type: ignore[index]
+    assert "call some causes effects" not in choice_card(record), "which is said of XCOPA's files alone"
