@@ -12,8 +12,7 @@ from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 from mrs_models.exports import CTRANSLATE2, ONNX
-
-MULTIPLE_CHOICE = "multiple_choice"  # `trainer` in run.json
+from mrs_models.starting_points import MULTIPLE_CHOICE
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -72,12 +72,12 @@ def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:
     A changed question is one whose translator chose the other answer. All languages of a question count, so that the
     intervals, which take answers as independent, are somewhat too narrow for `unchanged`.
     """
-    known = [one for one in answers.values() if one.changed is not None]
+    known = [(one, one.changed) for one in answers.values() if one.changed is not None]
     found = {}
     for name, wanted in (("changed", True), ("unchanged", False)):
-        right = [bool(r) for one in known for r, flag in zip(one.correct, one.changed, strict=True) if flag == wanted]
-        if right:
-            found[name] = _counted(sum(right), len(right), known[0].choices)
+        right = np.concatenate([one.correct[changed == wanted] for one, changed in known]) if known else []
+        if len(right):
+            found[name] = _counted(int(np.sum(right)), len(right), known[0][0].choices)
     return found
 
 

@@ -40,7 +40,7 @@ class Answers:
     @property
     def correct(self) -> NDArray[np.bool_]:
         """(n,) whether the answer is right."""
-        return self.gold == self.predicted
+        return np.equal(self.gold, self.predicted)
 
 
 Views = Mapping[str, Mapping[str, Answers]]  # view -> language -> answers

@@ -122,7 +122,7 @@ def _over_languages(languages: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
     for code, column in columns.items():
         if column.ndim != 1 or not np.isin(column, (0, 1)).all():
             raise ValueError(f"The answers of {code} must be a list (n,) of 0 and 1.")
-    return np.mean(list(columns.values()), axis=0)
+    return np.asarray(np.mean(list(columns.values()), axis=0), dtype=np.float64)
 
 
 def _require_counts(correct: int, n: int) -> None:

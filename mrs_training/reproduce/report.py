@@ -14,12 +14,15 @@ import numpy as np
 from mrs_core.cards import markdown_table
 from mrs_core.files import atomic_write
 from mrs_core.predictions import read_predictions
+from mrs_evaluation.choice_analysis import average
+from mrs_evaluation.choice_answers import Views, read_run_answers
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_evaluation.paper_results import paper_figure
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_models.answering import MODEL
 from mrs_models.baselines import BASELINES
+from mrs_models.starting_points import MULTIPLE_CHOICE
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import Setup, States, all_cells, run_of
 from mrs_training.reproduce.table import Place, TableSpec
@@ -100,6 +103,7 @@ class Results:
     setup: Setup
     problems: Mapping[str, str]
     records: dict[str, Record] = field(default_factory=dict)
+    answers: dict[str, Views] = field(default_factory=dict)  # read when a mean over languages is asked for
 
     @classmethod
     def read(cls, setup: Setup, problems: Mapping[str, str]) -> Results:
@@ -120,7 +124,7 @@ class Results:
                 missing = missing or why or f"{place.system} has no {metric}"
                 continue
             values[seed] = float(found[metric])
-            interval = found.get(f"{metric}_interval", found.get("interval"))
+            interval = found.get(f"{metric}_interval", found.get("interval")) or self._average_interval(name, place)
             if interval is not None:
                 intervals[seed] = list(interval)
         missing = place.empty or (missing if place.cell else NO_EXPERIMENT)
@@ -161,6 +165,16 @@ class Results:
         shared = set.intersection(*(set(scopes[scope]) for scope in wanted))
         means = {key: [scopes[scope][key] for scope in wanted] for key in shared}
         return {key: float(np.mean(of)) for key, of in means.items() if all(isinstance(one, float) for one in of)}, ""
+
+    def _average_interval(self, name: str, place: Place) -> Interval | None:
+        """Of the mean over several languages, from a multiple-choice run's answers; None where they do not allow it."""
+        languages = place.scope.split()
+        if len(languages) < 2 or self.records[name]["trainer"] != MULTIPLE_CHOICE:
+            return None
+        if name not in self.answers:
+            self.answers[name] = read_run_answers(run_of(name, self.setup), self.records[name])
+        found = average(self.answers[name][place.system], languages)
+        return [found.low, found.high] if found else None
 
     def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
         found, why = self._scope(name, mine)

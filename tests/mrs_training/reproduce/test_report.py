@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mrs_evaluation.choice_analysis import average
+from mrs_evaluation.choice_answers import read_run_answers
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_training.reproduce.report import write_report
 from mrs_training.reproduce.runner import prepare_data, run_cells
+from mrs_training.run import read_record
 from tests.mrs_training.reproduce.conftest import Ready
 
 
@@ -107,3 +110,14 @@ def test_figures_in_percent_stand_above_the_papers(ready: Ready, tmp_path: Path)
     assert "- empty: it has no checkpoint" in page
     figure = next(one for one in json.loads(record)["figures"] if (one["row"], one["column"]) == ("none", "ht"))
     assert (figure["mean"], figure["paper"]) == (0.5, 49.4)
+    # A mean over languages has an interval where the run has its answers.
+    run = setup.output / "cells" / "adapted-42" / "run"
+    written = json.loads((run / "run.json").read_text())
+    full = {"full": written["metrics"]["systems"]["full"]}
+    (run / "run.json").write_text(json.dumps({**written, "trainer": "multiple_choice", "metrics": {"systems": full}}))
+    for code, right in (("ht", 2), ("qu", 3)):
+        rows = [f"{n}\t0\t{int(n >= right)}\t1\t2" for n in range(4)]
+        (run / f"predictions.{code}.tsv").write_text("\n".join(["idx\tgold\tpredicted\tscore1\tscore2", *rows]) + "\n")
+    low, high = average(read_run_answers(run, read_record(run))["full"], ["ht", "qu"])[1:]  # type: ignore[index]
+    page = write_report(setup, problems)[0].read_text(encoding="utf-8")
+    assert f"| none | 50.0 [40.0, 60.0] | 62.5 [{100 * low:.1f}, {100 * high:.1f}] |  |" in page

@@ -103,16 +103,18 @@ def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path:
             assert rest == [], cell.name
 
 
-def test_the_page_names_cells_that_there_are(repository: Path) -> None:
+@pytest.mark.parametrize(("name", "least"), [("retrieval.md", 7), ("xcopa_tables.md", 4)])
+def test_the_page_names_tables_and_cells_that_there_are(repository: Path, name: str, least: int) -> None:
     """`docs/retrieval.md` gives the command behind every table of figures."""
     from mrs_cli.reproduce import make_parser
 
-    page = (repository / "docs" / "retrieval.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / name).read_text(encoding="utf-8")
     commands = re.findall(r"(?:^\$ |`)mrs reproduce ([^`#]+?)(?=`|\s+#|\n)", page, re.MULTILINE)
-    assert len(commands) >= 7
+    assert len(commands) >= least
     for command in commands:
         options = make_parser().parse_args(shlex.split(command))
-        assert chosen_cells(read_table(TABLES, options.table), options.only)
+        table = read_table(TABLES, options.table)
+        assert chosen_cells(only_tables(table, options.printed or list(table.tables)), options.only)
 
 
 def test_a_printed_table_of_xcopa_has_its_cells_and_those_that_they_wait_for() -> None:
