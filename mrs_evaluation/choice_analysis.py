@@ -75,9 +75,9 @@ def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:
     known = [(one, one.changed) for one in answers.values() if one.changed is not None]
     found = {}
     for name, wanted in (("changed", True), ("unchanged", False)):
-        right = np.concatenate([one.correct[changed == wanted] for one, changed in known]) if known else []
-        if len(right):
-            found[name] = _counted(int(np.sum(right)), len(right), known[0][0].choices)
+        right = [one.correct[changed == wanted] for one, changed in known]
+        if n := sum(map(len, right)):
+            found[name] = _counted(int(sum(map(np.sum, right))), n, known[0][0].choices)
     return found
 
 

@@ -71,9 +71,7 @@ class CellSpec:
 
     def data_names(self) -> list[str]:
         """The data sets that the cell uses, its own first."""
-        found: list[str] = []
-        with_data(self.options, lambda name: found.append(name) or "")
-        return list(dict.fromkeys([self.data, *found]))
+        return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.options.values())))]))
 
 
 @dataclass(frozen=True)
