@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -77,6 +77,10 @@ class PairSampler(Sampler[list[int]]):
         accumulation: batches per step and rank.
         seed: of the order.
 
+    Attributes:
+        told: called with each epoch that is set, such as a collator's `set_epoch`. The sampler is what the library's
+            trainer tells the epoch in every case: in the first epoch of a resumed run it replaces the loader.
+
     Raises:
         InputError: a source has no rows.
 
@@ -108,6 +112,7 @@ class PairSampler(Sampler[list[int]]):
         self._window = window
         self._shares = shares(sizes, alpha)
         self._epoch = 0
+        self.told: list[Callable[[int], None]] = []
         examples = max(size / share for size, share in zip(sizes, self._shares, strict=True))
         # Steps that each source needs; many small ones must not push a large one's rows out of the epoch.
         least = np.maximum(np.asarray(sizes) // self._step, 1)
@@ -117,6 +122,8 @@ class PairSampler(Sampler[list[int]]):
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next pass; the same epoch gives the same batches."""
         self._epoch = epoch
+        for tell in self.told:
+            tell(epoch)
 
     def __len__(self) -> int:
         return int(self._quotas.sum()) * self._accumulation
@@ -184,8 +191,7 @@ def _passes(size: int, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 class PairLoader(DataLoader[Any]):
-    """A loader that passes the epoch on to its sampler, and to batches that draw something, as the trainers expect of
-    accelerate's.
+    """A loader that passes the epoch on to its sampler, as the trainers expect of accelerate's.
 
     It is not prepared by accelerate: the sampler gives each rank its own rows.
     """
@@ -193,8 +199,6 @@ class PairLoader(DataLoader[Any]):
     def set_epoch(self, epoch: int) -> None:
         assert isinstance(self.batch_sampler, PairSampler)
         self.batch_sampler.set_epoch(epoch)
-        if hasattr(self.collate_fn, "set_epoch"):
-            self.collate_fn.set_epoch(epoch)
 
 
 class SampledPairs:

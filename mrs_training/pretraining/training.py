@@ -134,17 +134,19 @@ def make_trainer(
     if training.process_index == 0:
         _tell(encoded)
     rows = [found.rows for found in encoded.values()]
+    collator = objective.collator(parts, options, training.seed)
     trainer = PretrainingTrainer(
         model=parts.model,
         args=training,
         train_dataset=ConcatDataset(rows),
         eval_dataset=TokenRows([]),  # ours is in `held_out`
-        data_collator=objective.collator(parts, options, training.seed),
+        data_collator=collator,
         compute_loss_func=objective.loss(),
     )
     lengths = None if options.packing else np.concatenate([part.lengths for part in rows])
     sizes = [len(part) for part in rows]
     trainer.pair_sampler = make_sampler(sizes, options, training, options.sampling_alpha, lengths)
+    trainer.pair_sampler.told.append(collator.set_epoch)
     trainer.objective, trainer.parts = objective, parts
     trainer.held_out = held_out(objective, parts, options, data.validation, "--validation")
     return trainer

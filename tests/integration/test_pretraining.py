@@ -22,6 +22,7 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "trainers" / "configs" / "pretraining").glob("*"))
 STEPS = 40
+CUT = 30  # in the second epoch, whose masks are others than those of the first
 # Forks a process for each rank of each run, since importing the libraries takes longer than training.
 RUNS = """
 import json, os, sys
@@ -34,7 +35,9 @@ def rank(argv, cut, environment):
     os.environ.update(environment)
     if cut:
         saved = Trainer._save_checkpoint
-        Trainer._save_checkpoint = lambda *args: (saved(*args), os._exit(9))
+        Trainer._save_checkpoint = lambda self, *args: (
+            saved(self, *args), self.state.global_step >= cut and os._exit(9)
+        )
     code = main(argv)
     sys.stdout.flush()
     os._exit(code)
@@ -75,20 +78,20 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def output(workplace: Path) -> list[str]:
-    """What the runs print: a whole one, one cut off at its first checkpoint, the same resumed, one on two ranks, the
+    """What the runs print: a whole one, one cut off at a checkpoint, the same resumed, one on two ranks, the
     control whose encoder is frozen, and adapters on a run's model."""
     lora = ["--peft", "lora", "--model_name_or_path", "whole", "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1,
             "--warmup_steps", 0]  # fmt: skip
     runs = [
         (["--output_dir", name, *map(str, [*OPTIONS, "--per_device_train_batch_size", 16 // ranks, *more])], cut, ranks)
         for name, more, cut, ranks in (
-            ("whole", [], False, 1),
-            ("cut", [], True, 1),
-            ("cut", ["--resume_from_checkpoint", "last", "--masked_share", 0.2], False, 1),
-            ("cut", ["--resume_from_checkpoint", "last"], False, 1),
-            ("ranks", [], False, 2),
-            ("control", ["--frozen_encoder", "true"], False, 1),
-            ("lora", lora, False, 1),
+            ("whole", [], 0, 1),
+            ("cut", [], CUT, 1),
+            ("cut", ["--resume_from_checkpoint", "last", "--masked_share", 0.2], 0, 1),
+            ("cut", ["--resume_from_checkpoint", "last"], 0, 1),
+            ("ranks", [], 0, 2),
+            ("control", ["--frozen_encoder", "true"], 0, 1),
+            ("lora", lora, 0, 1),
         )
     ]
     with socket.socket() as free:
@@ -159,6 +162,8 @@ def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path], out
 
 def test_resumed_equals_uninterrupted(folder: Callable[[str], Path], output: list[str]) -> None:
     assert any("was started differently (masked_share 0.15 before, 0.2 now)" in line for line in output)
+    epochs = dict(zip(curve(folder("whole"), "step"), curve(folder("whole"), "epoch"), strict=True))
+    assert 1 < epochs[CUT] < 2
     for name in ("loss", "eval_perplexity"):
         assert curve(folder("cut"), name) == curve(folder("whole"), name)
     assert record(folder("cut"))["files"] == record(folder("whole"))["files"], "the same weights, by their hashes"

@@ -367,3 +367,16 @@ def test_byte_lengths_are_those_of_both_sides() -> None:
     assert byte_lengths(pairs).sum(axis=1).tolist() == [3, 2 + 6, 1]
     chosen = pairs.select([2, 0])  # a sample of rows: in its own order
     assert byte_lengths(chosen).sum(axis=1).tolist() == [1, 3]
+
+
+def test_whoever_draws_with_the_epoch_is_told_of_it() -> None:
+    """Also where the library puts its own loader before the sampler, in the first epoch of a resumed run."""
+    from accelerate import skip_first_batches
+
+    told: list[int] = []
+    sampler = PairSampler([8], 2)
+    sampler.told.append(told.append)
+    PairLoader(list(range(8)), batch_sampler=sampler).set_epoch(1)
+    skipping = skip_first_batches(PairLoader(list(range(8)), batch_sampler=sampler), 1)
+    skipping.batch_sampler.batch_sampler.set_epoch(2)  # as transformers' trainer does
+    assert told == [1, 2]
