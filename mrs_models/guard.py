@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
 from mrs_core.guard.lists import GuardData
 from mrs_core.guard.replies import unfit
+from mrs_core.text import visible
 from mrs_models.answering import Answer, ServedModel, Suggestion
 from mrs_models.guard_space import GuardSpace, Vectors, fingerprint
 
@@ -55,8 +57,10 @@ class Guard:
 
     @cached_property
     def space(self) -> GuardSpace | None:
-        """What the encoder makes of the example messages: the one of the model's folder, or, where that has none or one
-        of other examples, fitted now; None for a model without an encoder.
+        """What the encoder makes of the example messages, from the model's folder; None where the lists alone decide.
+
+        With examples of one's own that the stored one was not made from, it is fitted now, which takes as long as
+        answering them.
 
         Raises:
             InputError: it is damaged.
@@ -64,12 +68,21 @@ class Guard:
         stored = GuardSpace.load(self._folder) if self._folder else None
         if stored is not None and not self.data.own_examples:
             return stored
-        examples = self.data.prototypes
+        examples = self.data.prototypes_for(self._model.languages) if self.data.own_examples else {}
         if stored is not None and stored.examples == fingerprint(examples):
             return stored
-        if not examples or self._model.message_vectors(["?"]) is None:
+        if self._model.message_vectors(["?"]) is None:  # a generator
             return None
-        return GuardSpace.fit(self._vectors, examples)
+        if examples:
+            return GuardSpace.fit(self._vectors, examples)
+        if self._folder is not None:
+            where = visible(self._folder)
+            print(
+                f"note: {where} has no guard of this version, so word lists alone tell sensitive messages; "
+                f"`mrs models guard {where}` adds it.",
+                file=sys.stderr,
+            )
+        return None
 
     def _vectors(self, texts: list[str]) -> Vectors:
         vectors = self._model.message_vectors(texts)

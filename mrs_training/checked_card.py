@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_evaluation.choice_answers import read_run_answers
 from mrs_evaluation.scoring import score_file
 from mrs_models.answering import MODEL
+from mrs_models.starting_points import MULTIPLE_CHOICE
 from mrs_training.card import Record
 from mrs_training.families import model_card
 from mrs_training.run import RunFolder, read_record
@@ -20,12 +22,14 @@ def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> st
         adapter: whether it is the card of the adapters only.
 
     Raises:
-        InputError: the record cannot be read or lacks a key, or a prediction file gives a different weighted ROUGE.
+        InputError: the record cannot be read or lacks a key, or a prediction file gives other figures.
     """
     record = read_record(folder)
     try:
         if "signatures" in record["metrics"]:
             _require_own_predictions(folder, record["metrics"])
+        elif record.get("trainer") == MULTIPLE_CHOICE and any(folder.glob("predictions*.tsv")):
+            read_run_answers(folder, record)
         return model_card(record, repo_id, adapter)
     except KeyError as error:
         raise InputError(f"{folder / 'run.json'}: the key {error} is missing; train the model again.") from None

@@ -39,7 +39,7 @@ STEPS = 500  # when neither epochs nor steps are given: minutes on two cores
 
 @dataclass
 class PretrainingTrainingArguments(Bfloat16Anywhere, TrainingArguments):
-    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
+    """The trainer's own arguments with other defaults: ours, for `tiny`, not tuned."""
 
     output_dir: str | None = field(default="build/pretraining", metadata={"help": "the folder of the run"})
     per_device_train_batch_size: int = field(default=16, metadata={"help": "rows per batch and device"})

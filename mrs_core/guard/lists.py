@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -130,6 +130,13 @@ class GuardData(Mapping[str, WordLists]):
     def prototypes(self) -> dict[str, dict[str, list[str]]]:
         """Language -> reason, or `everyday` -> example messages."""
         return {language: self._examples(path) for language, path in sorted(self._files[PROTOTYPES].items())}
+
+    def prototypes_for(self, languages: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+        """What a model of these languages learns from: their examples, or all, where one of them has none."""
+        paths = self._files[PROTOTYPES]
+        if not set(languages) <= set(paths):
+            return self.prototypes
+        return {language: self._examples(paths[language]) for language in sorted(set(languages))}
 
     def _examples(self, path: Path) -> dict[str, list[str]]:
         content = _mapping(path)

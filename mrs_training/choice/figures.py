@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from mrs_core.files import atomic_write
+from mrs_metrics.accuracy import wilson_interval
 from mrs_training.card import Record
 from mrs_training.choice.card import MACRO
 from mrs_training.choice.data import Part
 
-CONFIDENCE = 0.95
 Scores = dict[str, list[list[float]]]  # config -> of each question, those of its choices
 
 
@@ -44,11 +43,9 @@ def counted(right: Sequence[bool]) -> Record:
     >>> counted([True, True, True, False])["accuracy"]
     0.75
     """
-    test = binomtest(sum(right), len(right))
-    interval = test.proportion_ci(CONFIDENCE, method="wilson")
     return {
         "accuracy": sum(right) / len(right),
-        "interval": [float(interval.low), float(interval.high)],
+        "interval": list(wilson_interval(sum(right), len(right))),
         "correct": sum(right),
         "n": len(right),
     }

@@ -37,7 +37,7 @@ def derived_parts(fitted: FittedRetriever) -> RetrievalParts:
     if options.generator is not None:
         generator = RankerGenerator.open(options.generator, fitted.training.device)
     rankers = _rankers(fitted, indexes, own, generator)
-    guard = fit_guard(_message_encoder(fitted), GuardData())
+    guard = fit_guard(_message_encoder(fitted), GuardData(), list(indexes))
     return RetrievalParts(model, indexes, sweep, rankers, train_detector(data.test), generator, guard)
 
 

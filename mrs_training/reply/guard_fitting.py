@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from mrs_core.guard.lists import GuardData
 from mrs_datasets.prepared import open_prepared
@@ -12,7 +12,7 @@ DATA = "sample"  # whose messages are the everyday ones
 LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # its splits, and what each is for
 
 
-def fit_guard(encode: Callable[[list[str]], Vectors], data: GuardData) -> GuardSpace:
+def fit_guard(encode: Callable[[list[str]], Vectors], data: GuardData, languages: Collection[str]) -> GuardSpace:
     """Fit the linear model of a guard.
 
     It learns from the examples and the sample's training messages; its threshold is set on the sample's validation
@@ -21,12 +21,16 @@ def fit_guard(encode: Callable[[list[str]], Vectors], data: GuardData) -> GuardS
     Args:
         encode: n texts -> (n, dimension) vectors.
         data: word lists and example messages.
+        languages: those of the model; it learns from their messages, or from those of all languages, where there are
+            no examples in one of them.
     """
-    everyday = {split: _everyday(data, split) for split in (LEARNED, CALIBRATED)}
-    return GuardSpace.fit(encode, data.prototypes, everyday[LEARNED], everyday[CALIBRATED])
+    examples = data.prototypes_for(languages)
+    everyday = {split: _everyday(data, split, examples) for split in (LEARNED, CALIBRATED)}
+    return GuardSpace.fit(encode, examples, everyday[LEARNED], everyday[CALIBRATED])
 
 
-def _everyday(data: GuardData, split: str) -> list[str]:
+def _everyday(data: GuardData, split: str, languages: Collection[str]) -> list[str]:
     sample = open_prepared(DATA)
-    texts = [(code, text) for code in sample.languages() for text in sample.load(code, split)["message"]]
+    own = [code for code in sample.languages() if code in languages]
+    texts = [(code, text) for code in own for text in sample.load(code, split)["message"]]
     return [text for code, text in dict.fromkeys(texts) if code not in data or data[code].sensitive(text) is None]

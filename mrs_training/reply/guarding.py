@@ -126,7 +126,7 @@ def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = 
         def encode(texts: list[str]) -> Any:
             return suggester.model.message_vectors(texts)
 
-        fit_guard(encode, data).save(run)
+        fit_guard(encode, data, suggester.languages).save(run)
     figures = {}
     if sheet:
         figures = measure(Guard(data, suggester.model, run), rows, half, suggester.languages)

@@ -161,6 +161,23 @@ def test_a_stored_space_is_used_until_the_examples_are_others(tmp_path: Path) ->
         Suggester(model, tmp_path).suggest(["pena"], "pl")
 
 
+def test_a_model_without_a_space_of_this_version_has_the_lists_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = Spaced(["Tak"])
+    answers = Suggester(model, tmp_path).suggest(["pena", "llanto"], "pl")
+    assert [answer.reason for answer in answers] == [None, None]
+    assert len(model.encoded) < 10, "examples are not encoded while somebody waits for an answer"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"mrs models guard {tmp_path}" in line
+
+
+def test_examples_are_those_of_the_model_s_languages_if_all_have_some() -> None:
+    data = GuardData()
+    assert list(data.prototypes_for(["es", "de"])) == ["de", "es"]
+    assert data.prototypes_for(["es", "pl"]) == data.prototypes
+
+
 def test_a_space_that_tells_nothing_apart_keeps_quiet() -> None:
     generator = np.random.default_rng(7)
     texts = ["".join(generator.choice(list("abcdefgh"), 6)) for _ in range(240)]
