@@ -120,19 +120,25 @@ class GuardSpace:
     def reasons(self, messages: Sequence[str], vectors: Vectors) -> list[str | None]:
         """The reason of each message, or None.
 
+        A message whose n-grams alone do not speak for one has none: far from all examples, as in another script or
+        among emojis, a vector's score says nothing.
+
         Args:
             vectors: (n, dimension), of the n messages.
         """
         if self.recall < LEAST_RECALL:
             return [None] * len(messages)
         rows = np.asarray(vectors, np.float32) @ self.weights[BUCKETS:] + self.bias
-        for row, message in zip(rows, messages, strict=True):
-            if numbers := _buckets(message):
-                row += self.weights[numbers].sum(axis=0) / np.sqrt(len(numbers))
+        known = np.zeros(len(rows), bool)
+        for number, message in enumerate(messages):
+            if buckets := _buckets(message):
+                grams = self.weights[buckets].sum(axis=0) / np.sqrt(len(buckets))
+                rows[number] += grams
+                known[number] = grams[0] > 0
         best = rows[:, 1:].argmax(axis=1)
         return [
-            SENSITIVE[number] if score > self.threshold else None
-            for score, number in zip(rows[:, 0], best, strict=True)
+            SENSITIVE[number] if is_known and score > self.threshold else None
+            for score, number, is_known in zip(rows[:, 0], best, known, strict=True)
         ]
 
     def save(self, folder: Path) -> None:

@@ -161,8 +161,9 @@ def test_unreadable_files_are_refused(run: Command, tmp_path: Path) -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained retriever, saved as a run saves it."""
     from mrs_models.dual_encoder import build_dual_encoder
+    from mrs_models.guard_space import GuardSpace
     from mrs_models.response_index import ResponseIndex, ResponseIndexes
-    from mrs_models.retrieval_suggester import encode_replies
+    from mrs_models.retrieval_suggester import encode_messages, encode_replies
     from mrs_models.tiny import build_tiny
 
     folder = tmp_path_factory.mktemp("suggest")
@@ -172,6 +173,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), REPLIES)
     index.save(folder / "model" / ResponseIndexes.FOLDER / "en")
     index.save(folder / "model" / ResponseIndexes.FOLDER / "es")
+    examples = {"en": {"grief": ["see you"] * 8, "everyday": ["see you"] * 8}}  # which tells nothing apart
+    GuardSpace.fit(lambda texts: encode_messages(dual, texts).numpy(), examples).save(folder / "model")
     return folder / "model"
 
 

@@ -73,7 +73,6 @@ REFUSED = {
     "--languages qu --test_views translation": "--test_views translation: data has no translation of qu; leave it out",
     "--prompts translated": "--prompts translated: there is no translation of the prompts to qu;",
     "--languages xx": "--languages xx: data has no test split of it; it has et qu.",
-    "--questions corrected": "--questions corrected: data, et/",
     "--setup SI+CO-ZS": "--setup SI+CO-ZS: starts from the folder of a run with --setup SI-ZS, and",
     "--setup CO-ZS --validation target": "--validation target: --setup CO-ZS chooses by source; leave one out.",
     "--view hidden": "--view: expected one of full, nop, noq, nopq, found 'hidden'.",
