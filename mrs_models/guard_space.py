@@ -76,6 +76,7 @@ class GuardSpace:
         examples: Examples,
         everyday: Sequence[str] = (),
         unseen: Sequence[str] = (),
+        own: Sequence[str] = (),
     ) -> GuardSpace:
         """Fit it to the example messages of all languages.
 
@@ -85,6 +86,8 @@ class GuardSpace:
             everyday: further everyday messages to learn from.
             unseen: everyday messages that the threshold is set on; none: a quarter of the everyday examples, which
                 are harder, so that the model finds less.
+            own: messages of the data that the model was trained for, which the threshold is set on, too: a model that
+                knows little else finds them unlike all examples.
 
         Raises:
             InputError: there are no everyday or no sensitive ones.
@@ -108,6 +111,10 @@ class GuardSpace:
             others = (np.asarray(encode(list(unseen)), np.float32) - mean) * scale
             calm = _scores(fitted, _features(unseen, others))
         threshold = float(np.quantile(calm, 1 - ALARMS, method="higher"))
+        if own:
+            vectors_of_own = (np.asarray(encode(list(own)), np.float32) - mean) * scale
+            scores = _scores(fitted, _features(own, vectors_of_own))
+            threshold = max(threshold, float(np.quantile(scores, 1 - ALARMS, method="higher")))
         recall = float((held[grave[left_out]] > threshold).mean())
         named = _logistic(features[grave], kinds[grave])
         weights, bias = np.concatenate([fitted[0], named[0]], axis=1), np.concatenate([fitted[1], named[1]])

@@ -37,7 +37,8 @@ def derived_parts(fitted: FittedRetriever) -> RetrievalParts:
     if options.generator is not None:
         generator = RankerGenerator.open(options.generator, fitted.training.device)
     rankers = _rankers(fitted, indexes, own, generator)
-    guard = fit_guard(_message_encoder(fitted), GuardData(), list(indexes))
+    own_messages = {part.language: part.validation["message"][:] for part in data.validation}
+    guard = fit_guard(_message_encoder(fitted), GuardData(), list(indexes), own_messages)
     return RetrievalParts(model, indexes, sweep, rankers, train_detector(data.test), generator, guard)
 
 

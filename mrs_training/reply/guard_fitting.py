@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from mrs_core.guard.lists import GuardData
 from mrs_datasets.prepared import open_prepared
@@ -12,7 +13,12 @@ DATA = "sample"  # whose messages are the everyday ones
 LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # its splits, and what each is for
 
 
-def fit_guard(encode: Callable[[list[str]], Vectors], data: GuardData, languages: Collection[str]) -> GuardSpace:
+def fit_guard(
+    encode: Callable[[list[str]], Vectors],
+    data: GuardData,
+    languages: Collection[str],
+    own: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> GuardSpace:
     """Fit the linear model of a guard.
 
     It learns from the examples and the sample's training messages; its threshold is set on the sample's validation
@@ -23,14 +29,21 @@ def fit_guard(encode: Callable[[list[str]], Vectors], data: GuardData, languages
         data: word lists and example messages.
         languages: those of the model; it learns from their messages, or from those of all languages, where there are
             no examples in one of them.
+        own: language -> messages of the validation split of the model's data, which set the threshold, too.
     """
     examples = data.prototypes_for(languages)
     everyday = {split: _everyday(data, split, examples) for split in (LEARNED, CALIBRATED)}
-    return GuardSpace.fit(encode, examples, everyday[LEARNED], everyday[CALIBRATED])
+    calm = [(code, text) for code, texts in own.items() for text in texts]
+    return GuardSpace.fit(encode, examples, everyday[LEARNED], everyday[CALIBRATED], _without_sensitive(data, calm))
 
 
 def _everyday(data: GuardData, split: str, languages: Collection[str]) -> list[str]:
     sample = open_prepared(DATA)
     own = [code for code in sample.languages() if code in languages]
     texts = [(code, text) for code in own for text in sample.load(code, split)["message"]]
+    return _without_sensitive(data, texts)
+
+
+def _without_sensitive(data: GuardData, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """The texts, each once, that their language's word lists do not find sensitive."""
     return [text for code, text in dict.fromkeys(texts) if code not in data or data[code].sensitive(text) is None]

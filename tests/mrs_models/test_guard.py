@@ -225,6 +225,20 @@ def test_the_threshold_is_what_few_unseen_everyday_messages_exceed() -> None:
     assert space.reasons(rows["grave"][200:], encode(rows["grave"][200:])).count("threat") > 150
 
 
+def test_the_data_s_own_messages_are_answered() -> None:
+    sad, glad = ["he died", "she died young", "they died"] * 4, ["he sang", "she sang well", "they sang"] * 4
+    examples, own = {"en": {"grief": sad, "everyday": glad}}, ["the chat died again"] * 4
+
+    def silenced(space: GuardSpace) -> bool:
+        return space.reasons(own, np.zeros((4, 2)))[0] is not None
+
+    def encode(rows: list[str]) -> np.ndarray:
+        return np.zeros((len(rows), 2))
+
+    assert silenced(GuardSpace.fit(encode, examples))
+    assert not silenced(GuardSpace.fit(encode, examples, own=own))
+
+
 def test_the_embedded_model_is_silent_where_it_used_to_hurt() -> None:
     suggester = Suggester.load("sample-retriever")
     answers = suggester.suggest(["kill yourself", "I lost my job today", "my phone died, are you coming?"], "en")
