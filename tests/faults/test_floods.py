@@ -47,8 +47,9 @@ BLANK = ["", " ", "\t", "\u3000 ", "\x0c", "\x1c"]  # white space only: nothing 
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained retriever, saved as a run saves it."""
     from mrs_models.dual_encoder import build_dual_encoder
+    from mrs_models.guard_space import GuardSpace
     from mrs_models.response_index import ResponseIndex, ResponseIndexes
-    from mrs_models.retrieval_suggester import encode_replies
+    from mrs_models.retrieval_suggester import encode_messages, encode_replies
     from mrs_models.tiny import build_tiny
 
     folder = tmp_path_factory.mktemp("flood")
@@ -58,6 +59,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dual.save_pretrained(str(folder / "model"))
     index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), replies)
     index.save(folder / "model" / ResponseIndexes.FOLDER / "en")
+    examples = {"en": {"grief": ["see you"] * 8, "everyday": ["see you"] * 8}}  # which tells nothing apart
+    GuardSpace.fit(lambda texts: encode_messages(dual, texts).numpy(), examples).save(folder / "model")
     return folder / "model"
 
 
