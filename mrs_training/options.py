@@ -71,6 +71,17 @@ class Bfloat16Anywhere:
         super().__post_init__()  # type: ignore[misc]
 
 
+@dataclass
+class TrainerDefaults(Bfloat16Anywhere):
+    """Before the library's arguments: what every trainer of ours leaves otherwise than the library does."""
+
+    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
+    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
+    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
+    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
+    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
+
+
 LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds
 Arguments = TypeVar("Arguments", bound=RunArguments)
 

@@ -30,7 +30,7 @@ from mrs_models.generator import Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.card import Record
 from mrs_training.launch import train
-from mrs_training.options import TINY, Bfloat16Anywhere, require_least, require_one_of, trains_lora
+from mrs_training.options import TINY, TrainerDefaults, require_least, require_one_of, trains_lora
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData
 from mrs_training.reply.families import GENERATION
@@ -83,7 +83,7 @@ class GenerationArguments(ReplyArguments):
 
 
 @dataclass
-class GenerationTrainingArguments(Bfloat16Anywhere, Seq2SeqTrainingArguments):
+class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
     output_dir: str | None = field(default="build/generator", metadata={"help": "the folder of the run"})
@@ -97,17 +97,12 @@ class GenerationTrainingArguments(Bfloat16Anywhere, Seq2SeqTrainingArguments):
     lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule (official script: inverse_sqrt)"})
     label_smoothing_factor: float = field(default=0.1, metadata={"help": "label smoothing (official script: .2)"})
     logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
-    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
     eval_steps: float | None = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
-    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
     save_steps: float = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
-    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
-    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
     metric_for_best_model: str | None = field(
         default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
     )
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: the batches need `prompt`"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 class Generation(ReplyRecipe[GenerationArguments, Generator]):

@@ -22,7 +22,7 @@ from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import run_with_sentence
 from mrs_training.card import Record
 from mrs_training.launch import train
-from mrs_training.options import Bfloat16Anywhere
+from mrs_training.options import TrainerDefaults
 from mrs_training.pretraining.families import PRETRAINING
 from mrs_training.pretraining.objective import Pretrained
 from mrs_training.pretraining.objectives import OBJECTIVES
@@ -38,7 +38,7 @@ STEPS = 500  # when neither epochs nor steps are given: minutes on two cores
 
 
 @dataclass
-class PretrainingTrainingArguments(Bfloat16Anywhere, TrainingArguments):
+class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
     """The trainer's own arguments with other defaults: ours, for `tiny`, not tuned."""
 
     output_dir: str | None = field(default="build/pretraining", metadata={"help": "the folder of the run"})
@@ -50,17 +50,12 @@ class PretrainingTrainingArguments(Bfloat16Anywhere, TrainingArguments):
     learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (a pre-trained encoder: 5e-5)"})
     warmup_steps: float = field(default=0.06, metadata={"help": "steps, or a share of them if below 1 (RoBERTa: .06)"})
     logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
-    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
     eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
     save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
-    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
     metric_for_best_model: str | None = field(
         default=METRICS[0], metadata={"help": "what picks the checkpoint (XCOPA, 4.4: perplexity)"}
     )
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: rows are made here"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):

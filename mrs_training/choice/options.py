@@ -13,8 +13,8 @@ from mrs_models.tiny import VOCABULARY
 from mrs_training.choice.prompts import ENGLISH_PROMPTS, PROMPTS
 from mrs_training.choice.setups import SETUPS, TARGET, setup_of
 from mrs_training.options import (
-    Bfloat16Anywhere,
     LoraArguments,
+    TrainerDefaults,
     require_least,
     require_one_of,
     require_sound,
@@ -112,7 +112,7 @@ class ChoiceArguments(LoraArguments):
 
 
 @dataclass
-class ChoiceTrainingArguments(Bfloat16Anywhere, TrainingArguments):
+class ChoiceTrainingArguments(TrainerDefaults, TrainingArguments):
     """The library's own arguments with the paper's values for COPA as defaults (appendix C)."""
 
     output_dir: str | None = field(default="build/multiple_choice", metadata={"help": "the folder of the run"})
@@ -132,19 +132,16 @@ class ChoiceTrainingArguments(Bfloat16Anywhere, TrainingArguments):
     adam_epsilon: float = field(default=1e-8, metadata={"help": "epsilon of Adam (paper: 1e-8)"})
     max_grad_norm: float = field(default=1.0, metadata={"help": "norm at which gradients are clipped (paper: 1)"})
     logging_steps: float = field(default=10, metadata={"help": "steps between two points of the loss curve"})
-    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
     eval_steps: float | None = field(
         default=10, metadata={"help": "steps between two evaluations (paper: 10 for COPA, 500 for SIQA)"}
     )
     save_strategy: str = field(default="steps", metadata={"help": "no, steps, epoch or best"})
     save_steps: float = field(default=10, metadata={"help": "steps between two checkpoints; must equal eval_steps"})
     save_total_limit: int | None = field(default=1, metadata={"help": "checkpoints kept beside the best one"})
-    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
     metric_for_best_model: str | None = field(
         default=METRICS[0], metadata={"help": "the validation metric that picks the checkpoint"}
     )
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: batches are ours"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 def validates_on(options: ChoiceArguments) -> str:

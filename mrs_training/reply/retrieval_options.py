@@ -21,7 +21,7 @@ from mrs_models.retriever_start import DEFAULTS, Start
 from mrs_models.starting_points import RETRIEVAL, require_start
 from mrs_training.options import (
     TINY,
-    Bfloat16Anywhere,
+    TrainerDefaults,
     require_least,
     require_one_of,
     trains_lora,
@@ -185,7 +185,7 @@ class RetrievalArguments(RankerArguments):
 
 
 @dataclass
-class RetrievalTrainingArguments(Bfloat16Anywhere, SentenceTransformerTrainingArguments):
+class RetrievalTrainingArguments(TrainerDefaults, SentenceTransformerTrainingArguments):
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
     output_dir: str | None = field(default="build/retriever", metadata={"help": "the folder of the run"})
@@ -198,16 +198,11 @@ class RetrievalTrainingArguments(Bfloat16Anywhere, SentenceTransformerTrainingAr
     warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
     lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
     logging_steps: float = field(default=50, metadata={"help": "steps between two points of the loss curve"})
-    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
     eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
     save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
-    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
     metric_for_best_model: str | None = field(
         default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
     )
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 def resolved(options: RetrievalArguments) -> RetrievalArguments:
