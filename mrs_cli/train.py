@@ -16,7 +16,7 @@ from pkgutil import iter_modules
 
 import mrs_trainers
 
-from mrs_core.arguments import parse_with_config
+from mrs_core.arguments import parse_with_config, words_of
 from mrs_core.launcher import announce_launcher
 
 TRAINERS = sorted(module.name for module in iter_modules(mrs_trainers.__path__))
@@ -53,7 +53,7 @@ def _without_sweep(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
     """Run a sweep; its runs are processes of this command."""
-    from mrs_training.sweep import read_sweep, run_sweep, words_of
+    from mrs_training.sweep import read_sweep, run_sweep
 
     sweep = read_sweep(path)
     parser = importlib.import_module(f"mrs_trainers.{trainer}").make_parser()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
@@ -61,6 +61,19 @@ def as_plain(options: Any) -> dict[str, Any]:
         value = value.value if isinstance(value, Enum) else value
         plain[field.name] = value if isinstance(value, (str, int, float, bool, type(None), list, dict)) else str(value)
     return plain
+
+
+def words_of(values: Mapping[str, Any]) -> list[str]:
+    """Options as words of a command line.
+
+    >>> words_of({"learning_rate": 1e-05, "languages": ["et", "qu"], "frozen_encoder": True})
+    ['--learning_rate', '1e-05', '--languages', 'et', 'qu', '--frozen_encoder', 'true']
+    """
+    words = []
+    for option, value in values.items():
+        each = value if isinstance(value, list) else [value]
+        words += [f"--{option}", *(str(one).lower() if isinstance(one, bool) else str(one) for one in each)]
+    return words
 
 
 def _config_path(arguments: list[str]) -> str | None:

@@ -106,15 +106,13 @@ class GuardSpace:
         features = _features(texts, (vectors - mean) * scale)
         held = _scores(_logistic(features[~left_out], grave[~left_out]), features[left_out])
         fitted = _logistic(features, grave)
-        calm = held[~grave[left_out]]
-        if unseen:
-            others = (np.asarray(encode(list(unseen)), np.float32) - mean) * scale
-            calm = _scores(fitted, _features(unseen, others))
-        threshold = float(np.quantile(calm, 1 - ALARMS, method="higher"))
-        if own:
-            vectors_of_own = (np.asarray(encode(list(own)), np.float32) - mean) * scale
-            scores = _scores(fitted, _features(own, vectors_of_own))
-            threshold = max(threshold, float(np.quantile(scores, 1 - ALARMS, method="higher")))
+        calm = list(dict.fromkeys([*unseen, *own]))  # a run on the sample has the same messages in both
+        scores = dict[str, float]()
+        if calm:
+            others = (np.asarray(encode(calm), np.float32) - mean) * scale
+            scores = dict(zip(calm, _scores(fitted, _features(calm, others)).tolist(), strict=True))
+        groups = [[scores[text] for text in unseen] or held[~grave[left_out]], [scores[text] for text in own]]
+        threshold = max(float(np.quantile(group, 1 - ALARMS, method="higher")) for group in groups if len(group))
         recall = float((held[grave[left_out]] > threshold).mean())
         named = _logistic(features[grave], kinds[grave])
         weights, bias = np.concatenate([fitted[0], named[0]], axis=1), np.concatenate([fitted[1], named[1]])

@@ -118,14 +118,19 @@ def last_checkpoint(folder: Path, resume: str | None) -> str | None:
         if not Path(resume).is_dir():
             raise InputError(f"--resume_from_checkpoint {resume}: no such folder.")
         return resume
-    whole = (path.parent for path in folder.glob("checkpoint-*/trainer_state.json"))  # the trainer writes it last
-    numbered = (path for path in whole if path.name.rpartition("-")[2].isdigit())
-    checkpoints = sorted(numbered, key=lambda path: int(path.name.rpartition("-")[2]))
+    checkpoints = whole_checkpoints(folder)
     if not checkpoints:
         raise InputError(
             f"--resume_from_checkpoint last: {folder} has no complete checkpoint; start again with --overwrite true."
         )
     return str(checkpoints[-1])
+
+
+def whole_checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints of a run's folder, in the order of their steps."""
+    whole = (path.parent for path in folder.glob("checkpoint-*/trainer_state.json"))  # the trainer writes it last
+    numbered = (path for path in whole if path.name.rpartition("-")[2].isdigit())
+    return sorted(numbered, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
 def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor] | None, checkpoint: str | None) -> None:

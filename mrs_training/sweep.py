@@ -16,17 +16,18 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from mrs_core.arguments import words_of
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
 from mrs_training.card import Record
-from mrs_training.run import as_json, read_record
+from mrs_training.run import as_json, read_record, whole_checkpoints
 
 METHODS = ("grid", "random")
 RESULT, VALUES = "sweep.json", "values.json"
@@ -78,19 +79,6 @@ def read_sweep(path: Path) -> Sweep:
     return Sweep(random.Random(seed).sample(grid, trials))
 
 
-def words_of(values: Mapping[str, Any]) -> list[str]:
-    """Values as words of a command line.
-
-    >>> words_of({"learning_rate": 1e-05, "languages": ["et", "qu"], "frozen_encoder": True})
-    ['--learning_rate', '1e-05', '--languages', 'et', 'qu', '--frozen_encoder', 'true']
-    """
-    words = []
-    for option, value in values.items():
-        each = value if isinstance(value, list) else [value]
-        words += [f"--{option}", *(str(one).lower() if isinstance(one, bool) else str(one) for one in each)]
-    return words
-
-
 def run_sweep(trainer: str, sweep: Sweep, arguments: Sequence[str], output: Path, say: Callable[[str], None]) -> Record:
     """Run what is not finished, and write and return the result.
 
@@ -109,7 +97,7 @@ def run_sweep(trainer: str, sweep: Sweep, arguments: Sequence[str], output: Path
         told = f"run {number} of {len(sweep.trials)} ({', '.join(f'{key} {value}' for key, value in values.items())})"
         if not (folder / "run.json").is_file():
             say(told)
-            resume = ["--resume_from_checkpoint", "last"] if any(folder.glob("checkpoint-*/trainer_state.json")) else []
+            resume = ["--resume_from_checkpoint", "last"] if whole_checkpoints(folder) else []
             again = ["--overwrite", "true"] if not resume and folder.exists() else []
             words = ["train", trainer, *arguments, *words_of(values), "--output_dir", str(folder), *resume, *again]
             code = subprocess.run([sys.executable, "-m", "mrs_cli.main", *words], check=False).returncode

@@ -12,13 +12,14 @@ from typing import Any
 import yaml
 
 from mrs_core import __version__
+from mrs_core.arguments import words_of
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_training.allowlist import RECORD
 from mrs_training.card import Record
 from mrs_training.options import TINY as UNTRAINED
 from mrs_training.reproduce.table import DATA, EMBEDDED, CellSpec, Table, references, with_data
-from mrs_training.run import LAST
+from mrs_training.run import LAST, whole_checkpoints
 
 DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
 STATE = "cell.json"
@@ -104,9 +105,7 @@ class Cell:
     def command(self, setup: Setup, resume: bool = False) -> list[str]:
         """The arguments of `mrs`."""
         trainer = self.spec.trainer or setup.table.trainer
-        words = ["train", trainer, "--config", str(self.config_path(setup))]
-        for key, value in self.options(setup).items():
-            words += [f"--{key}", *_words(value)]
+        words = ["train", trainer, "--config", str(self.config_path(setup)), *words_of(self.options(setup))]
         return [*words, "--overwrite", "true", *(["--resume_from_checkpoint", LAST[0]] if resume else [])]
 
 
@@ -251,7 +250,7 @@ class States:
             return f"{CHANGED}: {', '.join(differing)}"
         if (run / RECORD).is_file():
             return DONE
-        if any(run.glob("checkpoint-*/trainer_state.json")):
+        if whole_checkpoints(run):
             return INTERRUPTED
         return FAILED if written.get("code") else MISSING
 
@@ -292,9 +291,3 @@ def _fingerprint_of_model(folder: Path | None) -> str | None:
     if not files:
         raise InputError(f"--model {folder}: no model there; expected a folder with config.json and safetensors.")
     return content_hash(files)
-
-
-def _words(value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [str(value).lower()]
-    return [str(one) for one in value] if isinstance(value, list) else [str(value)]
