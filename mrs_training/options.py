@@ -79,7 +79,6 @@ class TrainerDefaults(Bfloat16Anywhere):
     save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
     save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
     load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds
