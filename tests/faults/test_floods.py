@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.untrained import untrained_retriever
+
 pytestmark = pytest.mark.faults
 
 LINES = 5_000
@@ -46,22 +48,8 @@ BLANK = ["", " ", "\t", "\u3000 ", "\x0c", "\x1c"]  # white space only: nothing 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained retriever, saved as a run saves it."""
-    from mrs_models.dual_encoder import build_dual_encoder
-    from mrs_models.guard_space import GuardSpace
-    from mrs_models.response_index import ResponseIndex, ResponseIndexes
-    from mrs_models.retrieval_suggester import encode_messages, encode_replies
-    from mrs_models.tiny import build_tiny
-
-    folder = tmp_path_factory.mktemp("flood")
     replies = ["Yes", "No", "Maybe later", "Thanks!", "See you"]
-    build_tiny(replies * 2, folder / "tiny", seed=1, vocabulary=200)
-    dual = build_dual_encoder(str(folder / "tiny"), "mean")
-    dual.save_pretrained(str(folder / "model"))
-    index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), replies)
-    index.save(folder / "model" / ResponseIndexes.FOLDER / "en")
-    examples = {"en": {"grief": ["see you"] * 8, "everyday": ["see you"] * 8}}  # which tells nothing apart
-    GuardSpace.fit(lambda texts: encode_messages(dual, texts).numpy(), examples).save(folder / "model")
-    return folder / "model"
+    return untrained_retriever(tmp_path_factory.mktemp("flood"), replies, ["en"])
 
 
 def test_a_flood_of_messages_one_answer_each(model: Path, bin_folder: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from mrs_cli.main import main
 from mrs_core.languages import LANGUAGES
 from tests.command import refused
+from tests.untrained import untrained_retriever
 
 pytestmark = pytest.mark.integration
 
@@ -160,22 +161,7 @@ def test_unreadable_files_are_refused(run: Command, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained retriever, saved as a run saves it."""
-    from mrs_models.dual_encoder import build_dual_encoder
-    from mrs_models.guard_space import GuardSpace
-    from mrs_models.response_index import ResponseIndex, ResponseIndexes
-    from mrs_models.retrieval_suggester import encode_messages, encode_replies
-    from mrs_models.tiny import build_tiny
-
-    folder = tmp_path_factory.mktemp("suggest")
-    build_tiny(REPLIES * 2, folder / "tiny", seed=1, vocabulary=200)
-    dual = build_dual_encoder(str(folder / "tiny"), "mean")
-    dual.save_pretrained(str(folder / "model"))
-    index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), REPLIES)
-    index.save(folder / "model" / ResponseIndexes.FOLDER / "en")
-    index.save(folder / "model" / ResponseIndexes.FOLDER / "es")
-    examples = {"en": {"grief": ["see you"] * 8, "everyday": ["see you"] * 8}}  # which tells nothing apart
-    GuardSpace.fit(lambda texts: encode_messages(dual, texts).numpy(), examples).save(folder / "model")
-    return folder / "model"
+    return untrained_retriever(tmp_path_factory.mktemp("suggest"), REPLIES, ["en", "es"])
 
 
 def command(*arguments: object, stdin: str | bytes = "") -> subprocess.CompletedProcess[bytes]:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,52 +15,32 @@ from safetensors.torch import load_file
 from mrs_datasets.prepare import prepare
 from mrs_models.choice_start import load_choice_model
 from mrs_training.checked_card import checked_card
+from tests.forked_runs import forked_runs
 
 pytestmark = pytest.mark.integration
 
 STEPS = 6
-RUNS = """
-import json, os, sys
-from transformers import Trainer
-from mrs_trainers import multiple_choice
-
-def rank(argv, cut, environment):
-    if child := os.fork():
-        return child
-    os.environ.update(environment)
-    if cut:
-        saved = Trainer._save_checkpoint
-        Trainer._save_checkpoint = lambda *args: (saved(*args), os._exit(9))
-    code = multiple_choice.main(argv)
-    sys.stdout.flush()
-    os._exit(code)
-
-for argv, cut, ranks in json.loads(sys.argv[1]):
-    world = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[2]} if ranks > 1 else {}
-    children = [rank(argv, cut, {**world, "RANK": str(n), "LOCAL_RANK": str(n)} if world else {}) for n in range(ranks)]
-    print("\\nended", *(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children), flush=True)
-"""
 OPTIONS = [
     "--data", "data", "--max_steps", STEPS, "--eval_steps", 2, "--save_steps", 2, "--logging_steps", 1, "--dropout", 0,
     "--learning_rate", 3e-3, "--use_cpu", "true", "--save_total_limit", 9, "--patience", 0, "--vocabulary", 200,
 ]  # fmt: skip
 RESUME = ["--resume_from_checkpoint", "last"]
-# name: options, whether it is cut off at its first checkpoint, ranks
+# name: options, 1 where it is cut off at its first checkpoint, ranks
 WHOLE = {
-    "whole": (["--setup", "CO-ZS"], False, 1),
-    "cut": (["--setup", "CO-ZS"], True, 1),
-    "ranks": (["--setup", "CO-ZS", "--per_device_train_batch_size", 4], False, 2),
+    "whole": (["--setup", "CO-ZS"], 0, 1),
+    "cut": (["--setup", "CO-ZS"], 1, 1),
+    "ranks": (["--setup", "CO-ZS", "--per_device_train_batch_size", 4], 0, 2),
     "accumulated": (
-        ["--setup", "CO-ZS", "--per_device_train_batch_size", 4, "--gradient_accumulation_steps", 2], False, 1
+        ["--setup", "CO-ZS", "--per_device_train_batch_size", 4, "--gradient_accumulation_steps", 2], 0, 1
     ),
-    "tlv": (["--setup", "CO-TLV", "--test_views", "translation", "nop"], True, 1),
-    "siqa": (["--data", "siqa", "--test_data", "data", "--setup", "SI-ZS"], False, 1),
+    "tlv": (["--setup", "CO-TLV", "--test_views", "translation", "nop"], 1, 1),
+    "siqa": (["--data", "siqa", "--test_data", "data", "--setup", "SI-ZS"], 0, 1),
 }  # fmt: skip
 SECOND = {
-    "cut": (["--setup", "CO-ZS", *RESUME], False, 1),
-    "tlv": (["--setup", "CO-TLV", "--test_views", "translation", "nop", *RESUME], False, 1),
-    "stage": (["--setup", "SI+CO-ZS", "--model_name_or_path", "siqa"], False, 1),
-    "lora": (["--setup", "CO-ZS", "--model_name_or_path", "whole", "--peft", "lora"], False, 1),
+    "cut": (["--setup", "CO-ZS", *RESUME], 0, 1),
+    "tlv": (["--setup", "CO-TLV", "--test_views", "translation", "nop", *RESUME], 0, 1),
+    "stage": (["--setup", "SI+CO-ZS", "--model_name_or_path", "siqa"], 0, 1),
+    "lora": (["--setup", "CO-ZS", "--model_name_or_path", "whole", "--peft", "lora"], 0, 1),
 }
 REFUSED = {
     "--setup CO": "--setup CO: no such setup; expected one of CO-ZS,",
@@ -135,7 +111,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def output(workplace: Path) -> list[str]:
     """What the runs print; those that are cut off go on in the second round, refused ones come last."""
-    runs: list[tuple[list[str], bool, int]] = []
+    runs: list[tuple[list[str], int, int]] = []
     for many in (WHOLE, SECOND):
         for name, (options, cut, ranks) in many.items():
             own = [
@@ -145,21 +121,11 @@ def output(workplace: Path) -> list[str]:
             runs.append((argv, cut, ranks))
     for options in REFUSED:
         own = options.replace("--data siqa", "--data siqa-data").split()
-        runs.append((["--output_dir", "refused", *map(str, OPTIONS), *own], False, 1))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (workplace / "runs.py").write_text(RUNS, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "runs.py", json.dumps(runs), str(port)],
-        cwd=workplace, env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=400,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]
-    codes = [line.removeprefix("ended ") for line in done.stdout.splitlines() if line.startswith("ended")]
+        runs.append((["--output_dir", "refused", *map(str, OPTIONS), *own], 0, 1))
+    codes, printed = forked_runs("mrs_trainers.multiple_choice", runs, workplace, 400)
     expected = ["0", "9", "0 0", "0", "9", "0", "0", "0", "0", "0", *["2"] * len(REFUSED)]
-    assert codes == expected, done.stdout[-5000:]
-    return done.stdout.splitlines()
+    assert codes == expected, "\n".join(printed)[-5000:]
+    return printed
 
 
 @pytest.fixture

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from safetensors.torch import load_file
+
+from tests.forked_runs import forked_runs
 
 pytestmark = pytest.mark.integration
 
@@ -61,28 +59,6 @@ def main(argv):
     parser = make_dataclass_parser((RunArguments, TrainingArguments), "classification", "")
     return run_with_sentence("classification", lambda: train(Classification(), *parse_with_config(parser, argv)))
 """
-# Forks a process for each rank of each run, since importing the libraries takes longer than training.
-RUNS = """
-import json, os, sys
-import trainer
-from transformers import Trainer
-
-def rank(argv, cut, environment):
-    if child := os.fork():
-        return child
-    os.environ.update(environment)
-    if cut:
-        saved = Trainer._save_checkpoint
-        Trainer._save_checkpoint = lambda *args: (saved(*args), os._exit(9))
-    code = trainer.main(argv)
-    sys.stdout.flush()
-    os._exit(code)
-
-for argv, cut, ranks in json.loads(sys.argv[1]):
-    world = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[2]} if ranks > 1 else {}
-    children = [rank(argv, cut, {**world, "RANK": str(n), "LOCAL_RANK": str(n)} if world else {}) for n in range(ranks)]
-    print("\\nended", *(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children), flush=True)
-"""
 OPTIONS = [
     "--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 2, "--save_steps", 2,
     "--logging_steps", 1, "--load_best_model_at_end", "true", "--metric_for_best_model", "loss", "--use_cpu", "true",
@@ -101,7 +77,6 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("classification")
     (folder / "trainer.py").write_text(TRAINER, encoding="utf-8")
-    (folder / "runs.py").write_text(RUNS, encoding="utf-8")
     tokenizer = train_tokenizer([f"w{n}" for n in range(7)] * 9, 100)
     tokenizer.save_pretrained(folder / "base")
     config = BertConfig(
@@ -123,25 +98,16 @@ def output(workplace: Path) -> list[str]:
             ranks,
         )
         for name, more, cut, ranks in (
-            ("whole", [], False, 1),
-            ("cut", [], True, 1),
-            ("cut", ["--resume_from_checkpoint", "last", "--seed", "7"], False, 1),
-            ("cut", ["--resume_from_checkpoint", "last"], False, 1),
-            ("ranks", [], False, 2),
+            ("whole", [], 0, 1),
+            ("cut", [], 1, 1),
+            ("cut", ["--resume_from_checkpoint", "last", "--seed", "7"], 0, 1),
+            ("cut", ["--resume_from_checkpoint", "last"], 0, 1),
+            ("ranks", [], 0, 2),
         )
     ]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    done = subprocess.run(
-        [sys.executable, "runs.py", json.dumps(runs), str(port)],
-        cwd=workplace, env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]
-    codes = [line for line in done.stdout.splitlines() if line.startswith("ended")]
-    assert codes == ["ended 0", "ended 9", "ended 2", "ended 0", "ended 0 0"], done.stdout[-3000:]
-    return done.stdout.splitlines()
+    codes, printed = forked_runs("trainer", runs, workplace, 240)
+    assert codes == ["0", "9", "2", "0", "0 0"], "\n".join(printed)[-3000:]
+    return printed
 
 
 @pytest.fixture

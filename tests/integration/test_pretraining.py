@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,36 +13,14 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from tests.forked_runs import forked_runs
+
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "trainers" / "configs" / "pretraining").glob("*"))
 STEPS = 40
 CUT = 30  # in the second epoch, whose masks are others than those of the first
-# Forks a process for each rank of each run, since importing the libraries takes longer than training.
-RUNS = """
-import json, os, sys
-from transformers import Trainer
-from mrs_trainers.pretraining import main
-
-def rank(argv, cut, environment):
-    if child := os.fork():
-        return child
-    os.environ.update(environment)
-    if cut:
-        saved = Trainer._save_checkpoint
-        Trainer._save_checkpoint = lambda self, *args: (
-            saved(self, *args), self.state.global_step >= cut and os._exit(9)
-        )
-    code = main(argv)
-    sys.stdout.flush()
-    os._exit(code)
-
-for argv, cut, ranks in json.loads(sys.argv[1]):
-    world = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[2]} if ranks > 1 else {}
-    children = [rank(argv, cut, {**world, "RANK": str(n), "LOCAL_RANK": str(n)} if world else {}) for n in range(ranks)]
-    print("\\nended", *(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children), flush=True)
-"""
 OPTIONS: list[object] = [
     "--objective", "mlm", "--text", "ht=ht.txt", "en=en.txt", "--held_out", 30, "--test_text", "ht=test.txt",
     "--model_name_or_path", "base", "--max_steps", STEPS, "--eval_steps", STEPS // 4, "--save_steps", STEPS // 4,
@@ -72,7 +46,6 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [line for name in ("ht", "en") for line in (folder / f"{name}.txt").read_text().splitlines()]
     (folder / "base").mkdir()
     build_tiny(texts, folder / "base", 0, 120, "[MASK]")
-    (folder / "runs.py").write_text(RUNS, encoding="utf-8")
     return folder
 
 
@@ -94,19 +67,9 @@ def output(workplace: Path) -> list[str]:
             ("lora", lora, 0, 1),
         )
     ]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    done = subprocess.run(
-        [sys.executable, "runs.py", json.dumps(runs), str(port)],
-        cwd=workplace, env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]
-    codes = [line for line in done.stdout.splitlines() if line.startswith("ended")]
-    expected = ["ended 0", "ended 9", "ended 2", "ended 0", "ended 0 0", "ended 0", "ended 0"]
-    assert codes == expected, done.stdout[-3000:]
-    return done.stdout.splitlines()
+    codes, printed = forked_runs("mrs_trainers.pretraining", runs, workplace, 300)
+    assert codes == ["0", "9", "2", "0", "0 0", "0", "0"], "\n".join(printed)[-3000:]
+    return printed
 
 
 @pytest.fixture

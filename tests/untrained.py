@@ -1,0 +1,26 @@
+"""A retriever that was never trained, for tests of what answers do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+SILENCES_NOTHING = {"en": {"grief": ["see you"] * 8, "everyday": ["see you"] * 8}}  # examples that tell nothing apart
+
+
+def untrained_retriever(folder: Path, replies: Sequence[str], languages: Sequence[str]) -> Path:
+    """Save an untrained retriever as a run saves it, with the same replies in each language; return its folder."""
+    from mrs_models.dual_encoder import build_dual_encoder
+    from mrs_models.guard_space import GuardSpace
+    from mrs_models.response_index import ResponseIndex, ResponseIndexes
+    from mrs_models.retrieval_suggester import encode_messages, encode_replies
+    from mrs_models.tiny import build_tiny
+
+    build_tiny([*replies, *replies], folder / "tiny", seed=1, vocabulary=200)
+    dual = build_dual_encoder(str(folder / "tiny"), "mean")
+    dual.save_pretrained(str(folder / "model"))
+    index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), replies)
+    for language in languages:
+        index.save(folder / "model" / ResponseIndexes.FOLDER / language)
+    GuardSpace.fit(lambda texts: encode_messages(dual, texts).numpy(), SILENCES_NOTHING).save(folder / "model")
+    return folder / "model"
