@@ -27,15 +27,21 @@ class Guard:
         self.data, self._model, self._folder = data, model, folder
 
     def answer(
-        self, messages: Sequence[str], language: str, count: int, model: ServedModel | None = None
+        self,
+        messages: Sequence[str],
+        language: str,
+        count: int,
+        model: ServedModel | None = None,
+        others: Sequence[str | None] = (),
     ) -> list[Answer]:
         """As `Suggester.suggest`, for one language.
 
         Args:
             model: what answers in place of the guard's own, such as a part of its response set.
+            others: as for `reasons`.
         """
         model = model or self._model
-        reasons = self.reasons(messages, language)
+        reasons = self.reasons(messages, language, others)
         asked = [message for message, reason in zip(messages, reasons, strict=True) if reason is None]
         rows = iter(model.suggest(asked, language, count))
         return [
@@ -43,10 +49,17 @@ class Guard:
             for message, reason in zip(messages, reasons, strict=True)
         ]
 
-    def reasons(self, messages: Sequence[str], language: str) -> list[str | None]:
-        """The reason not to answer each message, one of `mrs_core.guard.REASONS`; None where there is none."""
-        lists = self.data.get(language)
-        found = [lists.sensitive(message) if lists else None for message in messages]
+    def reasons(self, messages: Sequence[str], language: str, others: Sequence[str | None] = ()) -> list[str | None]:
+        """The reason not to answer each message, one of `mrs_core.guard.REASONS`; None where there is none.
+
+        Args:
+            others: the language that each message seems to be in, if it is not `language`: a caller may be wrong, so
+                that the lists of both count. Empty: those of `language` alone.
+        """
+        found = [
+            self._listed(message, language) or (self._listed(message, other) if other else None)
+            for message, other in zip(messages, others or [None] * len(messages), strict=True)
+        ]
         open_ones = [message for message, reason in zip(messages, found, strict=True) if reason is None]
         if not open_ones or self.space is None:
             return found
@@ -54,6 +67,10 @@ class Guard:
         assert vectors is not None, "a model with a space has vectors"
         near = iter(self.space.reasons(open_ones, vectors))
         return [next(near) if reason is None else reason for reason in found]
+
+    def _listed(self, message: str, language: str) -> str | None:
+        lists = self.data.get(language)
+        return lists.sensitive(message) if lists else None
 
     @cached_property
     def space(self) -> GuardSpace | None:

@@ -194,18 +194,32 @@ class Suggester:
         answers = [Answer(reason=UNCLEAR if text.strip() else BLANK) for text in texts]
         for code in dict.fromkeys(code for code in found if code) or ([language] if language else []):
             numbers = [number for number, other in enumerate(found) if other == code]
-            rows = self._answer(model, [texts[number] for number in numbers], code, count)
+            rows = self._answer(model, [texts[number] for number in numbers], code, count, given=language is not None)
             for number, row in zip(numbers, rows, strict=True):
                 answers[number] = row
         return answers
 
-    def _answer(self, model: ServedModel, messages: list[str], language: str, count: int) -> list[Answer]:
+    def _answer(self, model: ServedModel, messages: list[str], language: str, count: int, given: bool) -> list[Answer]:
         if self.guard is None:
             answers = [Answer(row) for row in model.suggest(messages, language, count)]
         else:
-            answers = self.guard.answer(messages, language, count, model)
+            others = [self._other_language(message, language) for message in messages] if given else []
+            answers = self.guard.answer(messages, language, count, model, others)
         chances = self.model.used(messages, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
+
+    def _other_language(self, message: str, language: str) -> str | None:
+        """The language that a message is surely in, if it is not the one that the caller gave."""
+        if self._may_detect:
+            found = self.sure_language(message)
+            return found if found != language else None
+        return None
+
+    @cached_property
+    def _may_detect(self) -> bool:
+        from mrs_models.language_detector import DETECTOR
+
+        return self.folder is not None and len(self.languages) > 1 and (self.folder / DETECTOR).is_file()
 
     def _likely(self, answer: Answer, chance: float) -> Answer:
         """The answer, or none where it is not likely enough that one of its suggestions is used."""

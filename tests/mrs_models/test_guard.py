@@ -12,6 +12,7 @@ from mrs_core.errors import InputError
 from mrs_core.guard.lists import GuardData
 from mrs_models.answering import ServedModel, Suggestion, reply_texts
 from mrs_models.guard_space import ALARMS, LEAST_RECALL, GuardSpace
+from mrs_models.language_detector import LanguageDetector
 from mrs_models.suggester import Suggester
 
 
@@ -82,6 +83,21 @@ def test_a_model_without_more_to_say_gives_fewer() -> None:
 def test_a_language_without_lists_is_answered_and_still_gets_no_links() -> None:
     model = Fixed(["Tak", "https://example.org", "Nie"])
     assert reply_texts(Suggester(model).suggest(["Cześć"], "pl")) == [["Tak", "Nie"]]
+
+
+def test_the_lists_of_the_language_that_a_message_is_in_count_where_the_caller_names_another(tmp_path: Path) -> None:
+    class Bilingual(Fixed):
+        @property
+        def languages(self) -> list[str]:
+            return ["en", "es"]
+
+    texts = {"en": ["I want to see you", "kill the light"], "es": ["quiero verte pronto", "ya me voy a casa"]}
+    LanguageDetector.train(texts).save(tmp_path)
+    message = "ya no quiero vivir, quiero morirme"
+    suggester = Suggester(Bilingual(["Yes", "No", "Maybe"]), tmp_path)
+    assert [answer.reason for answer in suggester.suggest([message, "quiero verte"], "en")] == ["self_harm", None]
+    assert suggester.suggest(["I want to kill myself"], "es")[0].reason == "self_harm"
+    assert Suggester(Bilingual(["Yes"])).suggest([message], "en")[0].reason is None, "without a detector"
 
 
 def test_lists_of_ones_own(tmp_path: Path) -> None:
