@@ -63,6 +63,8 @@ def fit(
     if has_steps(training):
         with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
             trainer.train(resume_from_checkpoint=checkpoint)
+        # Without the wrapper of mixed precision: what is tested answers as what is loaded later.
+        trainer.accelerator.unwrap_model(parts.model, keep_fp32_wrapper=False)
     if training.load_best_model_at_end:
         _require_best(recipe, parts, trainer.state.best_model_checkpoint)
     require_finite_weights(recipe.weights(parts))

@@ -30,8 +30,8 @@ STEPS = 1000  # ours: the most updates where neither epochs nor steps are given;
 WITHOUT_EFFECT = {
     "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "batches are drawn at random",
-    "bf16_full_eval": "evaluation is in the model's precision",
-    "fp16_full_eval": "evaluation is in the model's precision",
+    "bf16_full_eval": "validation has the precision of training (--bf16), the test that of the model",
+    "fp16_full_eval": "validation has the precision of training (--fp16), the test that of the model",
     "label_smoothing_factor": "the loss is the paper's cross-entropy",
 }
 

@@ -72,7 +72,8 @@ class ChoiceTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer
     def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
         """Accuracy of each config (`accuracy_et`), their mean (`accuracy`), and the mean cross-entropy in nats.
 
-        Every question is answered once: each rank takes its share, however uneven, and the scores are gathered.
+        Every question is answered once: each rank takes its share, however uneven, and the scores are gathered. The
+        precision is that of training (`--bf16`); tests have the model's own.
         """
         self.parts.model.eval()
         world, rank = self.args.world_size, self.args.process_index

@@ -41,6 +41,7 @@ SECOND = {
     "tlv": (["--setup", "CO-TLV", "--test_views", "translation", "nop", *RESUME], 0, 1),
     "stage": (["--setup", "SI+CO-ZS", "--model_name_or_path", "siqa"], 0, 1),
     "lora": (["--setup", "CO-ZS", "--model_name_or_path", "whole", "--peft", "lora"], 0, 1),
+    "half": (["--setup", "CO-ZS", "--model_name_or_path", "whole", "--bf16", "true", "--learning_rate", 1e-30], 0, 1),
 }
 REFUSED = {
     "--setup CO": "--setup CO: no such setup; expected one of CO-ZS,",
@@ -123,7 +124,7 @@ def output(workplace: Path) -> list[str]:
         own = options.replace("--data siqa", "--data siqa-data").split()
         runs.append((["--output_dir", "refused", *map(str, OPTIONS), *own], 0, 1))
     codes, printed = forked_runs("mrs_trainers.multiple_choice", runs, workplace, 400)
-    expected = ["0", "9", "0 0", "0", "9", "0", "0", "0", "0", "0", *["2"] * len(REFUSED)]
+    expected = ["0", "9", "0 0", "0", "9", "0", *["0"] * len(SECOND), *["2"] * len(REFUSED)]
     assert codes == expected, "\n".join(printed)[-5000:]
     return printed
 
@@ -184,6 +185,15 @@ def test_a_step_does_not_depend_on_how_it_is_cut(folders: dict[str, Path], name:
     assert len({entry["loss"] for entry in log(folders[name]) if "loss" in entry}) > 1
     one, other = (load_file(folders[run] / f"checkpoint-{STEPS}" / "model.safetensors") for run in ("whole", name))
     assert max(float((one[key] - other[key]).abs().max()) for key in one) < 1e-3
+
+
+def test_validation_has_the_precision_of_training_and_the_test_that_of_the_model(folders: dict[str, Path]) -> None:
+    best = record(folders["whole"])["best_step"]
+    whole = next(row["eval_loss"] for row in log(folders["whole"]) if row.get("step") == best and "eval_loss" in row)
+    half = next(row["eval_loss"] for row in log(folders["half"]) if "eval_loss" in row)
+    assert half != whole
+    assert half == pytest.approx(whole, abs=0.02)
+    assert predictions(folders["half"]) == predictions(folders["whole"])
 
 
 def test_each_language_is_tested_with_its_own_checkpoint(folders: dict[str, Path]) -> None:
