@@ -98,6 +98,8 @@ class Kind:
         parallel: column -> level, `error` or `warning`, if rows with the same identifier differ in it between the
             configs of this kind.
         corrected: column -> the column with its corrections; rows where they differ are counted.
+        values: column -> the only texts allowed in it, where they differ between kinds (else `Column.values`).
+        hidden: the columns that are null where the publisher keeps the answers (of all kinds: `Column.optional`).
         on_demand: a view, written only on request.
     """
 
@@ -114,6 +116,8 @@ class Kind:
     alternatives: tuple[str, ...] = ()
     parallel: dict[str, str] = field(default_factory=dict)
     corrected: dict[str, str] = field(default_factory=dict)
+    values: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
     on_demand: bool = False
 
     @property
@@ -155,6 +159,7 @@ class DatasetRecord:
         restricted: why publishing a copy is restricted and where to ask for one; empty for a free data set.
         archive_gib: archives that unpack to more GiB are refused.
         open_languages: a folder may have configs of other languages too (see `covering`).
+        like: name of the record that kinds and columns come from, as far as they are in this one's languages.
     """
 
     name: str
@@ -171,6 +176,7 @@ class DatasetRecord:
     restricted: str = ""
     archive_gib: int = 1  # XCOPA is 5 MB, SIQA 8 MB, all of STAPLE 300 MB
     open_languages: bool = False
+    like: str = ""
 
     def covering(self, configs: Iterable[str]) -> DatasetRecord:
         """The record with the languages of these configs after its own; names that do not match a kind are ignored.
@@ -237,6 +243,9 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise InputError(f"{where}: the record is not valid YAML ({str(error).splitlines()[0]}).") from None
+    model = read_record(content["like"]) if isinstance(content, dict) and content.get("like") else None
+    if model is not None:
+        content = {"kinds": {}, "columns": {}, **content}
     parts = {"kinds": Kind, "columns": Column, "variants": Variant}
     values = _checked(DatasetRecord, content, where)
     for part, cls in parts.items():
@@ -247,6 +256,8 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         }
     values["languages"] = {code: _language(code, where) for code in values["languages"]}
     record = DatasetRecord(**values)
+    if model is not None:
+        record = replace(record, kinds=_kinds_in(model, record.languages), columns=model.columns)
     for name, column in record.columns.items():
         try:
             column.arrow()
@@ -261,6 +272,15 @@ def parse_record(text: str, where: str) -> DatasetRecord:
     return record
 
 
+def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]:
+    """The kinds of a record in some languages; how many rows they have is that record's alone."""
+    own = {name: kind.languages or tuple(model.languages) for name, kind in model.kinds.items()}
+    return {
+        name: replace(model.kinds[name], languages=tuple(code for code in languages if code in codes), rows={})
+        for name, codes in own.items()
+    }
+
+
 def _language(code: str, where: str) -> Language:
     """A language of `mrs_core/languages.yaml`, or a made-up one with a private-use code (ISO 639-3: qaa to qtz)."""
     made_up = find_language(code) if isinstance(code, str) and PRIVATE_USE.fullmatch(code) else None
@@ -270,6 +290,7 @@ def _language(code: str, where: str) -> Language:
 def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
     """What a kind refers to that does not exist."""
     named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel, *kind.corrected, *kind.corrected.values()}
+    named |= {*kind.values, *kind.hidden}
     for columns in kind.texts.values():
         named.update(columns)
     yield from (f"column {column!r} is not described" for column in sorted(named - set(record.columns)))

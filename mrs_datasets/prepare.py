@@ -16,9 +16,11 @@ from mrs_datasets.readers.own_pairs import is_pair_file, read_pair_files
 from mrs_datasets.readers.pair_checks import PairOptions
 from mrs_datasets.readers.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
 from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
+from mrs_datasets.readers.seeds import seed_of
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
-from mrs_datasets.readers.synthetic_copa import read_synthetic_copa, seed_of
+from mrs_datasets.readers.synthetic_copa import read_synthetic_copa
+from mrs_datasets.readers.synthetic_xglue import read_synthetic_xglue
 from mrs_datasets.readers.xcopa import read_xcopa
 from mrs_datasets.report import PreparedReport, Report
 from mrs_datasets.responses import MAX_RESPONSES
@@ -33,7 +35,10 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "siqa": read_siqa,
     "staple": read_staple,
 }
-GENERATED = "synthetic-copa"  # it has no files
+GENERATED: dict[str, Callable[[int, Report], Chunks]] = {  # from a seed, without files
+    "synthetic-copa": read_synthetic_copa,
+    "synthetic-xglue": read_synthetic_xglue,
+}
 
 
 def as_it_is(chunks: Chunks) -> Chunks:
@@ -116,7 +121,7 @@ def prepare(
     """Write the prepared folder of a data set other than MRS, as far as the sources provide it; return its report.
 
     Args:
-        name: one of `READERS`, or `GENERATED`.
+        name: one of `READERS` or `GENERATED`.
         sources: folders or archives; see the catalogue for each data set's.
         views: kinds in the catalogue that are written only on request (XCOPA has some).
 
@@ -133,10 +138,10 @@ def prepare(
     if unknown:
         raise InputError(f"--views {unknown[0]}: {name} has {' '.join(on_demand) or 'no views'}.")
     report = Report(name, {"views": list(views)} if views else {}, partial=True)
-    if name == GENERATED:
+    if name in GENERATED:
         if len(sources) > 1:
             raise InputError(f"{name}: expected one --source, found {len(sources)}; pass {record.source}.")
-        chunks = with_views(read_synthetic_copa(seed_of(sources[0]), report), views, record)
+        chunks = with_views(GENERATED[name](seed_of(sources[0]), report), views, record)
         with atomic_folder(out, overwrite, MARKER) as partial:
             return write_prepared(partial, progress(chunks), report, record, sources[0])
     for source in sources:

@@ -22,15 +22,12 @@ from random import Random
 
 import pyarrow as pa
 
-from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.xcopa_questions import with_corrected
 from mrs_datasets.report import Report
 
 RECORD = read_record("synthetic-copa")
-SOURCE = "synthetic"
-SEED = 42
 EVENTS = 4  # with more, two choices would tell without the premise which of them is the cause
 CHOICES, PREMISES = (0, 2), (1, 3)
 SUBJECTS, TIMES = 25, 25  # see above
@@ -87,18 +84,6 @@ ORDERS: dict[str, Callable[[str, str, str, str], tuple[str, ...]]] = {
     "qaa": lambda subject, verb, thing, time: (subject, verb, thing, time),
     "qab": lambda subject, verb, thing, time: (time, thing, subject, verb),
 }
-
-
-def seed_of(source: str) -> int:
-    """The seed in `synthetic` or `synthetic:SEED`.
-
-    Raises:
-        InputError: it is neither.
-    """
-    name, colon, number = source.partition(":")
-    if name != SOURCE or (colon and not number.isdecimal()):
-        raise InputError(f"--source {source}: expected {SOURCE} or {SOURCE}:SEED, such as {SOURCE}:7.")
-    return int(number) if colon else SEED
 
 
 def read_synthetic_copa(seed: int, report: Report) -> Chunks:

@@ -72,7 +72,7 @@ def test_the_indices_of_table_2_and_of_any_sample(tmp_path: Path, capsys: pytest
 
 
 def test_the_list_has_every_record(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sorted(["mrs", GENERATED, *READERS]) == catalogued()
+    assert sorted(["mrs", *GENERATED, *READERS]) == catalogued()
     assert main(["data", "list", "--json"]) == 0
     records = json.loads(capsys.readouterr().out)
     assert records["staple"]["restricted"]

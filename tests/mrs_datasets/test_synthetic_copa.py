@@ -16,7 +16,8 @@ from mrs_core.errors import InputError
 from mrs_datasets.check import check
 from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.synthetic_copa import SIZES, read_synthetic_copa, seed_of
+from mrs_datasets.readers.seeds import seed_of
+from mrs_datasets.readers.synthetic_copa import SIZES, read_synthetic_copa
 from mrs_datasets.report import Report
 
 Row = dict[str, Any]
