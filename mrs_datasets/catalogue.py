@@ -90,6 +90,7 @@ class Kind:
     Attributes:
         languages: those that have such a config; empty for all.
         rows: rows of each split in a complete source, if known.
+        sizes: language -> the same, where languages differ (else `rows`).
         texts: language -> the columns in that language; `{language}` is the config's own.
         repeats: level of identical rows in a split, `error` or `warning` (people do say the same thing twice).
         leaks: level of a row that is in another split too, `error` or `warning`.
@@ -100,6 +101,9 @@ class Kind:
         corrected: column -> the column with its corrections; rows where they differ are counted.
         values: column -> the only texts allowed in it, where they differ between kinds (else `Column.values`).
         hidden: the columns that are null where the publisher keeps the answers (of all kinds: `Column.optional`).
+        empties: level of an empty text, `error` or `warning`.
+        aligned: list columns with an entry for each entry of the other.
+        spans: column of `{text, start}` -> the text column that they are parts of.
         on_demand: a view, written only on request.
     """
 
@@ -118,7 +122,15 @@ class Kind:
     corrected: dict[str, str] = field(default_factory=dict)
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    sizes: dict[str, dict[str, int]] = field(default_factory=dict)
+    empties: str = ERROR
+    aligned: tuple[str, ...] = ()
+    spans: dict[str, str] = field(default_factory=dict)
     on_demand: bool = False
+
+    def rows_of(self, language: str) -> dict[str, int]:
+        """The rows of each split of a language in a complete source, as far as known."""
+        return self.sizes.get(language, self.rows)
 
     @property
     def shown(self) -> str:
@@ -276,7 +288,7 @@ def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]
     """The kinds of a record in some languages; how many rows they have is that record's alone."""
     own = {name: kind.languages or tuple(model.languages) for name, kind in model.kinds.items()}
     return {
-        name: replace(model.kinds[name], languages=tuple(code for code in languages if code in codes), rows={})
+        name: replace(model.kinds[name], languages=tuple(c for c in languages if c in codes), rows={}, sizes={})
         for name, codes in own.items()
     }
 
@@ -290,14 +302,15 @@ def _language(code: str, where: str) -> Language:
 def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
     """What a kind refers to that does not exist."""
     named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel, *kind.corrected, *kind.corrected.values()}
-    named |= {*kind.values, *kind.hidden}
+    named |= {*kind.values, *kind.hidden, *kind.aligned, *kind.spans, *kind.spans.values()}
     for columns in kind.texts.values():
         named.update(columns)
     yield from (f"column {column!r} is not described" for column in sorted(named - set(record.columns)))
-    unknown = (set(kind.languages) - set(record.languages)) | (set(kind.texts) - {LANGUAGE, *KNOWN, *record.languages})
+    unknown = {*kind.languages, *kind.sizes} - set(record.languages)
+    unknown |= set(kind.texts) - {LANGUAGE, *KNOWN, *record.languages}
     yield from (f"language {code!r} is not described" for code in sorted(unknown))
     yield from (f"rows of {split!r}, which is not a split" for split in kind.rows if split not in kind.splits)
-    levels = {kind.repeats, kind.leaks, *kind.parallel.values()} - {ERROR, WARNING}
+    levels = {kind.repeats, kind.leaks, kind.empties, *kind.parallel.values()} - {ERROR, WARNING}
     yield from (f"expected {ERROR} or {WARNING}, found {level!r}" for level in levels)
     if LANGUAGE not in kind.config:
         yield f"config needs {LANGUAGE}"

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from mrs_core.errors import InputError
 from mrs_core.language_id import Identify
 from mrs_core.text import is_blank
-from mrs_datasets.catalogue import ERROR, WARNING, DatasetRecord, Kind
+from mrs_datasets.catalogue import ERROR, LIST, WARNING, DatasetRecord, Kind
+from mrs_datasets.check_parts import parts_found
 from mrs_datasets.check_texts import languages_found, scripts_found
 from mrs_datasets.describe import text_columns, texts_of
-from mrs_datasets.findings import EXAMPLES, SEPARATOR, Examples, Finding, batches, shorten
+from mrs_datasets.findings import EXAMPLES, Examples, Finding, batches, joined, shorten
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.report import PreparedReport
 
@@ -59,9 +60,11 @@ def check(
             yield from broken
             if broken:
                 continue
-            yield from _size(files, kind, split, where, report)
+            whole = kind.rows_of(record.language_of(config)).get(split)
+            yield from _size(files, whole, split, where, report)
             try:
                 yield from _rows(files, columns, where)
+                yield from parts_found(files, kind, columns.identity, where)
                 yield from keys.add(split, _hashes(files, columns.identity), files, columns, where)
                 for language, held in columns.by_language.items():
                     yield from scripts_found(files, language, held, where)
@@ -120,11 +123,13 @@ class _Columns:
             for language in dict.fromkeys(languages.values())
         }
         self.identifiers = [name for name, column in columns.items() if column.identifier]
-        self.required = [name for name, column in columns.items() if not column.optional]
+        self.required = [name for name, column in columns.items() if not column.optional and name not in kind.hidden]
         self.texts = [*plain, *(name for name in languages if name not in plain)]
         apart = {*self.identifiers, *kind.corrected.values()}
+        listed = [name for name, column in columns.items() if column.dtype == LIST + "string"]
         self.identity = [name for name in plain if name in self.required and name not in apart]
-        self.values = {name: column.values for name, column in columns.items() if column.values}
+        self.identity = self.identity or [name for name in listed if name in self.required]
+        self.values = {name: column.values for name, column in columns.items() if column.values} | kind.values
         self.weighted = [name for name, column in columns.items() if "weight: float64" in column.dtype]
         self.labels = {name: column.names for name, column in columns.items() if column.dtype == "class_label"}
 
@@ -163,7 +168,7 @@ def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
     return bool(found == expected)
 
 
-def _size(files: list[Path], kind: Kind, split: str, where: str, report: PreparedReport) -> Iterator[Finding]:
+def _size(files: list[Path], whole: int | None, split: str, where: str, report: PreparedReport) -> Iterator[Finding]:
     rows = sum(pq.read_metadata(path).num_rows for path in files)
     config = where.rpartition("/")[0]
     entry = report.get("configs", {}).get(config, {}).get(split)
@@ -172,7 +177,6 @@ def _size(files: list[Path], kind: Kind, split: str, where: str, report: Prepare
         yield Finding(
             ERROR, "rows that report.json counts", where, abs(rows - reported), (f"{rows:,}, not {reported:,}",)
         )
-    whole = kind.rows.get(split)
     if whole is not None and rows != whole:
         partial = where in report.get("partial_splits", [])
         level, rule = (
@@ -187,7 +191,7 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
     corrected = {pair: Examples() for pair in columns.kind.corrected.items()}
     kind = columns.kind
     for start, table in batches(files, list(kind.columns)):
-        row = _joined(table, columns.identity)
+        row = joined(table, columns.identity)
         for name in columns.required:
             nulls.add(pc.is_null(table[name]), row, start)
         for name in columns.texts:
@@ -196,8 +200,9 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
             empty.add(_rows_with(table[name], blank), row, start)
             zeros.add(_rows_with(table[name], pc.fill_null(pc.match_substring(texts, "\0"), False)), row, start)
         for name, allowed in columns.values.items():
-            known = pc.or_(pc.is_in(table[name], pa.array(allowed, pa.string())), pc.is_null(table[name]))
-            values.add(pc.invert(known), table[name], start)
+            texts = texts_of(table[name])
+            known = pc.or_(pc.is_in(texts, pa.array(allowed, pa.string())), pc.is_null(texts))
+            values.add(_rows_with(table[name], pc.invert(known)), joined(table, [name]), start)
         for name, names in columns.labels.items():
             outside = pc.or_(pc.less(table[name], 0), pc.greater_equal(table[name], len(names)))
             labels.add(pc.fill_null(outside, False), table[name], start)
@@ -210,7 +215,7 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
         for (published, better), differing in corrected.items():
             differing.add(pc.fill_null(pc.not_equal(table[published], table[better]), False), row, start)
     yield from nulls.finding(ERROR, "null where a value is needed", where)
-    yield from empty.finding(ERROR, "empty text", where)
+    yield from empty.finding(kind.empties, "empty text", where)
     yield from zeros.finding(ERROR, "NUL character in a text", where)
     yield from values.finding(ERROR, "value that the column does not have", where)
     yield from labels.finding(ERROR, "label out of range", where)
@@ -255,16 +260,10 @@ def _pairs(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             yield left, right
 
 
-def _joined(table: pa.Table, columns: list[str]) -> pa.ChunkedArray:
-    """The columns of each row as one text."""
-    texts = [pc.fill_null(table[name].cast(pa.string()), "") for name in columns]
-    return pc.binary_join_element_wise(*texts, SEPARATOR) if len(texts) > 1 else texts[0]
-
-
 def _hashes(files: list[Path], columns: list[str]) -> NDArray[np.uint64]:
     """64 bits per row: with a hundred million rows, one data set in 3,700 has a false pair."""
     parts = [
-        pd.util.hash_array(np.asarray(_joined(table, columns).to_pylist(), object), categorize=False)
+        pd.util.hash_array(np.asarray(joined(table, columns).to_pylist(), object), categorize=False)
         for _, table in batches(files, columns)
     ]
     return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
@@ -296,7 +295,7 @@ def _found(
     examples = []
     for start, table in batches(files, shown):
         inside = wanted[(wanted >= start) & (wanted < start + len(table))]
-        texts = _joined(table, shown) if len(inside) else None
+        texts = joined(table, shown) if len(inside) else None
         examples += [f"row {row}: {shorten(texts[int(row - start)].as_py())}" for row in inside if texts is not None]
     yield Finding(level, rule, where, len(rows), tuple(examples))
 

@@ -71,11 +71,14 @@ def _plain(code: str) -> str:
 
 
 def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:
-    """The texts of each row, joined by spaces; of a list the first."""
+    """The texts of each row, joined by spaces; of a list of `{text, ...}` the first."""
     columns = []
     for name in names:
         values = table[name].to_pylist()
-        if pa.types.is_list(table[name].type):
+        kind = table[name].type
+        if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+            values = [" ".join(word or "" for word in words or ()) for words in values]
+        elif pa.types.is_list(kind):
             values = [entries[0]["text"] if entries else "" for entries in values]
         columns.append(values)
     return [" ".join(text or "" for text in row) for row in zip(*columns, strict=True)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -67,3 +68,13 @@ def batches(files: list[Path], columns: list[str]) -> Iterator[tuple[int, pa.Tab
         for batch in pq.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS, columns=columns):
             yield start, pa.Table.from_batches([batch])
             start += batch.num_rows
+
+
+def joined(table: pa.Table, columns: list[str]) -> pa.ChunkedArray:
+    """The columns of each row as one text, lists with spaces between their texts."""
+    texts = [pc.fill_null(_text(table[name]), "") for name in columns]
+    return pc.binary_join_element_wise(*texts, SEPARATOR) if len(texts) > 1 else texts[0]
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join(column, " ") if pa.types.is_list(column.type) else column.cast(pa.string())

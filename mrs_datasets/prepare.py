@@ -22,6 +22,7 @@ from mrs_datasets.readers.staple import read_staple
 from mrs_datasets.readers.synthetic_copa import read_synthetic_copa
 from mrs_datasets.readers.synthetic_xglue import read_synthetic_xglue
 from mrs_datasets.readers.xcopa import read_xcopa
+from mrs_datasets.readers.xglue import read_xglue
 from mrs_datasets.report import PreparedReport, Report
 from mrs_datasets.responses import MAX_RESPONSES
 from mrs_datasets.schema import MRS
@@ -34,6 +35,7 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "xcopa": read_xcopa,
     "siqa": read_siqa,
     "staple": read_staple,
+    "xglue": read_xglue,
 }
 GENERATED: dict[str, Callable[[int, Report], Chunks]] = {  # from a seed, without files
     "synthetic-copa": read_synthetic_copa,

@@ -1,4 +1,4 @@
-"""Miniatures of XGLUE's eleven tasks in English, German, Spanish and French; nothing is read: rows are drawn from a seed.
+"""Miniatures of XGLUE's eleven tasks in English, German, Spanish and French, drawn from a seed; nothing is read.
 
     mrs data prepare synthetic-xglue --source synthetic[:SEED] --out DIR
 
@@ -8,12 +8,12 @@ from the rules below, so the best possible score is 1 (of BLEU: of the one refer
 
 - ner, pos: the word tells its tag, with its neighbours.
 - nc: the noun of the title belongs to the category, and five of the body's six; one is of another category.
-- mlqa: four sentences about one person, in any order; the question asks for what one of them ends on.
-- xnli: a third of each. Neutral hypotheses begin with *perhaps*. Of contradictions, half say *nobody* or *not*, half are
-  true of another place than the premise names. Without the premise, 5/6 can be right.
-- pawsx, qadsm, qam: half of the rows are negative (0, Bad). Half of these show it by words of their own (*never*, an ad that
-  has ended, an answer that evades); the other half have the words of a positive row and do not match: cities are swapped
-  or others, another product, an answer to another question. Who compares nothing can be right in 3/4.
+- mlqa: four sentences about one person, in any order; the question asks for a city, a year, a job or a number.
+- xnli: a third of each. Neutral hypotheses begin with *perhaps*. Of contradictions, half say *nobody* or *not*, half
+  would follow from the premise if it named another place. Without the premise, 5/6 can be right.
+- pawsx, qadsm, qam: half of the rows are negative (0, Bad). Half of these show it by words of their own (*never*, an ad
+  that has ended, an answer that evades); the other half have the words of positive rows and do not match: cities are
+  swapped or others, another product, an answer to another question. Who compares nothing can be right in 3/4.
 - wpr: five pages to a query. A page has 2 for the city and the thing of the query, and 0, 1 or 2 for a snippet that
   says what is missing, old or official.
 - qg: the question that the first sentence answers. ntg: the title of one of three kinds of news.
@@ -42,7 +42,10 @@ PIVOT = "en"
 SIZES = {"train": 600, "validation": 100, "test": 200}
 PAGES = 5  # of a query of wpr
 # Names are the same in all languages; of men, since French participles agree.
-FIRST = "Adam Bruno Carlos Daniel Emil Felix Hugo Ivan Jonas Karl Leo Marco Nils Oscar Pablo Robert Simon Thomas Viktor Walter"
+FIRST = (
+    "Adam Bruno Carlos Daniel Emil Felix Hugo Ivan Jonas Karl Leo Marco Nils Oscar Pablo Robert Simon Thomas Viktor "
+    "Walter"
+)
 LAST = "Weber García Martin Novak Rossi Silva Jansen Keller Moreno Dubois Larsen Popov Schmidt Torres Fischer"
 ORGANISATIONS = (
     "Siemens", "Airbus", "Nokia", "Telefónica", "Banco Santander", "Volkswagen", "Renault", "Real Madrid",
@@ -237,14 +240,19 @@ def _wpr(own: Phrases, random: Random, _: str) -> Iterator[Row]:
     forms = own["wpr"]
     place = {name: _words(own, random, name, PAGES + 1) for name in ("city", "shop")}
     query = random.choice(forms["query"]).format(city=place["city"][0], shop=place["shop"][0])
-    for page in range(1, PAGES + 1):
+    seen: set[tuple[object, ...]] = set()
+    while len(seen) < PAGES:
         fits, quality, differing = random.random() < 0.5, random.randrange(3), random.choice(("city", "shop"))
-        about = {name: own[page if name == differing and not fits else 0] for name, own in place.items()}
-        snippet = random.choice(forms["snippet"][quality]).format(year=_year(random))
+        title, snippet, year = random.randrange(2), random.randrange(2), _year(random)
+        page = 0 if fits else len(seen) + 1
+        if (page, title, quality, snippet) in seen:
+            continue
+        seen.add((page, title, quality, snippet))
+        about = {name: own[page if name == differing else 0] for name, own in place.items()}
         yield {
             "query": query,
-            "web_page_title": _sentence(random.choice(forms["title"]).format(**about)),
-            "web_page_snippet": snippet,
+            "web_page_title": _sentence(forms["title"][title].format(**about)),
+            "web_page_snippet": forms["snippet"][quality][snippet].format(year=year),
             "label": str(2 * fits + quality),
         }
 
