@@ -1,5 +1,5 @@
-"""Low-rank adapters (LoRA, Hu et al. 2022) for the dual encoder, a sequence-to-sequence or a multiple-choice model, and
-an encoder with a language-model head.
+"""Low-rank adapters (LoRA, Hu et al. 2022) for the dual encoder, a sequence-to-sequence or a multiple-choice model, one
+for understanding tasks, and an encoder with a language-model head.
 
 `get_peft_model` puts the adapters into the encoders in place, and its wrapper is dropped: the model keeps its class,
 its `generate` and its parameters' names. A model with adapters must not be saved by `save_pretrained`: what that writes
@@ -27,7 +27,7 @@ from mrs_core.errors import InputError, first_line
 from mrs_core.files import atomic_folder, atomic_write
 from mrs_core.manifest import again
 from mrs_models.fingerprints import fingerprint
-from mrs_models.starting_points import ADAPTER_RECORD, MULTIPLE_CHOICE
+from mrs_models.starting_points import ADAPTER_RECORD, MULTIPLE_CHOICE, UNDERSTANDING
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -53,8 +53,10 @@ RETRIEVAL_FIELDS: dict[str, tuple[type, ...]] = {
     "encoders": (str,),
 }
 CHOICE_FIELDS: dict[str, tuple[type, ...]] = {"head": (str,), "pooling": (str,), "input": (str,), "max_tokens": (int,)}
+UNDERSTANDING_FIELDS: dict[str, tuple[type, ...]] = {"heads": (dict,), "shared": (bool,), "max_tokens": (int,)}
 TASK_TYPES = {  # peft's names; it has none for the last
-    RETRIEVAL: "FEATURE_EXTRACTION", GENERATION: "SEQ_2_SEQ_LM", MULTIPLE_CHOICE: "FEATURE_EXTRACTION", MASKED_LM: None,
+    RETRIEVAL: "FEATURE_EXTRACTION", GENERATION: "SEQ_2_SEQ_LM", MULTIPLE_CHOICE: "FEATURE_EXTRACTION",
+    UNDERSTANDING: "FEATURE_EXTRACTION", MASKED_LM: None,
 }  # fmt: skip
 # Keys that older records lack, what their values must be, and what those models were built with.
 LATER_FIELDS: dict[str, tuple[tuple[type, ...], Any]] = {
@@ -231,6 +233,10 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
         from mrs_models.choice_start import shape_of
 
         record |= shape_of(cast(Any, model).config) | {"seed": seed}
+    elif record["family"] == UNDERSTANDING:
+        from mrs_models.understanding_start import build_settings as understanding_settings
+
+        record |= understanding_settings(cast(Any, model)) | {"seed": seed}
     with atomic_folder(folder, overwrite=True, marker=ADAPTER_RECORD) as partial:
         for name, part in parts.items():
             own = partial / _place(name, parts)
@@ -331,6 +337,8 @@ def _family(model: nn.Module) -> str:
 
     if not isinstance(model, PreTrainedModel):
         return RETRIEVAL
+    if hasattr(model.config, "understanding"):
+        return UNDERSTANDING
     if _in_full(model):
         return MULTIPLE_CHOICE
     return GENERATION if model.config.is_encoder_decoder else MASKED_LM
@@ -347,6 +355,10 @@ def _load_base(record: Mapping[str, Any], name: str) -> SentenceTransformer | Pr
 
         own = {key: record[key] for key in CHOICE_FIELDS}
         return build_choice_model(name, record["revision"], seed=record.get("seed", 0), **own).model
+    if record["family"] == UNDERSTANDING:
+        from mrs_models.understanding_start import built_as
+
+        return built_as(record, name).model
     from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
     masked = record["family"] == MASKED_LM
@@ -383,6 +395,8 @@ def _read_record(folder: Path) -> dict[str, Any]:
         fields |= RETRIEVAL_FIELDS | {key: types for key, (types, _) in LATER_FIELDS.items()}
     if record.get("family") == MULTIPLE_CHOICE:
         fields |= CHOICE_FIELDS
+    if record.get("family") == UNDERSTANDING:
+        fields |= UNDERSTANDING_FIELDS
     for key, types in fields.items():
         if key not in record or not isinstance(record[key], types):
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)

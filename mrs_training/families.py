@@ -17,8 +17,11 @@ from mrs_training.family import Family, with_weights
 from mrs_training.pretraining.families import PRETRAINING
 from mrs_training.reply.families import FAMILIES as REPLY_FAMILIES
 from mrs_training.run import as_json, of_adapter, read_record
+from mrs_training.understanding.families import UNDERSTANDING
 
-FAMILIES = MappingProxyType({family.name: family for family in (*REPLY_FAMILIES, MULTIPLE_CHOICE, PRETRAINING)})
+FAMILIES = MappingProxyType(
+    {family.name: family for family in (*REPLY_FAMILIES, MULTIPLE_CHOICE, PRETRAINING, UNDERSTANDING)}
+)
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:

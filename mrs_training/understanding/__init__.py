@@ -1,0 +1,1 @@
+"""XGLUE's understanding tasks: their table, data, options, training and evaluation."""

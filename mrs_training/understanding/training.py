@@ -1,0 +1,146 @@
+"""Training and validation on understanding tasks: batches of one task each, and an evaluation that all ranks share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from accelerate.utils import gather_object
+from tqdm import tqdm
+from transformers import Trainer
+
+from mrs_core.errors import diverged
+from mrs_models.text_rows import Row, RowCollator, Said, say, understanding_loss
+from mrs_models.understanding_start import UnderstandingParts
+from mrs_training.adapter_checkpoints import AdapterCheckpoints
+from mrs_training.divergence import StopsWhenDiverged
+from mrs_training.sampling import PairSampler, SampledPairs
+from mrs_training.understanding.data import Part, Parts, UnderstandingData, each
+from mrs_training.understanding.figures import Predictions, validation_figures
+from mrs_training.understanding.options import MULTITASK, UnderstandingArguments
+from mrs_training.understanding.reading import predictions_of, rows_of
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+
+class TrainingRows:
+    """The rows of all sources, one after the other, with their task."""
+
+    def __init__(self, sources: Sequence[tuple[str, Sequence[Row]]]) -> None:
+        self._sources = sources
+        self._ends = np.cumsum([len(rows) for _, rows in sources])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, number: int) -> tuple[str, Row]:
+        source = int(np.searchsorted(self._ends, number, side="right"))
+        task, rows = self._sources[source]
+        return task, rows[number - int(self._ends[source]) + len(rows)]
+
+    def lengths(self) -> np.ndarray:
+        """(rows) tokens."""
+        return np.asarray([len(row) for _, rows in self._sources for row in rows])
+
+
+class TaskCollator:
+    """Rows of one task as a batch."""
+
+    def __init__(self, parts: UnderstandingParts) -> None:
+        self._of = {task: collator_of(parts, task) for task in parts.heads}
+
+    def __call__(self, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
+        """See `RowCollator`; the sampler gives a batch rows of one source, and so of one task."""
+        return self._of[rows[0][0]]([row for _, row in rows])
+
+
+def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
+    """The batches of a task, as the model takes them."""
+    return RowCollator(parts.tokenizer, task if parts.shared else None)
+
+
+class UnderstandingTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+    """The library's trainer with our batches and our evaluation.
+
+    Attributes:
+        parts: the model with its tokenizer.
+        validation: task -> language -> examples.
+        overlap: tokens that two windows share.
+    """
+
+    parts: UnderstandingParts
+    validation: Parts
+    overlap: int
+
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+        """The score of each task and language (`score_xnli-en`), their mean (`score`, first over languages, then over
+        tasks), and the mean cross-entropy in nats of what is labelled (`loss`).
+
+        Every row is read once: each rank takes its share, however uneven, and what the model says is gathered.
+        """
+        self.parts.model.eval()
+        predictions: Predictions = {}
+        loss, labelled = 0.0, 0
+        for part, rows in self._encoded():
+            said = self._said(part, rows)
+            loss, labelled = loss + sum(one.loss for one in said), labelled + sum(one.labelled for one in said)
+            if not abs(loss) < float("inf"):  # NaN fails too
+                raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g}")
+            head = self.parts.heads[part.task.name]
+            predictions.setdefault(part.task.name, {})[part.language] = predictions_of(part, head, rows, said)
+        found = {**validation_figures(predictions, self.validation), "loss": loss / max(1, labelled)}
+        if self.is_world_process_zero():
+            lines = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+            tqdm.write(f"validation, step {self.state.global_step}: {lines}")
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.parts.model.train()
+        return metrics
+
+    def _said(self, part: Part, rows: Sequence[Row]) -> list[Said]:
+        """What the model says of all rows, on every rank."""
+        world, rank, batch = self.args.world_size, self.args.process_index, self.args.per_device_eval_batch_size
+        collator = collator_of(self.parts, part.task.name)
+        mine = say(self.parts.model, collator, rows[rank::world], batch, part.task.kind)
+        if world == 1:
+            return mine
+        shares = gather_object([mine])
+        return [shares[number % world][number // world] for number in range(len(rows))]
+
+    def _encoded(self) -> Iterator[tuple[Part, list[Row]]]:
+        if not hasattr(self, "_validation_rows"):
+            self._validation_rows = [(part, rows_of(part, self.parts, self.overlap)) for part in each(self.validation)]
+        return iter(self._validation_rows)
+
+
+def make_understanding_trainer(
+    parts: UnderstandingParts, options: UnderstandingArguments, training: TrainingArguments, data: UnderstandingData
+) -> UnderstandingTrainer:
+    """The trainer of a run: sources are drawn by size^alpha, and in multitask a batch has one of them (section 6.1)."""
+    sources = [(part.task.name, rows_of(part, parts, options.window_overlap)) for part in each(data.train)]
+    rows = TrainingRows(sources)
+    trainer = UnderstandingTrainer(
+        model=parts.model,
+        args=training,
+        train_dataset=rows,
+        eval_dataset=rows,  # ours is in `validation`
+        data_collator=TaskCollator(parts),
+        compute_loss_func=understanding_loss,
+    )
+    trainer.pair_sampler = PairSampler(
+        [len(own) for _, own in sources],
+        training.per_device_train_batch_size,
+        alpha=options.sampling_alpha,
+        mixed=options.mode != MULTITASK,
+        lengths=rows.lengths(),
+        window=options.length_window,
+        world_size=training.world_size,
+        rank=training.process_index,
+        accumulation=training.gradient_accumulation_steps,
+        seed=training.seed,
+    )
+    trainer.parts, trainer.validation, trainer.overlap = parts, data.validation, options.window_overlap
+    return trainer
