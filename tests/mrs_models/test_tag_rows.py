@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_a_word_is_read_where_it_has_most_context() -> None:
     words = [f"{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
     rows = tag_rows(TOKENIZER, [words], [[0] * 26], 18, 8)  # 16 pieces of 26 or more at a time
     assert len(rows) > 1
-    for row, after in zip(rows, rows[1:], strict=False):
+    for row, after in itertools.pairwise(rows):
         content = len(row) - 2
         assert row.read[:, 1].max() <= content - 3, "the last pieces of a window are read in the next one"
         assert after.read[:, 1].min() >= 4, "and its first ones in the one before"
