@@ -24,7 +24,7 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.utils.logging import disable_progress_bar
+from transformers.utils.logging import disable_progress_bar, get_verbosity, set_verbosity, set_verbosity_error
 
 from mrs_core.baselines import starting_point
 from mrs_core.errors import InputError, first_line
@@ -275,12 +275,16 @@ def _tokenizer(name: str, revision: str | None) -> Any:
 
 
 def _model(kind: Any, name: str, revision: str | None, **given: Any) -> PreTrainedModel:
+    loud = get_verbosity()
+    set_verbosity_error()  # that a head is missing, or another is left out, is as it should be
     try:
         model: PreTrainedModel = kind.from_pretrained(
             name, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **given, **_at(revision)
         )
     except DAMAGE as error:
         raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
+    finally:
+        set_verbosity(loud)
     return model
 
 

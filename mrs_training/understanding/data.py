@@ -128,8 +128,8 @@ def load_understanding_data(options: UnderstandingArguments, seed: int) -> Under
     data = open_prepared(options.data, options.data_revision)
     tasks = options.chosen()
     own = _own_sources(options.train)
-    train = {task.name: _training(data, task, options, own, seed) for task in tasks}
     tested = _tested(data, tasks, options)
+    train = {task.name: _training(data, task, options, own, seed) for task in tasks}
     validation: Parts = {}
     test: Parts = {}
     for task in tasks:

@@ -139,6 +139,8 @@ def require_sound_understanding(options: UnderstandingArguments, training: Train
     Raises:
         InputError: it names the option.
     """
+    if training.max_steps == 0:
+        training.num_train_epochs = 0.0  # whose default would train, where the other trainers only test
     require_sound(options, training, METRICS, WITHOUT_EFFECT)
     require_one_of("mode", options.mode, MODES)
     require_one_of("validation", options.validation, VALIDATIONS)

@@ -487,7 +487,8 @@ def test_a_state_of_other_adapters_is_refused(checkpoint: Path) -> None:
     [
         (
             {"family": "poetry"},
-            r"expected family to be one of retrieval, generation, multiple_choice, understanding, masked_lm, found 'poetry'",
+            r"expected family to be one of retrieval, generation, multiple_choice, understanding, masked_lm, "
+            r"found 'poetry'",
         ),
         ({"version": 3}, r"expected version to be 2, found 3; another version of this package wrote it"),
         ({"version": "2"}, r'expected version to be 2, found "2"'),
