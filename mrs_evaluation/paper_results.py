@@ -1,4 +1,4 @@
-"""The figures that papers print, to compare with ours: `paper_results.yaml` (MRS: Zhang et al. 2021, Tables 3, 4, 5)
+"""The figures that papers print, to compare with ours: `paper_results.yaml` (MRS: Zhang et al. 2021, Tables 3, 4, 5),
 `paper_results_xcopa.yaml` (XCOPA: Ponti et al. 2020, Tables 5 to 8) and `paper_results_xglue.yaml` (XGLUE: Liang et al.
 2020, Tables 4 to 10)."""
 

@@ -14,14 +14,14 @@ from mrs_training.allowlist import ADAPTER_FILES, ADAPTER_FOLDER, CARD, CURVES, 
 from mrs_training.card import Record
 from mrs_training.choice.families import MULTIPLE_CHOICE
 from mrs_training.family import Family, with_weights
+from mrs_training.generation.families import TASK_GENERATION
 from mrs_training.pretraining.families import PRETRAINING
 from mrs_training.reply.families import FAMILIES as REPLY_FAMILIES
 from mrs_training.run import as_json, of_adapter, read_record
 from mrs_training.understanding.families import UNDERSTANDING
 
-FAMILIES = MappingProxyType(
-    {family.name: family for family in (*REPLY_FAMILIES, MULTIPLE_CHOICE, PRETRAINING, UNDERSTANDING)}
-)
+OTHERS = (TASK_GENERATION, MULTIPLE_CHOICE, PRETRAINING, UNDERSTANDING)
+FAMILIES = MappingProxyType({family.name: family for family in (*REPLY_FAMILIES, *OTHERS)})
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,18 @@ class SmoothedLoss:
 
 
 def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:
-    """All training sources, concatenated: `input_ids`, `labels` and `prompt`, and (rows, 2) numbers of tokens."""
+    """The training sources of a run; see `encode_pairs`."""
     languages = {source.config: source.language for source in data.plan.sources}
-    encoded = [_encode(pairs, coder, languages[config]) for config, pairs in data.sources.items()]
+    return encode_pairs([(pairs, languages[config]) for config, pairs in data.sources.items()], coder)
+
+
+def encode_pairs(sources: Iterable[tuple[Dataset, str]], coder: TextCoder) -> tuple[Dataset, np.ndarray]:
+    """All training sources, concatenated: `input_ids`, `labels` and `prompt`, and (rows, 2) numbers of tokens.
+
+    Args:
+        sources: columns `message` and `reply`, and their language.
+    """
+    encoded = [_encode(pairs, coder, language) for pairs, language in sources]
     rows = concatenate_datasets(encoded)
     lengths = [
         np.asarray(batch["length"].combine_chunks().flatten()).reshape(-1, 2)
@@ -100,23 +110,56 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
         )
 
 
-class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
+class PairTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
         generator: the model with its texts and search.
-        validation: the languages that are evaluated, together.
     """
 
     generator: Generator
-    validation: list[LanguageData]
+
+    @abstractmethod
+    def figures(self) -> dict[str, float]:
+        """The figures on validation, of all ranks' shares; the first rank's count. The model is in evaluation mode."""
 
     def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
-        """Weighted ROUGE of the top three, perplexity and Dist on validation, pooled over the languages.
-
-        Every example is evaluated once: each rank takes its share, however uneven, and the results are gathered.
-        """
+        """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
         self.generator.model.eval()
+        found = broadcast_object_list([self.figures()])[0]
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.generator.model.train()
+        return metrics
+
+    def fit_of(self, losses: Sequence[float], tokens: Sequence[int]) -> dict[str, float]:
+        """`perplexity` and `loss` over all tokens of the texts to be written.
+
+        Raises:
+            InputError: the run has diverged.
+        """
+        loss = sum(losses) / max(1, sum(tokens))
+        if not loss < MOST_NATS:  # NaN fails too
+            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats per token")
+        fit = aggregate(score_losses(losses, tokens))
+        return {"perplexity": fit["perplexity"], "loss": fit["loss"]}
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+
+
+class GenerationTrainer(PairTrainer):
+    """The trainer of replies.
+
+    Attributes:
+        validation: the languages that are evaluated, together.
+    """
+
+    validation: list[LanguageData]
+
+    def figures(self) -> dict[str, float]:
+        """Weighted ROUGE of the top three, perplexity and Dist on validation, pooled over the languages."""
         world, rank = self.args.world_size, self.args.process_index
         answers, losses, tokens = [], [], []
         for part in self.validation:
@@ -131,31 +174,13 @@ class GenerationTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq
                 tokens += counts.tolist()
         if world > 1:
             answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
-        found: dict[str, float] = {}
-        loss = sum(losses) / max(1, sum(tokens))
-        if not loss < MOST_NATS:  # NaN fails too
-            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats per token")
-        if self.is_world_process_zero():
-            fit = aggregate(score_losses(losses, tokens))
-            figures, lines = self._log.evaluate(lambda part: _Known(answers))
-            lines[0] += f" perplexity {fit['perplexity']:.1f}"
-            tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
-            found = {
-                "weighted_rouge": figures["weighted"],
-                "perplexity": fit["perplexity"],
-                "loss": fit["loss"],
-                "dist1": figures["dist1"],
-                "dist2": figures["dist2"],
-            }
-        found = broadcast_object_list([found])[0]
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        self.generator.model.train()
-        return metrics
-
-    def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+        fit = self.fit_of(losses, tokens)
+        if not self.is_world_process_zero():
+            return {}
+        figures, lines = self._log.evaluate(lambda part: _Known(answers))
+        lines[0] += f" perplexity {fit['perplexity']:.1f}"
+        tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
+        return {"weighted_rouge": figures["weighted"], **fit, "dist1": figures["dist1"], "dist2": figures["dist2"]}
 
     @property
     def _log(self) -> ValidationLog:
