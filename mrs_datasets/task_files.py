@@ -33,6 +33,8 @@ def read_task_file(path: Path, schema: pa.Schema) -> Dataset:
 
     if path.suffix not in KINDS:
         raise InputError(f"{path}: expected a file {' or '.join(f'*{kind}' for kind in KINDS)}.")
+    if not path.is_file():
+        raise InputError(f"{path}: no such file.")
     table = _parquet(path, schema) if path.suffix == KINDS[0] else _json_lines(path, schema)
     if not table.num_rows:
         raise InputError(f"{path}: the file is empty; expected one example a row.")
@@ -47,8 +49,6 @@ def read_task_file(path: Path, schema: pa.Schema) -> Dataset:
 def _parquet(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         table = pq.read_table(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file.") from None
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({first_line(error)}).") from None
     lacking = [name for name in schema.names if name not in table.column_names]

@@ -2,7 +2,7 @@
 
     accelerate launch trainers/generation.py                                    # a small model on the embedded sample
     accelerate launch trainers/generation.py --config trainers/configs/generation/unicoder/mt_es.yaml --data DIR
-    accelerate launch trainers/generation.py --config trainers/configs/generation/xglue/ntg_xdae.yaml --data XGLUE
+    accelerate launch trainers/generation.py --config trainers/configs/generation/xglue/xdae.yaml --data XGLUE
 
 The defaults train a small model from scratch in minutes on two CPU cores; the paper's settings are in the YAML files.
 """

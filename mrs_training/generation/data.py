@@ -98,11 +98,10 @@ def load_text_data(task: TextTask, options: GenerationArguments, seed: int) -> T
             "prepare xglue` wrote from an archive with this task."
         )
     tested = _tested(source, task, options, have)
-    files = _own_files(options)
-    mode = options.mode or PIVOT
-    trained = _trained(options, mode, tested, files)
+    mode, files = options.mode or PIVOT, _own_files(options, task)
+    trained = _trained(source, task, options, have, files)
     limits = options.max_train_examples, options.max_validation_examples, options.max_test_examples
-    train = {code: _train_rows(source, task, code, have, files, mode) for code in trained}
+    train = {code: _train_rows(source, task, code, have, files) for code in trained}
     validation = _validated(options, have, trained, tested)
     return TextData(
         task,
@@ -131,7 +130,7 @@ def _tested(source: PreparedData, task: TextTask, options: GenerationArguments, 
     return list(dict.fromkeys(options.languages))
 
 
-def _own_files(options: GenerationArguments) -> dict[str, Path]:
+def _own_files(options: GenerationArguments, task: TextTask) -> dict[str, Path]:
     """`--train`: language -> file."""
     found: dict[str, Path] = {}
     for word in options.train or ():
@@ -140,39 +139,45 @@ def _own_files(options: GenerationArguments) -> dict[str, Path]:
             raise InputError(f"--train {word}: expected LANG=FILE with this task, such as de=titles.de.jsonl.")
         if language in found:
             raise InputError(f"--train {word}: {language} is named twice; put all of its rows into one file.")
+        if language not in task.languages:
+            raise InputError(f"--train {word}: {task.name} is in {' '.join(task.languages)}, not in {language}.")
         found[language] = Path(path)
     return found
 
 
-def _trained(options: GenerationArguments, mode: str, tested: Sequence[str], files: Files) -> list[str]:
+def _trained(
+    source: PreparedData, task: TextTask, options: GenerationArguments, have: Mapping[str, str], files: Files
+) -> list[str]:
     """The languages to train on."""
-    trained = list(tested) if mode == MULTILANGUAGE else [options.pivot or ENGLISH]
-    for code in files:
-        if code not in trained:
+    there = [code for code, config in have.items() if "train" in source.splits(config)]
+    own = f"{source.name} has training data of {task.option} in {' '.join(there) or 'no language'}"
+    if options.mode == MULTILANGUAGE:
+        codes = list(dict.fromkeys([*there, *files]))
+        if len(codes) < 2:
             raise InputError(
-                f"--train {code}=...: --mode {mode} trains on {' '.join(trained)}; "
-                + (f"pass --pivot {code}." if mode == PIVOT else f"add {code} to --languages.")
+                f"--mode {MULTILANGUAGE}: {own} alone; add others with --train LANG=FILE, such as "
+                f"de={task.option}.de.jsonl."
             )
-    return trained
+        return codes
+    pivot = options.pivot or ENGLISH
+    for code in files:
+        if code != pivot:
+            raise InputError(
+                f"--train {code}=...: --mode {PIVOT} trains on {pivot} alone; pass --pivot {code}, or --mode "
+                f"{MULTILANGUAGE}."
+            )
+    if pivot not in there and not files:
+        raise InputError(f"--pivot {pivot}: {own}; pass --train {pivot}=FILE, or one of these.")
+    return [pivot]
 
 
-def _train_rows(
-    source: PreparedData, task: TextTask, code: str, have: Mapping[str, str], files: Files, mode: str
-) -> Dataset:
-    if code in files:
-        schema = source.record().schema(have[code] if code in have else next(iter(have.values())))
-        if files[code].is_dir():
-            return _renamed(open_prepared(str(files[code])).load(task.config(code), "train"), task, str(files[code]))
-        return _renamed(read_task_file(files[code], schema), task, str(files[code]))
-    trains = [one for one, config in have.items() if "train" in source.splits(config)]
-    if code not in trains:
-        other = "" if mode == PIVOT else ", or leave it out of --languages"
-        raise InputError(
-            f"--{'pivot' if mode == PIVOT else 'mode'} {code if mode == PIVOT else mode}: {source.name} has training "
-            f"data of {task.option} in {' '.join(trains) or 'no language'}, not in {code}; pass --train {code}=FILE"
-            f"{other}."
-        )
-    return _renamed(source.load(have[code], "train"), task, f"{source.name}, {have[code]}/train")
+def _train_rows(source: PreparedData, task: TextTask, code: str, have: Mapping[str, str], files: Files) -> Dataset:
+    if code not in files:
+        return _renamed(source.load(have[code], "train"), task, f"{source.name}, {have[code]}/train")
+    path = files[code]
+    if path.is_dir():
+        return _renamed(open_prepared(str(path)).load(task.config(code), "train"), task, str(path))
+    return _renamed(read_task_file(path, source.record().schema(next(iter(have.values())))), task, str(path))
 
 
 def _validated(

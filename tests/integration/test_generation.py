@@ -415,7 +415,8 @@ def test_a_setting_of_the_paper_from_data_to_suggestions(setting: str, train: Ca
 
 
 def test_the_paper_has_a_configuration_of_each_kind() -> None:
-    assert {path.stem.partition("_")[0] for path in YAMLS} == {"monolingual", "mt", "multilingual", "zero"}
+    of_replies = {path.stem.partition("_")[0] for path in YAMLS if path.parent.name == "unicoder"}
+    assert of_replies == {"monolingual", "mt", "multilingual", "zero"}
 
 
 @pytest.mark.usefixtures("_state")
