@@ -33,7 +33,8 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         dest="printed",
         metavar="TABLE",
-        help="print only these of its tables, and run what stands in them, such as 5 or 8 of xcopa",
+        help="print only these of its tables, and run what stands in them, such as 5 or 8 of xcopa (default: the main "
+        "ones, where the table names some; else all)",
     )
     parser.add_argument(
         "--only",
@@ -50,6 +51,14 @@ def make_parser() -> argparse.ArgumentParser:
         help="tiny: the same cells with tiny models, a few steps each",
     )
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="a folder that stands for the table's base model")
+    parser.add_argument(
+        "--checkpoint",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="CELL=FOLDER",
+        help="a model that stands for the run of a cell that others start from, such as a pretraining",
+    )
     parser.add_argument(
         "--data",
         nargs="+",
@@ -68,18 +77,25 @@ def main(argv: Sequence[str]) -> int:
     from mrs_training.reproduce.cells import Setup, chosen_cells
     from mrs_training.reproduce.report import write_report
     from mrs_training.reproduce.runner import FAILED_NOW, prepare_data, run_cells
-    from mrs_training.reproduce.table import only_tables, read_table
+    from mrs_training.reproduce.table import only_tables, read_table, with_checkpoints
 
     table = read_table(TABLES, options.table)
-    if options.printed:
-        table = only_tables(table, options.printed)
+    printed = options.printed or table.main.get(options.scale)
+    if printed:
+        table = only_tables(table, printed)
+    checkpoints = _named(options.checkpoint, "checkpoint", "CELL")
+    for folder in checkpoints.values():
+        if not folder.is_dir():
+            raise InputError(f"--checkpoint {folder}: no such folder.")
+    table = with_checkpoints(table, {name: str(folder) for name, folder in checkpoints.items()})
     if options.model is not None and not options.model.is_dir():
         raise InputError(f"--model {options.model}: no such folder.")
     cells = chosen_cells(table, options.only)
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
-    setup = Setup(table, output, CONFIGS, options.scale == "tiny", options.model)
-    used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names()))
-    setup = prepare_data(setup, _folders(options.data), used, options.dry_run, _say)
+    given = tuple(checkpoints.values())
+    setup = Setup(table, output, CONFIGS, options.scale == "tiny", options.model, checkpoints=given)
+    used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.tiny)))
+    setup = prepare_data(setup, _named(options.data, "data", "NAME"), used, options.dry_run, _say)
     if options.dry_run:
         _list(setup, cells)
         return 0
@@ -92,12 +108,12 @@ def main(argv: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
-def _folders(words: Sequence[str]) -> dict[str, Path]:
+def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
     found = {}
     for word in words:
         name, equals, folder = word.partition("=")
         if not (name and equals and folder):
-            raise InputError(f"--data {word}: expected NAME=FOLDER.")
+            raise InputError(f"--{option} {word}: expected {what}=FOLDER.")
         found[name] = Path(folder)
     return found
 

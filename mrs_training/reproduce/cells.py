@@ -34,6 +34,7 @@ class Setup:
         configs: the folder of the trainers' configurations.
         model: a folder that stands for the table's base model.
         data: name -> a prepared folder, or where it will be; None where nothing was given.
+        checkpoints: folders that stand for cells' runs.
     """
 
     table: Table
@@ -42,6 +43,7 @@ class Setup:
     tiny: bool = False
     model: Path | None = None
     data: Mapping[str, Path | None] = field(default_factory=dict)
+    checkpoints: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Cell:
     def options(self, setup: Setup) -> dict[str, Any]:
         """The options that stand on the command line, over those of the configuration."""
         chosen = {**self.config(setup), **self.spec.options}
-        options = {**self._tiny(setup), **self.spec.options}
+        options = {**self._tiny(setup), **self.spec.chosen(setup.tiny)}
         options = {key: value for key, value in options.items() if value is not None}
         for key, reference in references(self.spec.options):
             options[key] = str(run_of(self._named(reference), setup))
@@ -177,7 +179,8 @@ class States:
 
     def __init__(self, setup: Setup, cells: Mapping[str, Cell]) -> None:
         self._setup, self._cells = setup, cells
-        self._model = _fingerprint_of_model(setup.model)
+        models = [*([setup.model] if setup.model else []), *setup.checkpoints]
+        self._models = {str(folder): _fingerprint_of_model(folder) for folder in models}
         self._data = {name: data_fingerprint(folder) for name, folder in setup.data.items()}
         self._identities: dict[str, Record] = {}
 
@@ -190,10 +193,13 @@ class States:
                 options.pop(key, None)
             for key, reference in references(cell.spec.options):
                 options[key] = f"@{reference}"
-            options |= {key: value for key, value in cell.spec.options.items() if DATA.search(str(value))}
-            own, *others = cell.spec.data_names()
-            if self._model is not None:
-                options = {key: self._model if value == str(setup.model) else value for key, value in options.items()}
+            chosen = cell.spec.chosen(setup.tiny).items()
+            options |= {key: value for key, value in chosen if DATA.search(str(value))}
+            own, *others = cell.spec.data_names(setup.tiny)
+            options = {
+                key: self._models.get(value, value) if isinstance(value, str) else value
+                for key, value in options.items()
+            }
             self._identities[name] = json.loads(
                 json.dumps(
                     {
@@ -213,7 +219,7 @@ class States:
         cell = self._cells[name]
         if not (self._setup.configs / cell.spec.config).is_file():
             return f"there is no configuration {cell.spec.config} yet"
-        for data in cell.spec.data_names():
+        for data in cell.spec.data_names(self._setup.tiny):
             if data != EMBEDDED and self._setup.data.get(data) is None:
                 source = self._setup.table.data[data]
                 held = f", with {' '.join(source.files)}" if source.files else ""
@@ -223,7 +229,9 @@ class States:
         needed = cell.spec.needs_configs if folder and folder.is_dir() else []  # else it is still to be prepared
         lacking = [config for config in needed if not (folder / "data" / config).is_dir()] if folder else []
         if lacking:
-            return f"the data {data} have no {' '.join(lacking)} (put {lacking[0]}.tsv beside the source's other files)"
+            files = self._setup.table.data[data].files
+            more = f" (put {lacking[0]}.tsv beside the source's other files)" if files else ""
+            return f"the data {data} have no {' '.join(lacking)}{more}"
         return next((f"needs {one}: {why}" for one in cell.needs() if (why := self.unavailable(one))), "")
 
     def finished(self, name: str) -> bool:
@@ -237,7 +245,8 @@ class States:
         return self.unavailable(name) or self.state(name)
 
     def _lacks_data(self, name: str) -> bool:
-        return any(data != EMBEDDED and self._data.get(data) is None for data in self._cells[name].spec.data_names())
+        names = self._cells[name].spec.data_names(self._setup.tiny)
+        return any(data != EMBEDDED and self._data.get(data) is None for data in names)
 
     def state(self, name: str) -> str:
         """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""
@@ -281,13 +290,11 @@ def data_fingerprint(folder: Path | None) -> str | None:
     return content_hash(files)
 
 
-def _fingerprint_of_model(folder: Path | None) -> str | None:
+def _fingerprint_of_model(folder: Path) -> str:
     """Hash of a model's weights, configuration and tokenizer."""
-    if folder is None:
-        return None
     files = [
         path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".model") and path.is_file()
     ]
     if not files:
-        raise InputError(f"--model {folder}: no model there; expected a folder with config.json and safetensors.")
+        raise InputError(f"{folder}: no model there; expected a folder with config.json and safetensors.")
     return content_hash(files)

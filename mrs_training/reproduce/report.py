@@ -117,19 +117,30 @@ class Results:
     def figure(self, table: str, grid: TableSpec, row: str, column: str | None, metric: str) -> Figure:
         """One field."""
         place = grid.place(row, column)
-        values, intervals, missing = {}, {}, ""
+        paper = paper_figure(place.paper) if place.paper else None
+        if fields := grid.averaged(row, column):
+            means, missing = self._mean([self.figure(table, grid, *one, metric) for one in fields])
+            return Figure(table, row, column, metric, place, means, {}, missing, paper, grid.percent)
+        values, intervals, missing, key = {}, {}, "", place.metric or metric
         for seed, name in self._names(place):
             found, why = self._scope(name, place)
-            if found is None or found.get(metric) is None:
-                missing = missing or why or f"{place.system} has no {metric}"
+            if found is None or found.get(key) is None:
+                missing = missing or why or f"{place.system} has no {key}"
                 continue
-            values[seed] = float(found[metric])
-            interval = found.get(f"{metric}_interval", found.get("interval")) or self._average_interval(name, place)
+            values[seed] = float(found[key])
+            own = found.get("interval") if key == metric else None  # it is of the main figure
+            interval = found.get(f"{key}_interval", own) or self._average_interval(name, place)
             if interval is not None:
                 intervals[seed] = list(interval)
         missing = place.empty or (missing if place.cell else NO_EXPERIMENT)
-        paper = paper_figure(place.paper) if place.paper else None
         return Figure(table, row, column, metric, place, values, intervals, missing, paper, grid.percent)
+
+    def _mean(self, figures: list[Figure]) -> tuple[dict[str, float], str]:
+        """The mean of fields, seed by seed, and why there is none."""
+        seeds = [seed for seed in figures[0].values if all(seed in one.values for one in figures)]
+        if seeds:
+            return {seed: float(np.mean([one.values[seed] for one in figures])) for seed in seeds}, ""
+        return {}, next((one.missing for one in figures if one.missing), "its runs have no seed in common")
 
     def lead(self, table: str, grid: TableSpec, row: str, over: str, column: str | None) -> Lead:
         """The difference of two rows."""
@@ -155,9 +166,15 @@ class Results:
     def _scope(self, name: str, place: Place) -> tuple[Record | None, str]:
         if name not in self.records:
             return None, f"{name}: {self.problems[name]}"
-        scopes = self.records[name]["metrics"]["systems"].get(place.system)
+        metrics = self.records[name]["metrics"]
+        scopes = {**metrics.get("systems", {}), **metrics.get("tasks", {})}.get(place.system)
         wanted = place.scope.split()
         lacking = [scope for scope in wanted if scope not in (scopes or {})]
+        if self.setup.tiny and scopes and lacking:  # generated data have fewer languages
+            wanted = [scope for scope in wanted if scope in scopes]
+            if not wanted:
+                return None, NO_EXPERIMENT
+            lacking = []
         if scopes is None or lacking:
             return None, f"{name}: its run has no {place.system} for {' '.join(lacking or wanted)}"
         if len(wanted) == 1:
@@ -328,8 +345,9 @@ def _draw(results: Results, figures: list[Figure], path: Path) -> None:
 
     grids = results.setup.table.tables
     heights = [0.45 * len(grid.rows) + 1 for grid in grids.values()]
+    width = max(9.0, *(0.6 * len(grid.columns) + 2.5 for grid in grids.values()))
     figure, axes = plt.subplots(
-        len(grids), 1, figsize=(9, sum(heights)), layout="constrained", height_ratios=heights, squeeze=False
+        len(grids), 1, figsize=(width, sum(heights)), layout="constrained", height_ratios=heights, squeeze=False
     )
     for axis, (name, grid) in zip(axes[:, 0], grids.items(), strict=True):
         metric, title = next(iter(grid.metrics.items()))

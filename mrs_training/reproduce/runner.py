@@ -52,11 +52,14 @@ def prepare_data(setup: Setup, sources: Mapping[str, Path], used: Sequence[str],
     found: dict[str, Path | None] = {}
     for name in used:
         if name != EMBEDDED:
-            found[name] = _prepared(setup, name, sources[name], dry, say) if name in sources else None
+            found[name] = _prepared(setup, name, sources.get(name), dry, say)
     return replace(setup, data=found)
 
 
-def _prepared(setup: Setup, name: str, source: Path, dry: bool, say: Say) -> Path:
+def _prepared(setup: Setup, name: str, source: Path | None, dry: bool, say: Say) -> Path | None:
+    if source is None:
+        command = setup.table.data[name].tiny if setup.tiny else ""
+        return _made(setup, name, command, {}, dry, say) if command else None
     if not source.is_dir():
         raise InputError(f"--data {name}={source}: no such folder.")
     if (source / "data").is_dir():
@@ -70,25 +73,30 @@ def _prepared(setup: Setup, name: str, source: Path, dry: bool, say: Say) -> Pat
         )
     if not described.command:
         return source
+    return _made(setup, name, described.command, {"source": source}, dry, say)
+
+
+def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry: bool, say: Say) -> Path:
+    """The folder that a data set's command writes, made unless it stands."""
     out = setup.output / "data" / name
     note = setup.output / "data" / f"{name}.json"
-    identity = {
-        "command": described.command,
-        "source": content_hash(path for path in source.rglob("*") if path.is_file()),
-    }
+    files = (path for source in values.values() for path in source.rglob("*") if path.is_file())
+    identity = {"command": command, "source": content_hash(files)}
     if (out / "report.json").is_file() and note.is_file() and json.loads(note.read_text("utf-8")) == identity:
         return out
-    words = [word.format(source=source, out=out) for word in shlex.split(described.command)]
+    words = [word.format(out=out, **values) for word in shlex.split(command)]
     say(f"data {name}: {shlex.join(words)}")
     if dry:
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".log")
     with log.open("w", encoding="utf-8") as file:
-        command = [*_mrs(), *words[1:], "--overwrite"]
-        code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False).returncode
+        code = subprocess.run(
+            [*_mrs(), *words[1:], "--overwrite"], stdout=file, stderr=subprocess.STDOUT, check=False
+        ).returncode
     if code:
-        raise InputError(f"--data {name}={source}: cannot be prepared ({_last_line(log)}).")
+        given = f"={values['source']}" if values else ""
+        raise InputError(f"--data {name}{given}: cannot be prepared ({_last_line(log)}).")
     atomic_write(note, json.dumps(identity))
     return out
 

@@ -6,8 +6,10 @@ A table is a YAML file:
     trainer                           of the cells that name none
     base_model                        a hub id; `--model FOLDER` stands for it, and `--scale tiny` for a tiny one
     other_models                      more hub ids that `--scale tiny` replaces
-    data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them
+    data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them;
+                                      `tiny`: the command that generates a small one for `--scale tiny`
     tiny: OPTION: VALUE               what `--scale tiny` changes in every cell that does not set the option itself
+    main: full, tiny                  the printed tables of a run without `--table`, by scale (default: all)
     cells: ID: config, options, seeds, data, needs_configs, tiny, trainer
     tables: ID: title, metrics, rows, columns, leads, percent
 
@@ -15,7 +17,9 @@ A table is a YAML file:
 folder of another cell's run with the same seed, `@ID/SEED` for that with another one: the cell waits for it. A row or a
 column names, together, a `cell`, a `system` of its `run.json`, and a `scope` there: a language or `pooled`, or several
 languages, for their mean; `{key}` in a value is filled from the others. `paper` is the path of the printed figure (see
-`paper_figure`). An empty `cell` leaves the field empty, and `empty` says why.
+`paper_figure`). An empty `cell` leaves the field empty, and `empty` says why. A row with `columns` has fields in these
+alone. A row with `average_of` has the means of other rows, a column with it those of other columns. `metric` of a row
+is a key in `run.json` in place of the table's.
 """
 
 from __future__ import annotations
@@ -43,12 +47,13 @@ Kind = TypeVar("Kind")
 class DataSource:
     """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source.
 
-    Without a command the source is used as it is.
+    Without a command the source is used as it is. `tiny` holds `{out}` alone.
     """
 
     about: str
     files: list[str] = field(default_factory=list)
     command: str = ""
+    tiny: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class CellSpec:
     Attributes:
         config: of the trainer, below the folder of configurations.
         needs_configs: configs that the data must have, such as `mt-fr`; without them the cell stays empty.
-        tiny: what `--scale tiny` changes in this cell beyond the table's `tiny`.
+        tiny: what `--scale tiny` changes in this cell, its own options included, beyond the table's `tiny`.
     """
 
     config: str
@@ -69,9 +74,13 @@ class CellSpec:
     tiny: dict[str, Any] = field(default_factory=dict)
     trainer: str = ""
 
-    def data_names(self) -> list[str]:
+    def chosen(self, tiny: bool) -> dict[str, Any]:
+        """The cell's own options at a scale."""
+        return {**self.options, **(self.tiny if tiny else {})}
+
+    def data_names(self, tiny: bool = False) -> list[str]:
         """The data sets that the cell uses, its own first."""
-        return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.options.values())))]))
+        return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.chosen(tiny).values())))]))
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,7 @@ class Place:
         seed: of the run; empty for all.
         empty: why there is none.
         paper: path of the printed figure.
+        metric: key in `run.json`, in place of the table's.
     """
 
     cell: str
@@ -91,6 +101,7 @@ class Place:
     seed: str = ""
     empty: str = ""
     paper: str = ""
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,23 +111,37 @@ class TableSpec:
     Attributes:
         metrics: key in `run.json` -> title, the main one first; they are the columns, or, where there are `columns`,
             each metric has a table.
-        rows, columns: title -> parts of a `Place`.
+        rows, columns: title -> parts of a `Place`; of a row `columns`, the titles of those that it has a field in; of
+            both `average_of`, titles of rows or columns.
         leads: pairs of rows whose difference has a paired interval.
         percent: the figures are shares, printed in %.
     """
 
     title: str
     metrics: dict[str, str]
-    rows: dict[str, dict[str, str]]
-    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    rows: dict[str, dict[str, Any]]
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
     leads: list[list[str]] = field(default_factory=list)
     percent: bool = False
 
     def place(self, row: str, column: str | None) -> Place:
         """Whose figures stand there; `column` is None in a table without columns."""
         parts = {**self.rows[row], **(self.columns[column] if column is not None else {})}
+        if column not in parts.get("columns", [column]):
+            return Place("")
+        if self.averaged(row, column):
+            return Place("", paper=parts.get("paper", "").format(**parts))
         known = {one.name for one in fields(Place)}
         return Place(**{key: value.format(**parts) for key, value in parts.items() if key in known})
+
+    def averaged(self, row: str, column: str | None) -> list[tuple[str, str | None]]:
+        """The fields whose mean stands there; none where it is a figure of a run."""
+        if column not in self.rows[row].get("columns", [column]):
+            return []
+        if names := self.rows[row].get("average_of"):
+            return [(name, column) for name in names]
+        names = self.columns[column].get("average_of", []) if column is not None else []
+        return [(row, name) for name in names]
 
     def fields(self) -> Iterator[tuple[str, str | None]]:
         """Row and column of each field."""
@@ -139,6 +164,7 @@ class Table:
     cells: dict[str, CellSpec]
     tables: dict[str, TableSpec]
     other_models: list[str] = field(default_factory=list)
+    main: dict[str, list[str]] = field(default_factory=dict)
 
 
 def only_tables(table: Table, names: Sequence[str]) -> Table:
@@ -157,6 +183,30 @@ def only_tables(table: Table, names: Sequence[str]) -> Table:
         wanted += [other for _, one in references(options) if (other := one.partition("/")[0]) not in wanted]
     cells = {name: cell for name, cell in table.cells.items() if name in wanted}
     return replace(table, tables=kept, cells=cells)
+
+
+def with_checkpoints(table: Table, given: Mapping[str, str]) -> Table:
+    """The table with models that are there already in place of the runs that would make them.
+
+    Args:
+        given: cell -> folder or hub id.
+
+    Raises:
+        InputError: there is no such cell, or no other one starts from it.
+    """
+    users = {reference.partition("/")[0] for cell in table.cells.values() for _, reference in references(cell.options)}
+    for name in given:
+        if name not in users:
+            have = ", ".join(one for one in table.cells if one in users) or "none"
+            raise InputError(
+                f"--checkpoint {name}=...: expected a cell of {table.name} that others start from ({have})."
+            )
+    kept = {}
+    for name, cell in table.cells.items():
+        found = {key: given[one] for key, ref in references(cell.options) if (one := ref.partition("/")[0]) in given}
+        if name not in given:
+            kept[name] = replace(cell, options={**cell.options, **found})
+    return replace(table, cells=kept)
 
 
 def with_data(options: Options, folder: Callable[[str], str]) -> dict[str, Any]:
@@ -238,7 +288,7 @@ def _mapping(values: Any, where: str) -> dict[str, Any]:
 
 def _require_sound(table: Table, where: str) -> None:
     for name, cell in table.cells.items():
-        for data in cell.data_names():
+        for data in (*cell.data_names(), *cell.data_names(tiny=True)):
             if data != EMBEDDED and data not in table.data:
                 raise InputError(f"{where}, cells {name}: data {data!r} is not described under `data`.")
         for _, reference in references(cell.options):
@@ -252,8 +302,14 @@ def _require_sound(table: Table, where: str) -> None:
                 place = grid.place(row, column)
             except (KeyError, TypeError) as error:
                 raise InputError(f"{where}, tables {name}, {row}: {error}.") from None
+            for above, beside in grid.averaged(row, column):
+                if above not in grid.rows or (beside is not None and beside not in grid.columns):
+                    raise InputError(f"{where}, tables {name}, {row}: average_of names no row or column {above!r}.")
             if place.cell and place.cell not in table.cells:
                 raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
+        for scale, names in table.main.items():
+            if lacking := [one for one in names if one not in table.tables]:
+                raise InputError(f"{where}, main {scale}: there is no table {lacking[0]!r}.")
         _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
 
 
