@@ -18,7 +18,7 @@ from tests.forked_runs import forked_runs
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-RECIPES = sorted((ROOT / "trainers" / "configs" / "pretraining").glob("*"))
+RECIPES = sorted((ROOT / "trainers" / "configs" / "pretraining").glob("*.yaml"))
 STEPS = 40
 CUT = 30  # in the second epoch, whose masks are others than those of the first
 OPTIONS: list[object] = [
