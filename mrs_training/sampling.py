@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -54,32 +55,69 @@ def require_alpha(alpha: float) -> None:
         )
 
 
-class PairSampler(Sampler[list[int]]):
+class StepSampler(Sampler[list[int]], ABC):
+    """Batches of row numbers, for one rank, cut from steps that are the same for all ranks.
+
+    A step's examples depend only on the seed, the epoch and the examples per step: two ranks with batches of 8, one
+    rank with 16, and one with 8 and two accumulation steps use the same ones. Each rank takes its slice, so that all
+    have the same number of batches.
+
+    Args:
+        batch_size: rows per batch of this rank.
+        world_size, rank: of this process.
+        accumulation: batches per step and rank.
+
+    Attributes:
+        steps: of an epoch.
+        told: called with each epoch that is set, such as a collator's `set_epoch`. The sampler is what the library's
+            trainer tells the epoch in every case: in the first epoch of a resumed run it replaces the loader.
+    """
+
+    steps: int
+
+    def __init__(self, batch_size: int, world_size: int, rank: int, accumulation: int) -> None:
+        self._batch, self._world_size, self._rank, self._accumulation = batch_size, world_size, rank, accumulation
+        self._step = batch_size * world_size * accumulation
+        self._epoch = 0
+        self.told: list[Callable[[int], None]] = []
+
+    @abstractmethod
+    def drawn(self, epoch: int) -> np.ndarray:
+        """(steps, examples per step) row numbers of an epoch."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the next pass; the same epoch gives the same batches."""
+        self._epoch = epoch
+        for tell in self.told:
+            tell(epoch)
+
+    def __len__(self) -> int:
+        return self.steps * self._accumulation
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for step in self.drawn(self._epoch):
+            for batch in range(self._rank, len(step) // self._batch, self._world_size):
+                yield step[batch * self._batch : (batch + 1) * self._batch].tolist()
+
+
+class PairSampler(StepSampler):
     """Batches, for one rank, of row numbers of several concatenated sources.
 
     Sources are drawn with shares p_i ~ n_i^alpha: 0 is the paper's equal sizes (Zhang et al. 2021, section 3.2), .3
     that of XGLUE's pretraining (Liang et al. 2020, section 3), 1 proportional. An epoch lasts until all rows of all
     sources were seen; smaller sources repeat. Shares are exact; only the order is random.
 
-    A step's examples depend only on the seed, the epoch and the examples per step: two ranks with batches of 8, one
-    rank with 16, and one with 8 and two accumulation steps use the same ones. Each rank takes its slice, so that all
-    ranks work on the same language and have the same number of batches.
+    All ranks work on the same language, where a step has one.
 
     Args:
         sizes: rows of each source.
-        batch_size: rows per batch of this rank.
+        batch_size, world_size, rank, accumulation: see `StepSampler`.
         alpha: see above.
         mixed: draw each batch from all sources together; else a step has one source.
         lengths: (rows), or (rows, 2) for message and reply, of any unit; with it, rows are sorted by length in windows
             of `window` steps before they are cut into batches, which saves padding. The order of the batches stays
             random.
-        world_size, rank: of this process.
-        accumulation: batches per step and rank.
         seed: of the order.
-
-    Attributes:
-        told: called with each epoch that is set, such as a collator's `set_epoch`. The sampler is what the library's
-            trainer tells the epoch in every case: in the first epoch of a resumed run it replaces the loader.
 
     Raises:
         InputError: a source has no rows.
@@ -105,40 +143,24 @@ class PairSampler(Sampler[list[int]]):
     ) -> None:
         if not sizes or min(sizes) < 1:
             raise InputError("a training source has no examples; leave it out of --train or --languages.")
-        self._sizes, self._batch, self._mixed, self._seed = list(sizes), batch_size, mixed, seed
-        self._step = batch_size * world_size * accumulation
-        self._world_size, self._rank, self._accumulation = world_size, rank, accumulation
+        super().__init__(batch_size, world_size, rank, accumulation)
+        self._sizes, self._mixed, self._seed = list(sizes), mixed, seed
         self._lengths = lengths if window else None
         self._window = window
         self._shares = shares(sizes, alpha)
-        self._epoch = 0
-        self.told: list[Callable[[int], None]] = []
         examples = max(size / share for size, share in zip(sizes, self._shares, strict=True))
         # Steps that each source needs; many small ones must not push a large one's rows out of the epoch.
         least = np.maximum(np.asarray(sizes) // self._step, 1)
         steps = max(1 if mixed else int(least.sum()), round(examples) // self._step)
         self._quotas = _quotas(self._shares, steps, np.zeros_like(least) if mixed else least)
+        self.steps = int(self._quotas.sum())
 
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the next pass; the same epoch gives the same batches."""
-        self._epoch = epoch
-        for tell in self.told:
-            tell(epoch)
-
-    def __len__(self) -> int:
-        return int(self._quotas.sum()) * self._accumulation
-
-    def __iter__(self) -> Iterator[list[int]]:
-        rng = np.random.default_rng([self._seed, self._epoch])
-        for step in self._steps(rng):
-            for batch in range(self._rank, len(step) // self._batch, self._world_size):
-                yield step[batch * self._batch : (batch + 1) * self._batch].tolist()
-
-    def _steps(self, rng: np.random.Generator) -> np.ndarray:
-        """(steps, examples per step) row numbers."""
+    def drawn(self, epoch: int) -> np.ndarray:
+        """(steps, examples per step) row numbers of an epoch."""
+        rng = np.random.default_rng([self._seed, epoch])
         starts = np.cumsum([0, *self._sizes[:-1]])
         if self._mixed:
-            total = int(self._quotas.sum()) * self._step
+            total = self.steps * self._step
             drawn = [
                 start + _passes(size, int(count), rng)
                 for start, size, count in zip(
@@ -173,6 +195,46 @@ class PairSampler(Sampler[list[int]]):
         return np.concatenate([rows[np.argsort(self._lengths[rows, 1], kind="stable")] for rows in runs])
 
 
+class MixedSampler(StepSampler):
+    """Steps of several samplers, such as those of the objectives of a run, each step of one of them.
+
+    An epoch lasts until every sampler's own is through; those that are through begin again, in another order. Shares
+    are exact, but for a sampler without a step, which gets one; the order of the steps is random.
+
+    Args:
+        samplers: for the same ranks, batches and accumulation.
+        sizes: rows that each of them numbers; the numbers of the next one begin after them.
+        shares: of the steps, above 0, adding up to 1.
+        seed: of the order.
+
+    >>> one, two = (PairSampler([4], batch_size=2), PairSampler([2], batch_size=2))
+    >>> sorted(row for rows in MixedSampler([one, two], [4, 2], [0.5, 0.5]) for row in rows)
+    [0, 1, 2, 3, 4, 4, 5, 5]
+    """
+
+    def __init__(
+        self, samplers: Sequence[PairSampler], sizes: Sequence[int], shares: Sequence[float], seed: int = 0
+    ) -> None:
+        first = samplers[0]
+        super().__init__(first._batch, first._world_size, first._rank, first._accumulation)
+        self._samplers, self._seed = list(samplers), seed
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        longest = max(sampler.steps / share for sampler, share in zip(samplers, shares, strict=True))
+        total = max(len(self._samplers), int(np.ceil(longest - 1e-9)))
+        self._quotas = _quotas(np.asarray(shares), total, np.ones(len(self._samplers), dtype=np.int64))
+        self.steps = total
+
+    def drawn(self, epoch: int) -> np.ndarray:
+        """(steps, examples per step) row numbers of an epoch."""
+        parts = []
+        for sampler, start, quota in zip(self._samplers, self._starts, self._quotas, strict=True):
+            passes = -(-int(quota) // sampler.steps)
+            steps = [sampler.drawn(epoch * passes + number) for number in range(passes)]
+            parts.append(start + np.concatenate(steps)[: int(quota)])
+        order = np.random.default_rng([self._seed, epoch]).permutation(self.steps)
+        return np.concatenate(parts)[order]
+
+
 def _quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
     """Whole numbers that add up to `total` in these shares, by largest remainders, none below its `least`."""
     exact = share * total
@@ -197,14 +259,14 @@ class PairLoader(DataLoader[Any]):
     """
 
     def set_epoch(self, epoch: int) -> None:
-        assert isinstance(self.batch_sampler, PairSampler)
+        assert isinstance(self.batch_sampler, StepSampler)
         self.batch_sampler.set_epoch(epoch)
 
 
 class SampledPairs:
     """Mixin for a trainer: its training batches come from `pair_sampler`."""
 
-    pair_sampler: PairSampler
+    pair_sampler: StepSampler
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The training batches of this rank."""

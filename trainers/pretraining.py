@@ -1,9 +1,11 @@
-"""Continue the pretraining of an encoder on text, by an objective (XCOPA, Ponti et al. 2020, section 4.4).
+"""Continue the pretraining of an encoder on text, by one objective or several (XCOPA, section 4.4; XGLUE, section 3).
 
     accelerate launch trainers/pretraining.py                              # a small model on the embedded sample
     accelerate launch trainers/pretraining.py --config trainers/configs/pretraining/t.yaml
     accelerate launch trainers/pretraining.py --objective mlm --model_name_or_path intfloat/multilingual-e5-small \
         --text ht=ht.txt en=en.txt
+    accelerate launch trainers/pretraining.py --objective mlm tlm --model_name_or_path intfloat/multilingual-e5-small \
+        --text ht=ht.txt en=en.txt --parallel en-ht=pairs.tsv
 
 The result is an encoder with its tokenizer and language-model head, which other trainers start from by its name.
 """
@@ -24,11 +26,12 @@ from mrs_training.card import Record
 from mrs_training.launch import train
 from mrs_training.options import TrainerDefaults
 from mrs_training.pretraining.families import PRETRAINING
+from mrs_training.pretraining.mixture import mixture, require_sound_mixture
 from mrs_training.pretraining.objective import Pretrained
 from mrs_training.pretraining.objectives import OBJECTIVES
 from mrs_training.pretraining.options import METRICS, PretrainingArguments, load_texts, require_sound, resolved
 from mrs_training.pretraining.texts import TextData
-from mrs_training.pretraining.training import figures, held_out, make_trainer
+from mrs_training.pretraining.training import held_out, make_trainer, mixed_figures
 from mrs_training.recipe import Evaluation, Fitted, Recipe
 
 if TYPE_CHECKING:
@@ -64,26 +67,27 @@ class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):
 
     family, metrics, steps, lower_is_better = PRETRAINING, METRICS, STEPS, METRICS
     resume_keys = (
-        "objective", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha", "batches",
-        "length_window", "frozen_encoder", "new_pieces",
+        "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "restart_positions",
+        "language_ids", "sampling_alpha", "batches", "length_window", "frozen_encoder", "new_pieces",
     )  # fmt: skip
 
     def require_sound(self, options: PretrainingArguments, training: TrainingArguments) -> None:
-        require_sound(options, training, tuple(OBJECTIVES))
+        require_sound_mixture(options, OBJECTIVES)
+        require_sound(options, training)
 
     def resolved(self, options: PretrainingArguments) -> PretrainingArguments:
-        return resolved(options)
+        return resolved(options, any(OBJECTIVES[name].reads == "text" for name in options.objective))
 
     def load(self, options: PretrainingArguments, training: TrainingArguments) -> TextData:
         return load_texts(options, training)
 
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
-        return OBJECTIVES[options.objective].build(options, training, data)
+        return OBJECTIVES[options.objective[0]].build(options, training, data)
 
     def make_trainer(
         self, parts: Pretrained, options: PretrainingArguments, training: TrainingArguments, data: TextData
     ) -> Trainer:
-        return make_trainer(OBJECTIVES[options.objective], parts, options, training, data)
+        return make_trainer(mixture(options, OBJECTIVES, parts), options, training, data)
 
     def saves_memory(self, options: PretrainingArguments, training: TrainingArguments, trains: bool) -> str:
         more = f", or --max_tokens (now {options.max_tokens:,})"
@@ -97,16 +101,22 @@ class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):
         parts.tokenizer.save_pretrained(folder)
 
     def evaluate(self, fitted: Fitted[PretrainingArguments, TextData, Pretrained]) -> Evaluation:
-        """Perplexity on validation (with the weights kept) and on test."""
-        options, parts = fitted.options, fitted.parts
-        objective = OBJECTIVES[options.objective]
-        found: Record = {**parts.notes, "objective": options.objective, "about": objective.about}
-        found["signature"] = objective.signature(parts)
-        for split, texts in (("validation", fitted.data.validation), ("test", fitted.data.test)):
-            if texts:
-                rows = held_out(objective, parts, options, texts, f"--{split}_text")
-                measured = figures(rows.losses(fitted.training.per_device_eval_batch_size))
-                found |= {f"{split}_{name}": value for name, value in measured.items()}
+        """Perplexity on validation (with the weights kept) and on test, of each objective."""
+        options, parts = fitted.options, mixture(fitted.options, OBJECTIVES, fitted.parts)
+        found: Record = {**fitted.parts.notes, "objective": " ".join(options.objective)}
+        found["about"] = " and ".join(part.objective.about for part in parts)
+        for number, part in enumerate(parts):
+            found[f"{part.name}_signature" if number else "signature"] = part.objective.signature(part.parts)
+        for split in ("validation", "test"):
+            losses = {
+                part.name: held_out(part, options, texts, f"--{split}_{part.objective.reads}").losses(
+                    fitted.training.per_device_eval_batch_size
+                )
+                for part in parts
+                if (texts := part.texts(fitted.data).by_name()[split])
+            }
+            measured = mixed_figures(losses, {part.name: part.share for part in parts})
+            found |= {f"{split}_{name}": value for name, value in measured.items()}
         return Evaluation(found)
 
     def show(self, record: Record) -> None:

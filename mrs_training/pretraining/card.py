@@ -13,11 +13,12 @@ from mrs_training.card import (
     shared_values,
     steps_of,
 )
+from mrs_training.pretraining.sources import languages_of
 
 TEMPLATE = "pretraining.md"
 SHOWN = (
-    "objective", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha", "batches", "frozen_encoder",
-    "new_pieces", *SHARED,
+    "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "restart_positions", "language_ids",
+    "sampling_alpha", "batches", "frozen_encoder", "new_pieces", *SHARED,
 )  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
         ),
         "what_trained": _what_trained(record, adapter),
         "figures": _figures(metrics),
-        "signature": metrics["signature"],
+        "signature": "`\n\n`".join(value for name, value in metrics.items() if name.endswith("signature")),
         "steps": steps_of(record),
         **shared_values(record, repo_id, adapter, SHOWN),
     }
@@ -52,8 +53,8 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
     front = licence_front(record) | {
         "library_name": library,
         "pipeline_tag": "fill-mask",
-        "language": sorted(data["rows"]),
-        "tags": [library, "mrs", record["trainer"], metrics["objective"]],
+        "language": sorted({code for name in data["rows"] for code in languages_of(name) or (name,)}),
+        "tags": [library, "mrs", record["trainer"], *metrics["objective"].split()],
     }
     return render_card(TEMPLATE, front | base_front(record, adapter), values)
 
@@ -78,9 +79,16 @@ def _what_trained(record: Record, adapter: bool) -> str:
 
 
 def _figures(metrics: Record) -> str:
+    """A row for each perplexity, `SPLIT_perplexity` or `SPLIT_OBJECTIVE_perplexity`, perhaps of a language."""
     rows = []
+    first = metrics["objective"].split()[0]
     for name, value in metrics.items():
-        split, perplexity, language = name.partition("_perplexity")
+        of, perplexity, language = name.partition("_perplexity")
         if perplexity:
-            rows.append([split, language.removeprefix("_") or "all", f"{value:,.2f}"])
-    return markdown_table(["held-out text", "language", "perplexity"], rows) if rows else "None were measured."
+            split, _, objective = of.partition("_")
+            rows.append([split, objective or first, language.removeprefix("_") or "all", f"{value:,.2f}"])
+    return (
+        markdown_table(["held-out text", "objective", "language", "perplexity"], rows)
+        if rows
+        else "None were measured."
+    )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mrs_core.errors import InputError
 from mrs_evaluation.language_data import EVALUATION_SEED
@@ -22,10 +22,19 @@ from mrs_models.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
 from mrs_models.new_pieces import add_pieces, embed_pieces
 from mrs_models.padding import IGNORED
 from mrs_models.tiny import build_tiny
+from mrs_models.translation_masking import (
+    Positions,
+    TranslationCollator,
+    language_numbers,
+    position_table,
+    restartable_positions,
+)
+from mrs_training.card import Record
 from mrs_training.options import TINY, trains_lora
 from mrs_training.pretraining.objective import Objective, Pretrained
 from mrs_training.pretraining.options import PretrainingArguments
 from mrs_training.pretraining.rows import Encoded, encode
+from mrs_training.pretraining.sources import languages_of
 from mrs_training.pretraining.texts import TextData
 
 if TYPE_CHECKING:
@@ -35,15 +44,25 @@ MASK = "[MASK]"  # of `tiny`
 
 
 @dataclass(frozen=True)
-class _State:
+class EncoderState:
+    """What masking needs to know of an encoder: of masked language modelling and of that of translations.
+
+    Attributes:
+        positions: how the second text of a row begins anew; None: it does not.
+        languages: numbers of the languages that the model is told; None: it is told none.
+    """
+
     vocabulary: Vocabulary
     head_at: HeadAt
+    positions: Positions | None = None
+    languages: Mapping[str, int] | None = None
 
 
 class MaskedLanguageModelling(Objective):
     """Hides 15 % of the tokens; the head predicts them from the encoder's states there."""
 
     about = "masked language modelling (Devlin et al. 2019, section 3.1; XGLUE, section 3.1)"
+    trains = "an encoder"
 
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
         name, revision = options.model_name_or_path, options.model_revision
@@ -51,9 +70,9 @@ class MaskedLanguageModelling(Objective):
             place = name
             if name == TINY:
                 place = str(build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary, MASK))
+            model, fresh = load_masked_lm(place, revision, training.seed)
             tokenizer = load_tokenizer(place, revision)
             vocabulary = vocabulary_of(tokenizer, name)
-            model, fresh = load_masked_lm(place, revision, training.seed)
         notes: dict[str, Any] = {"head": "fresh" if fresh else "of the checkpoint"}
         if fresh and trains_lora(options):
             raise InputError(
@@ -70,20 +89,31 @@ class MaskedLanguageModelling(Objective):
         _require_length(model, options.max_tokens)
         if training.process_index == 0:
             _tell(name, notes, options.whole_words and not vocabulary.has_words)
-        return Pretrained(model, tokenizer, notes, _State(vocabulary, HeadAt(model)))
+        positions = restartable_positions(model, name) if options.restart_positions else None
+        languages = language_numbers(model, name) if options.language_ids else None
+        return Pretrained(model, tokenizer, notes, EncoderState(vocabulary, HeadAt(model), positions, languages))
 
     def encode(
         self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
     ) -> Encoded:
         return encode(sentences, parts.tokenizer, options.max_tokens, pack, where)
 
+    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+        numbers = parts.state.languages
+        if numbers is None:
+            return {}
+        codes = languages_of(language) or (language,)
+        for code in codes:
+            if code not in numbers:
+                have = " ".join(sorted(numbers))
+                raise InputError(f"--language_ids: {where}: the model has no embedding of {code}; it has {have}.")
+        return {"languages": [numbers[code] for code in codes]}
+
     def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> MaskingCollator:
-        pad = int(parts.tokenizer.pad_token_id or 0)
-        return MaskingCollator(pad, parts.state.vocabulary, options.masked_share, options.whole_words, seed)
+        return _collator(parts, options.masked_share, options.whole_words, seed)
 
     def held_out_collator(self, parts: Pretrained) -> MaskingCollator:
-        pad = int(parts.tokenizer.pad_token_id or 0)
-        return MaskingCollator(pad, parts.state.vocabulary, seed=EVALUATION_SEED)
+        return _collator(parts, SHARE, False, EVALUATION_SEED)
 
     def loss(self) -> Callable[..., Tensor]:
         return MaskedLoss()
@@ -101,8 +131,17 @@ class MaskedLanguageModelling(Objective):
 
     def signature(self, parts: Pretrained) -> str:
         tokens = f"{parts.model.config.model_type}-{_vocabulary_hash(parts.tokenizer)}"
-        fixed = {"masked": SHARE, "seed": EVALUATION_SEED}
-        return signature("masked_perplexity", avg="token", log="natural", **fixed, tok=tokens)
+        pairs = self.reads == "parallel"
+        return signature(
+            "masked_perplexity", avg="token", log="natural", masked=SHARE, seed=EVALUATION_SEED,
+            rows="pairs" if pairs else None, positions="restarted" if pairs and parts.state.positions else None,
+            languages=True if parts.state.languages is not None else None, tok=tokens,
+        )  # fmt: skip
+
+
+def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> TranslationCollator:
+    pad, state = int(parts.tokenizer.pad_token_id or 0), parts.state
+    return TranslationCollator(pad, state.vocabulary, share, whole_words, seed, positions=state.positions)
 
 
 def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
@@ -111,8 +150,7 @@ def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
 
 def _require_length(model: PreTrainedModel, most: int) -> None:
     """Refuse rows that are longer than the encoder's table of positions."""
-    named = ((name, part) for name, part in model.named_modules() if isinstance(part, nn.Embedding))
-    for table in [part for name, part in named if name.endswith("position_embeddings")][:1]:
+    if (table := position_table(model)) is not None:
         reads = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         if most > reads:
             raise InputError(f"--max_tokens {most}: the encoder reads {reads} tokens at most; pass that or less.")

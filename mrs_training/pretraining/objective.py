@@ -18,7 +18,7 @@ from mrs_training.pretraining.texts import TextData
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast, TrainingArguments
 
-Batch = dict[str, Tensor]
+Batch = dict[str, Any]  # of tensors; `which` is the number of the objective that a batch of training is for
 
 
 class Collator(Protocol):
@@ -49,9 +49,15 @@ class Objective(ABC):
 
     Attributes:
         about: what is trained, for the card, as the end of a sentence.
+        trains: the kind of model: objectives of one kind can share a run.
+        reads: the option whose text it reads: `text`, sentences, or `parallel`, translations.
+        packs: whether its rows are filled by --packing; else they differ in length, and are sorted by it.
     """
 
     about: str
+    trains: str = "a sequence-to-sequence model"
+    reads: str = "text"
+    packs: bool = True
 
     @abstractmethod
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
@@ -61,11 +67,23 @@ class Objective(ABC):
             InputError: the checkpoint does not suit the objective.
         """
 
+    def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
+        """Another objective's model, with what this one needs beside it; called anew for training and evaluation.
+
+        Raises:
+            InputError: the model does not suit the objective.
+        """
+        return parts
+
     @abstractmethod
     def encode(
         self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
     ) -> Encoded:
-        """Rows of ids."""
+        """Rows of ids; of an objective that reads translations, `sentences` are pairs."""
+
+    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+        """What each row of a language (or of translations between two) has beside its ids."""
+        return {}
 
     @abstractmethod
     def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> Collator:

@@ -7,5 +7,8 @@ from types import MappingProxyType
 
 from mrs_training.pretraining.mlm import MaskedLanguageModelling
 from mrs_training.pretraining.objective import Objective
+from mrs_training.pretraining.tlm import TranslationLanguageModelling
 
-OBJECTIVES: Mapping[str, Objective] = MappingProxyType({"mlm": MaskedLanguageModelling()})
+OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
+    {"mlm": MaskedLanguageModelling(), "tlm": TranslationLanguageModelling()}
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,14 @@ from mrs_models.masking import SHARE
 from mrs_models.tiny import VOCABULARY
 from mrs_training import options as shared
 from mrs_training.options import TINY, LoraArguments, require_least, require_one_of, trains_lora
-from mrs_training.pretraining.texts import TextData, TextSource, read_texts
+from mrs_training.pretraining.sources import PairSource, TextSource, languages_of
+from mrs_training.pretraining.texts import TextData, read_texts
 from mrs_training.sampling import BATCHES, WINDOW, require_alpha
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-METRICS = ("perplexity", "loss")
+METRICS = ("perplexity", "loss", "mean_loss")  # the last one of several objectives alone
 HELD_OUT = 5000  # Ponti et al. 2020 (XCOPA), section 4.4
 ALPHA = 0.3  # XGLUE, section 3.1
 # Options of the library's trainer that have no effect here, and why.
@@ -39,24 +39,59 @@ class PretrainingArguments(LoraArguments):
         default="sample",
         metadata={"help": "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"},
     )
-    objective: str = field(default="mlm", metadata={"help": "mlm: masked language modelling (XGLUE, section 3.1)"})
+    objective: list[str] = field(
+        default_factory=lambda: ["mlm"],
+        metadata={
+            "help": "mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations (3.2); several "
+            "share a model, each step is of one, and the first one's perplexity chooses the checkpoint"
+        },
+    )
+    shares: list[float] = field(
+        default_factory=list,
+        metadata={"help": "of the steps, one number for each objective (default: equal; XGLUE, 6.1: at random)"},
+    )
     text: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "LANG=SOURCE ...: a text file (one sentence a line), a folder of *.txt, or for a prepared folder "
-            "or hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language may come repeatedly"
+            "help": "LANG=SOURCE ...: a text file (one sentence a line) or Parquet file, a folder of them, or for a "
+            "prepared folder or hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language "
+            "may come repeatedly"
         },
     )
+    parallel: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "tlm: LANG-LANG=SOURCE ..., such as en-ht=pairs.tsv (two columns), en-ht=en.txt,ht.txt (line by "
+            "line), or as for --text a Parquet file, a folder, or a data set with a column for each language"
+        },
+    )
+    parallel_columns: list[str] = field(
+        default_factory=list,
+        metadata={"help": "of both sides of --parallel in tables (default: named as the languages, or `translation`)"},
+    )
     languages: list[str] = field(default_factory=lambda: ["all"], metadata={"help": "of --data, or `all` in it"})
-    text_column: str = field(default="text", metadata={"help": "of a data set that `mrs data list` does not know"})
+    text_column: str = field(
+        default="text", metadata={"help": "of Parquet files and of data sets that `mrs data list` does not know"}
+    )
+    streaming: bool = field(
+        default=False,
+        metadata={
+            "help": "read hub data sets without downloading them whole: the first --max_train_examples sentences"
+        },
+    )
     validation_text: list[str] = field(
         default_factory=list, metadata={"help": "LANG=SOURCE ...: held-out text; without it, a part of --text is"}
     )
     test_text: list[str] = field(
         default_factory=list, metadata={"help": "LANG=SOURCE ...: its perplexity is reported once, at the end"}
     )
+    validation_parallel: list[str] = field(
+        default_factory=list, metadata={"help": "as --validation_text: held-out translations"}
+    )
+    test_parallel: list[str] = field(default_factory=list, metadata={"help": "as --test_text: translations"})
     validation: list[str] = field(
-        default_factory=list, metadata={"help": "languages of --text that are held out in part (default: all)"}
+        default_factory=list,
+        metadata={"help": "languages of --text, pairs of --parallel that are held out in part (default: all)"},
     )
     held_out: int = field(
         default=HELD_OUT,
@@ -69,7 +104,14 @@ class PretrainingArguments(LoraArguments):
         default=128, metadata={"help": "tokens of a row, special ones included (ours: what two cores can train)"}
     )
     packing: bool = field(
-        default=True, metadata={"help": "fill rows with several sentences (ours: no padding); else one each, cut off"}
+        default=True,
+        metadata={"help": "fill rows with several sentences (ours: no padding); else one each, cut off (tlm: a pair)"},
+    )
+    restart_positions: bool = field(
+        default=False, metadata={"help": "tlm: the positions of the second text begin anew (XLM; XGLUE's do not)"}
+    )
+    language_ids: bool = field(
+        default=False, metadata={"help": "tell XLM-like models each token's language (XGLUE, section 3.1: no)"}
     )
     masked_share: float = field(default=SHARE, metadata={"help": "of the tokens or words (BERT, section 3.1: .15)"})
     whole_words: bool = field(
@@ -82,7 +124,7 @@ class PretrainingArguments(LoraArguments):
         default="mixed", metadata={"help": "mixed: of all languages (XGLUE, section 3.1), or language: of one each"}
     )
     length_window: int = field(
-        default=WINDOW, metadata={"help": "with --packing false: sort rows by length in windows of this many batches"}
+        default=WINDOW, metadata={"help": "without packing: sort rows by length in windows of this many batches"}
     )
     frozen_encoder: bool = field(
         default=False, metadata={"help": "train the head alone: the control for a checkpoint without one"}
@@ -93,14 +135,13 @@ class PretrainingArguments(LoraArguments):
     vocabulary: int = field(default=VOCABULARY, metadata={"help": "tiny: largest vocabulary"})
 
 
-def require_sound(options: PretrainingArguments, training: TrainingArguments, objectives: Sequence[str]) -> None:
+def require_sound(options: PretrainingArguments, training: TrainingArguments) -> None:
     """Refuse options that cannot go together.
 
     Raises:
         InputError: it names the option.
     """
     shared.require_sound(options, training, METRICS, WITHOUT_EFFECT)
-    require_one_of("objective", options.objective, objectives)
     require_one_of("batches", options.batches, BATCHES)
     for name, least in (("held_out", 0), ("max_tokens", 8), ("length_window", 0), ("new_pieces", 0)):
         require_least(options, name, least)
@@ -110,8 +151,22 @@ def require_sound(options: PretrainingArguments, training: TrainingArguments, ob
     require_alpha(options.sampling_alpha)
     if options.text and options.languages != ["all"]:
         raise InputError("--languages: chooses among those of --data, and --text names its own; leave it out.")
-    if options.validation_text and options.validation:
-        raise InputError("--validation: holds a part of --text out, and there is --validation_text; leave one out.")
+    if training.metric_for_best_model == "mean_loss" and len(options.objective) < 2:
+        raise InputError(
+            "--metric_for_best_model mean_loss: is the mean of several objectives; pass perplexity or loss."
+        )
+    if options.parallel_columns and len(options.parallel_columns) != 2:
+        raise InputError(f"--parallel_columns: expected two names, found {len(options.parallel_columns)}.")
+    if options.streaming and options.max_train_examples is None:
+        raise InputError(
+            "--streaming: a run reads its text before it trains; pass --max_train_examples, how many sentences to take."
+        )
+    for kind, named in (("text", False), ("parallel", True)):
+        some = any(bool(languages_of(name)) is named for name in options.validation)
+        if some and getattr(options, f"validation_{kind}"):
+            raise InputError(
+                f"--validation: holds a part of --{kind} out, and there is --validation_{kind}; leave one out."
+            )
     if trains_lora(options):
         for name in ("frozen_encoder", "new_pieces"):
             if getattr(options, name):
@@ -120,13 +175,16 @@ def require_sound(options: PretrainingArguments, training: TrainingArguments, ob
         raise InputError("--new_pieces: the tokenizer of `tiny` is trained on the text already; leave it out.")
 
 
-def resolved(options: PretrainingArguments) -> PretrainingArguments:
+def resolved(options: PretrainingArguments, reads_text: bool = True) -> PretrainingArguments:
     """The options with `--text` for every language of `--data`.
+
+    Args:
+        reads_text: whether an objective reads sentences.
 
     Raises:
         InputError: a language is not in the data.
     """
-    if options.text:
+    if options.text or not reads_text:
         return options
     have = open_prepared(options.data, options.data_revision)
     found = have.languages() if options.languages == ["all"] else options.languages
@@ -144,13 +202,19 @@ def load_texts(options: PretrainingArguments, training: TrainingArguments) -> Te
         [TextSource.parse(value, f"--{name}") for value in getattr(options, name)]
         for name in ("text", "validation_text", "test_text")
     )
+    pairs, pair_validation, pair_test = (
+        [PairSource.parse(value, f"--{name}") for value in getattr(options, name)]
+        for name in ("parallel", "validation_parallel", "test_parallel")
+    )
     data = read_texts(
         train, validation, test, options.text_column, options.held_out, options.validation,
-        options.max_train_examples, training.seed,
+        options.max_train_examples, training.seed, pairs=(pairs, pair_validation, pair_test),
+        pair_columns=options.parallel_columns, stream=options.streaming,
     )  # fmt: skip
-    if not data.validation and training.eval_strategy != "no":
-        raise InputError(
-            "--held_out 0: nothing is held out for validation; pass --validation_text, or --eval_strategy no with "
-            "--save_strategy no and --load_best_model_at_end false."
-        )
+    for kind, own in (("text", data), ("parallel", data.pairs)):
+        if own.train and not own.validation and training.eval_strategy != "no":
+            raise InputError(
+                f"--held_out 0: nothing is held out for validation; pass --validation_{kind}, or --eval_strategy no "
+                "with --save_strategy no and --load_best_model_at_end false."
+            )
     return data

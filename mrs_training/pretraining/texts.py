@@ -1,160 +1,72 @@
-"""Text to pretrain on, by language: from text files, folders, prepared data sets and the hub, with a part held out."""
+"""Text to pretrain on, by language: sentences and translations, with a part held out."""
 
 from __future__ import annotations
 
 import hashlib
-import lzma
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Generic
 
 import numpy as np
 
-from mrs_core.errors import InputError, first_line
-from mrs_core.hub import commit_of, is_repo_id, split_revision
-from mrs_core.languages import find_language
-from mrs_core.lines import open_binary, read_lines
-from mrs_datasets.catalogue import LANGUAGE
-from mrs_datasets.prepared import PreparedData, open_prepared
+from mrs_core.errors import InputError
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_training.card import Record
+from mrs_training.pretraining.sources import Item, Pair, PairSource, Reading, Source, TextSource, languages_of
 
-FILES = ("*.txt", "*.txt.gz", "*.txt.xz")  # of a folder of texts
-START = 1 << 13  # bytes that are looked at before a file is read as text
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
+NO_SOURCES: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] = ((), (), ())
 
 
 @dataclass(frozen=True)
-class TextSource:
-    """A value of `--text`: `LANG=SOURCE`, or `LANG=SOURCE:CONFIG:SPLIT` for a data set.
+class Splits(Generic[Item]):
+    """Sentences by language, or translations by their two languages (`en-ht`)."""
 
-    Attributes:
-        option: where it was given, for errors.
-        config: of a data set; None: the language's (prepared data), or the data set's own default.
-    """
+    train: dict[str, list[Item]] = field(default_factory=dict)
+    validation: dict[str, list[Item]] = field(default_factory=dict)
+    test: dict[str, list[Item]] = field(default_factory=dict)
 
-    option: str
-    language: str
-    where: str
-    config: str | None = None
-    split: str = "train"
-
-    @staticmethod
-    def parse(text: str, option: str = "--text") -> TextSource:
-        """Read a value; InputError where it names no language or nothing."""
-        language, equals, where = text.partition("=")
-        if not equals or not where:
-            raise InputError(f"{option} {text}: expected LANG=SOURCE, such as ht=texts/ht.txt.")
-        if find_language(language) is None:
-            raise InputError(f"{option} {text}: {language!r} is not the code of a language, such as ht or pt-BR.")
-        if Path(where).exists():
-            return TextSource(option, language, where)
-        name, *rest = where.split(":")
-        if len(rest) > 2:
-            raise InputError(f"{option} {text}: expected LANG=SOURCE:CONFIG:SPLIT at most.")
-        return TextSource(option, language, name, (rest[0] or None) if rest else None, *rest[1:])
-
-    def sentences(self, column: str) -> tuple[list[str], str | None]:
-        """All sentences in order, without empty ones, and the revision of a hub data set.
-
-        Raises:
-            InputError: the source does not exist, cannot be read, or has no text.
-        """
-        path, revision = Path(self.where), None
-        if path.is_file():
-            found = list(_lines(path))
-        elif path.is_dir() and not (path / "data").is_dir():
-            files = sorted({file for pattern in FILES for file in path.glob(pattern)})
-            if not files:
-                raise InputError(f"{self}: the folder has no {' or '.join(FILES)}, and is not a prepared one.")
-            found = [line for file in files for line in _lines(file)]
-        elif path.is_dir() or self.where == "sample":
-            found = self._prepared(open_prepared(self.where))
-        elif is_repo_id(self.where):
-            name, revision = split_revision(self.where)
-            revision = commit_of("dataset", name, revision) or revision
-            data = PreparedData(name, None, revision)
-            found = self._prepared(data) if data.report().get("data_set") else self._hub(name, revision, column)
-        else:
-            raise InputError(f"{self}: no such file or folder, and not a hub id such as ORG/NAME.")
-        if not found:
-            raise InputError(f"{self}: has no text; leave it out, or pass another.")
-        return found, revision
-
-    def __str__(self) -> str:
-        return f"{self.option} {self.language}={self.where}"
-
-    def _prepared(self, data: PreparedData) -> list[str]:
-        config = self.config or self.language
-        have = data.configs()
-        if config not in have:
-            raise InputError(f"{self}: no text of {config!r}; the data have {' '.join(have)}.")
-        texts = data.record().kind_of(config).texts
-        columns = texts.get(self.language) or texts.get(LANGUAGE) or ()
-        if not columns:
-            raise InputError(f"{self}: {config} has no text in {self.language}; name another config.")
-        rows = data.load(config, self.split)
-        return _clean(text for row in zip(*(rows[column][:] for column in columns), strict=True) for text in row)
-
-    def _hub(self, name: str, revision: str | None, column: str) -> list[str]:
-        from datasets import load_dataset
-        from datasets.exceptions import DatasetNotFoundError
-
-        try:
-            rows = load_dataset(name, self.config, split=self.split, revision=revision)
-        except (DatasetNotFoundError, ValueError, OSError) as error:
-            raise InputError(f"{self}: cannot be loaded ({first_line(error)}).") from None
-        if column not in rows.column_names:
-            raise InputError(f"{self}: no column {column!r}; pass --text_column, one of {' '.join(rows.column_names)}.")
-        return _clean(line for text in rows[column][:] for line in (text or "").split("\n"))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    with open_binary(path) as file:
-        try:
-            binary = b"\0" in file.read(START)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error):
-            binary = False  # `read_lines` says what is wrong
-    if binary:
-        raise InputError(f"{path}: is a binary file; expected text in UTF-8 with one sentence a line.")
-    yield from _clean(line for _, line in read_lines(path))
-
-
-def _clean(lines: Iterator[str]) -> list[str]:
-    return [text for line in lines if (text := " ".join(line.split()))]
+    def by_name(self) -> dict[str, dict[str, list[Item]]]:
+        """The splits."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
 @dataclass(frozen=True)
-class TextData:
-    """The sentences of a run by language.
+class TextData(Splits[str]):
+    """The sentences of a run by language, and its translations.
 
     Attributes:
         sources: for the record: language, name, sentences read, and the revision of a hub data set.
-        repeated: training sentences that were left out, since they are held out too.
+        repeated: training sentences and pairs that were left out, since they are held out too.
+        pairs: translations.
     """
 
-    train: dict[str, list[str]]
-    validation: dict[str, list[str]] = field(default_factory=dict)
-    test: dict[str, list[str]] = field(default_factory=dict)
     sources: list[Record] = field(default_factory=list)
     repeated: int = 0
+    pairs: Splits[Pair] = field(default_factory=Splits)
 
     def texts(self) -> list[str]:
-        """All training sentences."""
-        return [text for sentences in self.train.values() for text in sentences]
+        """All training sentences, those of translations among them."""
+        own = [text for sentences in self.train.values() for text in sentences]
+        return own + [text for pairs in self.pairs.train.values() for pair in pairs for text in pair]
 
     def facts(self) -> Record:
         """Facts for the record of a run."""
         rows: dict[str, dict[str, int]] = {}
         digest = hashlib.sha256()
-        parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        for split, by_language in parts.items():
+        for split, by_language in self.by_name().items():
             for language, sentences in by_language.items():
                 rows.setdefault(language, {})[split] = len(sentences)
                 digest.update(f"{split} {language} {len(sentences)}\n".encode())
                 digest.update("\n".join(sentences).encode("utf-8", "surrogateescape"))
-        title = f"text in {', '.join(self.train)}"
+        for split, by_pair in self.pairs.by_name().items():
+            for language, pairs in by_pair.items():
+                rows.setdefault(language, {})[split] = len(pairs)
+                digest.update(f"{split} {language} {len(pairs)}\n".encode())
+                digest.update("\n".join(map("\t".join, pairs)).encode("utf-8", "surrogateescape"))
+        parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
+        title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
         data = {"id": "text", "title": title, "content_hash": digest.hexdigest()[:16], "rows": rows}
         if all(source["source"] == "sample" for source in self.sources):
             data["reader"] = "sample"  # its licence is known
@@ -170,64 +82,123 @@ def read_texts(
     validated: Sequence[str],
     most: int | None = None,
     seed: int = 0,
+    *,
+    pairs: tuple[Sequence[PairSource], Sequence[PairSource], Sequence[PairSource]] = NO_SOURCES,
+    pair_columns: Sequence[str] = (),
+    stream: bool = False,
 ) -> TextData:
     """Read all sources.
+
+    A sentence that is held out does not train, wherever it stands: alone, or as a side of a pair.
 
     Args:
         validation: held-out text; without any, `held_out` sentences of the first source of each validated language
             are, but at most one in ten; which ones depends on the text alone.
-        column: of the texts in a data set that the catalogue does not know.
-        validated: languages that are held out; none: all.
-        most: training sentences of each language, drawn with `seed`; None: all.
+        column: of the texts in Parquet files and in data sets that the catalogue does not know.
+        validated: languages, and pairs of them, that are held out; none of a kind: all of it.
+        most: training sentences of each language, and pairs of each two, drawn with `seed`; None: all.
+        pairs: translations to train on, held-out ones, and those of the test; the rest is as for sentences.
+        pair_columns: as `column`; none: those named as the languages, or `translation`.
+        stream: read hub data sets without downloading them whole; of those that train, the first sentences: `most`,
+            and those that are held out.
 
     Raises:
         InputError: a source cannot be read, has no text, or a validated language has none.
     """
     sources: list[Record] = []
+    reading = Reading(column, pair_columns, stream)
+    own = {source.language for source in pairs[0]} | {name for name in validated if languages_of(name)}
+    texts, translations = (
+        _read_kind(parts, names, held_out, most, reading, sources)
+        for parts, names in (
+            ((train, validation, test), [name for name in validated if name not in own]),
+            (pairs, [name for name in validated if name in own]),
+        )
+    )
+    unseen = {
+        text
+        for kind in (texts, translations)
+        for part in (kind.validation, kind.test)
+        for items in part.values()
+        for item in items
+        for text in _sides(item)
+    }
+    left, left_pairs = _clean(texts, unseen, most, seed), _clean(translations, unseen, most, seed)
+    repeated = left[1] + left_pairs[1]
+    return TextData(
+        left[0], texts.validation, texts.test, sources, repeated, replace(translations, train=left_pairs[0])
+    )
 
-    def read(source: TextSource, split: str) -> list[str]:
-        found, revision = source.sentences(column)
-        name = Path(source.where).name if Path(source.where).exists() else source.where
+
+def _read_kind(
+    parts: tuple[Sequence[Source[Item]], Sequence[Source[Item]], Sequence[Source[Item]]],
+    validated: Sequence[str],
+    held_out: int,
+    most: int | None,
+    reading: Reading,
+    record: list[Record],
+) -> Splits[Item]:
+    """All sentences, or all translations."""
+    train, validation, test = parts
+
+    def read(source: Source[Item], split: str, reading: Reading) -> list[Item]:
+        found, revision = source.read(reading)
+        name = source.where if not source.is_local() else ",".join(Path(part).name for part in source.where.split(","))
         entry = {"language": source.language, "source": name, "for": split, "sentences": len(found)}
         if source.config or source.split != "train":
             entry["part"] = f"{source.config or source.language}/{source.split}"
-        sources.append({**entry, "revision": revision} if revision else entry)
+        record.append({**entry, "revision": revision} if revision else entry)
         return found
 
+    found = Splits[Item]()
     wanted = dict.fromkeys(validated or [source.language for source in train])
-    texts: dict[str, list[str]] = {}
-    kept: dict[str, list[str]] = {}
+    begins = replace(reading, most=None if most is None else most + held_out)
     for source in train:
-        found = read(source, "train")
-        language = source.language
-        if not validation and held_out and language in wanted and language not in kept:
-            kept[language], found = _held_out(found, held_out)
-        texts.setdefault(language, []).extend(found)
+        items, language = read(source, "train", begins), source.language
+        if not validation and held_out and language in wanted and language not in found.validation:
+            found.validation[language], items = _held_out(items, held_out)
+        found.train.setdefault(language, []).extend(items)
     for language in wanted:
-        if not validation and held_out and not kept.get(language):
-            where = "--text has too little" if language in texts else "there is no --text in it"
-            raise InputError(f"--validation {language}: {where}; pass --validation_text {language}=FILE.")
-    tested: dict[str, list[str]] = {}
-    for parts, split, into in ((validation, "validation", kept), (test, "test", tested)):
-        for source in parts:
-            into.setdefault(source.language, []).extend(read(source, split))
-    unseen = {text for part in (kept, tested) for sentences in part.values() for text in sentences}
-    clean = {language: [text for text in found if text not in unseen] for language, found in texts.items()}
-    repeated = sum(map(len, texts.values())) - sum(map(len, clean.values()))
-    for language, found in clean.items():
-        if not found:
-            raise InputError(f"--text {language}: every sentence is held out too; pass text that is not.")
-        if most is not None and len(found) > most:
-            clean[language] = [found[n] for n in sorted(np.random.default_rng(seed).permutation(len(found))[:most])]
-    return TextData(clean, kept, tested, sources, repeated)
+        if not validation and held_out and not found.validation.get(language):
+            kind = "parallel" if languages_of(language) else "text"
+            where = f"--{kind} has too little" if language in found.train else f"there is no --{kind} in it"
+            raise InputError(f"--validation {language}: {where}; pass --validation_{kind} {language}=FILE.")
+    for more, split, into in ((validation, "validation", found.validation), (test, "test", found.test)):
+        for source in more:
+            into.setdefault(source.language, []).extend(read(source, split, reading))
+    return found
 
 
-def _held_out(sentences: list[str], wanted: int) -> tuple[list[str], list[str]]:
+def _clean(found: Splits[Item], unseen: set[str], most: int | None, seed: int) -> tuple[dict[str, list[Item]], int]:
+    """Training items without a text that is held out, `most` of each language, and how many had one."""
+    clean = {
+        language: [item for item in items if unseen.isdisjoint(_sides(item))] for language, items in found.train.items()
+    }
+    repeated = _count(found.train) - _count(clean)
+    for language, items in clean.items():
+        if not items:
+            what = "pair has a sentence that" if languages_of(language) else "sentence"
+            option = "parallel" if languages_of(language) else "text"
+            raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
+        if most is not None and len(items) > most:
+            clean[language] = [items[n] for n in sorted(np.random.default_rng(seed).permutation(len(items))[:most])]
+    return clean, repeated
+
+
+def _count(by_language: Mapping[str, Sequence[Item]]) -> int:
+    return sum(map(len, by_language.values()))
+
+
+def _sides(item: Item) -> tuple[str, ...]:
+    return (item,) if isinstance(item, str) else item
+
+
+def _held_out(items: list[Item], wanted: int) -> tuple[list[Item], list[Item]]:
     """(held out, rest), each in the order of the text."""
-    count = min(wanted, len(sentences) // MOST_HELD_OUT)
-    chosen = np.zeros(len(sentences), dtype=bool)
-    chosen[np.random.default_rng(EVALUATION_SEED).permutation(len(sentences))[:count]] = True
-    both: tuple[list[str], list[str]] = ([], [])
-    for text, out in zip(sentences, chosen, strict=True):
-        both[0 if out else 1].append(text)
+    count = min(wanted, len(items) // MOST_HELD_OUT)
+    chosen = np.zeros(len(items), dtype=bool)
+    chosen[np.random.default_rng(EVALUATION_SEED).permutation(len(items))[:count]] = True
+    both: tuple[list[Item], list[Item]] = ([], [])
+    for item, out in zip(items, chosen, strict=True):
+        both[0 if out else 1].append(item)
     return both

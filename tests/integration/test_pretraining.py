@@ -119,7 +119,7 @@ def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path], out
     assert yaml.safe_load(front)["pipeline_tag"] == "fill-mask"
     assert yaml.safe_load(front)["language"] == ["en", "ht"]
     assert "$" not in body
-    assert f"| test | ht | {found['metrics']['test_perplexity_ht']:,.2f} |" in body
+    assert f"| test | mlm | ht | {found['metrics']['test_perplexity_ht']:,.2f} |" in body
     assert "The head alone was trained" in (folder("control") / "README.md").read_text(encoding="utf-8")
 
 
@@ -203,7 +203,7 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
     (tmp_path / "unmasked").mkdir()
     build_tiny(["aa bb"] * 5, tmp_path / "unmasked", 0, 50)
     for options, sentence in {
-        ("--objective", "clm"): "--objective: expected one of mlm, found 'clm'.",
+        ("--objective", "clm"): "--objective: expected one of mlm, tlm, found 'clm'.",
         ("--text", f"ht={tmp_path / 'empty.txt'}"): "has no text",
         ("--text", "ht=base/model.safetensors"): "base/model.safetensors: is a binary file",
         ("--validation", "qu"): "--validation qu: there is no --text in it; pass --validation_text qu=FILE.",
@@ -229,7 +229,7 @@ def test_the_recipes_are_sound(path: Path, one_process: None) -> None:
 
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
     Pretraining().require_sound(options, training)
-    assert (options.objective, options.model_name_or_path) == ("mlm", "FacebookAI/xlm-roberta-base")
+    assert (options.objective, options.model_name_or_path) == (["mlm"], "FacebookAI/xlm-roberta-base")
     assert options.patience == 10
     assert all(line.startswith("#") or "  # " in line for line in path.read_text(encoding="utf-8").splitlines())
 

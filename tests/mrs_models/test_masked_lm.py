@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from math import erf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
 from mrs_models.masked_lm import HeadAt, MaskedLoss, freeze_encoder, load_masked_lm, load_tokenizer, token_losses
 from mrs_models.masking import MaskingCollator, vocabulary_of
 from mrs_models.padding import IGNORED
 from mrs_models.tiny import build_tiny
+from tests.bert_reference import reference_losses
 
 TEXTS = ["the water boils", "a man drank the cold water", "she closed the door"] * 3
 ARCHITECTURES: dict[str, dict[str, Any]] = {
@@ -56,49 +55,6 @@ def test_the_head_reads_chosen_positions_as_in_the_whole_batch(name: str) -> Non
     assert few.shape == (1, 4, 40)
     assert torch.allclose(few[0], whole[chosen], atol=1e-6)
     assert torch.equal(again, whole), "outside the block, all positions"
-
-
-def norm(x: NDArray[np.float64], weight: Any, bias: Any, eps: float) -> NDArray[np.float64]:
-    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) * weight + bias
-
-
-def reference_losses(model: Any, batch: dict[str, torch.Tensor]) -> NDArray[np.float64]:
-    """Cross-entropy of the predicted tokens by BERT's formulas in numpy, float64."""
-    w = {name: value.double().numpy() for name, value in model.state_dict().items()}
-    eps, heads = model.config.layer_norm_eps, model.config.num_attention_heads
-
-    def linear(x: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
-
-    def normed(x: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-        return norm(x, w[f"{name}.weight"], w[f"{name}.bias"], eps)
-
-    gelu = np.vectorize(lambda x: x * 0.5 * (1 + erf(x / 2**0.5)))
-    ids, attend = batch["input_ids"].numpy(), batch["attention_mask"].numpy()
-    n, length = ids.shape
-    at = "bert.embeddings."
-    x = w[at + "word_embeddings.weight"][ids] + w[at + "position_embeddings.weight"][:length]
-    x = normed(x + w[at + "token_type_embeddings.weight"][0], at + "LayerNorm")
-    for layer in range(model.config.num_hidden_layers):
-        at = f"bert.encoder.layer.{layer}."
-        parts = [linear(x, f"{at}attention.self.{name}") for name in ("query", "key", "value")]
-        q, k, v = (part.reshape(n, length, heads, -1).transpose(0, 2, 1, 3) for part in parts)
-        scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
-        scores = np.where(attend[:, None, None, :] == 1, scores, -np.inf)
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        weights /= weights.sum(-1, keepdims=True)
-        mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(n, length, -1)
-        x = normed(x + linear(mixed, f"{at}attention.output.dense"), f"{at}attention.output.LayerNorm")
-        inner = gelu(linear(x, f"{at}intermediate.dense"))
-        x = normed(x + linear(inner, f"{at}output.dense"), f"{at}output.LayerNorm")
-    at = "cls.predictions."
-    x = normed(gelu(linear(x, at + "transform.dense")), at + "transform.LayerNorm")
-    logits = x @ w["bert.embeddings.word_embeddings.weight"].T + w[at + "bias"]
-    top = logits.max(-1, keepdims=True)
-    log_p = logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
-    labels = batch["labels"].numpy()
-    rows, places = np.nonzero(labels != IGNORED)
-    return -log_p[rows, places, labels[rows, places]]
 
 
 def test_loss_and_targets_of_a_batch_equal_a_float64_reference(tiny: Path) -> None:
