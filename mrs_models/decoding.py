@@ -24,6 +24,7 @@ from torch import Tensor
 
 from mrs_core.errors import InputError
 from mrs_core.text import normalise_reply
+from mrs_models.prophetnet import may_cache, most_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -248,7 +249,7 @@ def _check(
         raise ValueError(f"{len(inputs)} inputs need as many prompts, all of one length and none empty.")
     if not all(inputs):
         raise ValueError(f"Input {[len(ids) for ids in inputs].index(0)} has no tokens, not even special ones.")
-    positions = getattr(model.config, "max_position_embeddings", None)  # none where positions are relative
+    positions = most_tokens(model.config)
     if positions is None or not inputs:
         return
     longest = max(map(len, inputs))
@@ -320,7 +321,7 @@ def _decode_group(
         max_new_tokens=settings.max_tokens + 1,
         early_stopping=False,
         do_sample=False,
-        use_cache=True,
+        use_cache=may_cache(model.config),
         return_dict_in_generate=True,
         eos_token_id=rules.ends,
         pad_token_id=rules.pad,

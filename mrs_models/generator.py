@@ -22,7 +22,8 @@ from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
-from mrs_models.padding import IGNORED, padded
+from mrs_models.padding import IGNORED, seq2seq_batch
+from mrs_models.prophetnet import corrected, most_tokens
 from mrs_models.standalone import complete_tokenizer, default_language, generation_config
 from mrs_models.starting_points import GENERATION, GENERATOR, require_start
 from mrs_models.suggest_arguments import require_count, require_messages
@@ -90,26 +91,14 @@ class TextCoder:
 
 
 class PairCollator:
-    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model.
-
-    The decoder reads the prompt and the reply except its last token. It does not choose the prompt: if that is longer
-    than one token, the labels of its inner tokens are ignored. Without `decoder_input_ids`, Bart would make them from
-    the source.
-    """
+    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model (`seq2seq_batch`)."""
 
     def __init__(self, pad: int) -> None:
         self._pad = pad
 
     def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
-        decoder = [[*entry["prompt"], *entry["labels"][:-1]] for entry in features]
-        labels = [[*[IGNORED] * (len(entry["prompt"]) - 1), *entry["labels"]] for entry in features]
-        sources = [entry["input_ids"] for entry in features]
-        return {
-            "input_ids": padded(sources, self._pad),
-            "attention_mask": padded([[1] * len(ids) for ids in sources], 0),
-            "decoder_input_ids": padded(decoder, self._pad),
-            "labels": padded(labels, IGNORED),
-        }
+        sources, prompts, targets = ([entry[name] for entry in features] for name in ("input_ids", "prompt", "labels"))
+        return seq2seq_batch(sources, prompts, targets, self._pad)
 
 
 class ReplyWriter(ABC):
@@ -179,7 +168,7 @@ class Generator(ReplyWriter):
                 process texts of these lengths.
         """
         require_start(name, GENERATION, revision)
-        model, tokenizer = _load(name, revision)
+        model, tokenizer = load_seq2seq(name, revision)
         coder = TextCoder(tokenizer, row_of(model.config, tokenizer), model.config, message_tokens, reply_tokens)
         for language in languages:
             _require_room(coder, len(coder.prompt(language)), decoding.max_tokens)
@@ -193,7 +182,7 @@ class Generator(ReplyWriter):
             InputError: a file is missing or damaged.
         """
         facts = read_generator_settings(folder)
-        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else _load(str(folder), None, saved=True)
+        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
         coder = TextCoder(tokenizer, facts.row, model.config, facts.message_tokens, facts.reply_tokens)
         return cls(model.eval(), coder, facts.languages, facts.decoding)
 
@@ -307,7 +296,7 @@ def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
 
 def _require_room(coder: TextCoder, prompt: int, max_tokens: int) -> None:
     """Refuse texts that the model has no positions for: it would fail at the first long one, far into training."""
-    positions = getattr(coder.config, "max_position_embeddings", None)  # none where positions are relative
+    positions = most_tokens(coder.config)
     if positions is None:
         return
     for option, value, verb, most in (
@@ -336,8 +325,18 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
     return model, tokenizer
 
 
-def _load(name: str, revision: str | None, saved: bool = False) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A checkpoint; `saved`: one that `save` wrote, in the folder `name`."""
+def load_seq2seq(
+    name: str, revision: str | None, saved: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A sequence-to-sequence checkpoint in float32 and its tokenizer.
+
+    Args:
+        name, revision: a hub id or a folder.
+        saved: it is the folder of a generator, which `Generator.save` wrote.
+
+    Raises:
+        InputError: it cannot be loaded, or its tokenizer has no end token.
+    """
     from safetensors import SafetensorError
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
@@ -360,4 +359,4 @@ def _load(name: str, revision: str | None, saved: bool = False) -> tuple[PreTrai
         ) from None
     if tokenizer.eos_token_id is None:
         raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")
-    return model, tokenizer
+    return corrected(model), tokenizer

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Places for a row's tokens.
 LANGUAGE, BEGIN, END, SEPARATOR, START = "<language>", "<begin>", "<end>", "<separator>", "<start>"
+OF_ROW = -1  # in a `TokenFrame`, what each language has of its own
 _MBART_REGIONS = {"de": "DE", "it": "IT", "sv": "SE", "ru": "RU"}  # the others of MRS's ten carry XX
 
 
@@ -169,3 +170,47 @@ def token_ids(
             raise InputError(f"the model has no {name}; add it, or use another checkpoint.")
         ids.append(int(found))
     return ids
+
+
+@dataclass(frozen=True)
+class TokenFrame:
+    """The special tokens around the texts of a checkpoint, the same for all languages but for the language's own.
+
+    Attributes:
+        before, prompt, end: of the source, the decoder and both texts' ends; `OF_ROW` stands for the language's token,
+            or for the start token where the checkpoint has none.
+    """
+
+    before: tuple[int, ...]
+    prompt: tuple[int, ...]
+    end: tuple[int, ...]
+
+    @staticmethod
+    def of(
+        row: LanguageTokens, language: str, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase
+    ) -> tuple[TokenFrame, int]:
+        """The frame of a checkpoint, and what `OF_ROW` stands for in a language.
+
+        Raises:
+            InputError: see `token_ids`.
+        """
+        own = token_ids(row, language, row.prompt, config, tokenizer)[-1]
+
+        def of_row(places: tuple[str, ...]) -> tuple[int, ...]:
+            ids = token_ids(row, language, places, config, tokenizer)
+            varies = (LANGUAGE, START)
+            return tuple(OF_ROW if place in varies else number for place, number in zip(places, ids, strict=True))
+
+        return TokenFrame(of_row(row.before), of_row(row.prompt), of_row(row.end)), own
+
+    def room(self, most: int) -> int:
+        """Tokens of a text for which source and target have at most `most`."""
+        return most - len(self.end) - max(len(self.before), len(self.prompt) - 1)
+
+    def begin(self, own: int) -> list[int]:
+        """What stands before the source of a language."""
+        return [own if number == OF_ROW else number for number in self.before]
+
+    def start(self, own: int) -> list[int]:
+        """What the decoder starts with in a language."""
+        return [own if number == OF_ROW else number for number in self.prompt]

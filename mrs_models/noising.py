@@ -11,8 +11,10 @@ interpret tokens, so that a caller may pass words.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from mrs_core.errors import InputError
-from mrs_models.padding import IGNORED, padded
+from mrs_models.padding import seq2seq_batch
 
 SHUFFLE_WIDTH = 3.0  # XGLUE, section 4.1 (1)
 DROP_SHARE = 0.1  # XGLUE, section 4.1 (2)
@@ -117,11 +119,10 @@ def mask_spans(
     slots = len(tokens) - count + len(lengths)
     is_span = np.zeros(slots, dtype=bool)
     is_span[rng.choice(slots, len(lengths), replace=False)] = True
-    noised, position, following = [], 0, iter(lengths)
-    for span in is_span:
-        noised.append(mask_id if span else tokens[position])
-        position += next(following) if span else 1
-    return noised
+    covered = np.ones(slots, dtype=np.int64)  # tokens of each slot
+    covered[is_span] = lengths
+    places = np.cumsum(covered) - covered
+    return [mask_id if span else tokens[place] for span, place in zip(is_span.tolist(), places.tolist(), strict=True)]
 
 
 def span_lengths(count: int, rng: Generator, mean_length: float = SPAN_LENGTH) -> list[int]:
@@ -144,6 +145,7 @@ def span_lengths(count: int, rng: Generator, mean_length: float = SPAN_LENGTH) -
     return lengths
 
 
+Noises = Sequence[str] | Mapping[tuple[str, ...], float]
 NOISES: dict[str, Callable[..., list[int]]] = {
     "shuffle": shuffle_tokens,
     "drop": drop_tokens,
@@ -169,7 +171,10 @@ class NoisingCollator:
         eos_ids: what ends source and target: `(2,)` for BART, the ids of `</s> [EOS]` for Unicoder.
         decoder_prompt: for features without one of their own; Unicoder has `[language]`, mBART `</s> language`.
             The model is not trained to write its prompt.
-        noises: names from `NOISES`, applied in this order; an empty list leaves the text unchanged.
+        noises: names from `NOISES`, applied in this order; an empty list leaves the text unchanged. Or such names ->
+            their share: each text gets one of them, with this probability.
+        special_ids: stand between texts of one row: they stay in their places, and each text is noised for itself.
+        begin_ids: before the source, for features without `before`.
         seed: not negative.
         max_tokens: no row of the batch is longer; text is cut at its end, and so is the source where masks were
             inserted. Special tokens stay.
@@ -193,7 +198,7 @@ class NoisingCollator:
     mask_id: int
     eos_ids: Sequence[int]
     decoder_prompt: Sequence[int] = ()
-    noises: Sequence[str] = ("spans",)
+    noises: Noises = ("spans",)
     seed: int = 0
     max_tokens: int = MAX_TOKENS
     shuffle_width: float = SHUFFLE_WIDTH
@@ -201,6 +206,8 @@ class NoisingCollator:
     mask_share: float = MASK_SHARE
     span_share: float = SPAN_SHARE
     span_length: float = SPAN_LENGTH
+    special_ids: Sequence[int] = ()
+    begin_ids: Sequence[int] = ()
     # In shared memory: workers that outlive an epoch hold a copy of the collator, and must see the next one's number.
     _epoch: Tensor = field(
         default_factory=lambda: torch.zeros((), dtype=torch.int64).share_memory_(),
@@ -210,9 +217,12 @@ class NoisingCollator:
     )
 
     def __post_init__(self) -> None:
-        for name in self.noises:
+        for name in (name for names in self._recipes for name in names):
             if name not in NOISES:
                 raise InputError(f"noises: expected names among {', '.join(NOISES)}, found {name!r}.")
+        shares = list(self._recipes.values())
+        if not all(0 < share <= 1 for share in shares) or not math.isclose(sum(shares), 1):  # refuses NaN too
+            raise InputError(f"noises: expected shares that add up to 1, found {' '.join(f'{s:g}' for s in shares)}.")
         if not self.eos_ids:
             raise InputError("eos_ids: expected one id or more that ends source and target, found none.")
         if self.seed < 0:
@@ -229,10 +239,23 @@ class NoisingCollator:
     def noise(self, tokens: Sequence[int]) -> list[int]:
         """The noised text of this epoch."""
         rng = seeded_by(self.seed, int(self._epoch), tokens)
-        noised = list(tokens)
-        for name in self.noises:
-            noised = NOISES[name](noised, rng, **self._options()[name])
+        noised: list[int] = []
+        for part, special in _parts(tokens, set(self.special_ids)):
+            noised += part if special else self._noised(part, rng)
         return noised
+
+    def _noised(self, part: list[int], rng: Generator) -> list[int]:
+        recipes, options = self._recipes, self._options()
+        chosen = 0
+        if len(recipes) > 1:
+            chosen = int(np.searchsorted(np.cumsum(list(recipes.values()))[:-1], rng.random(), side="right"))
+        for name in list(recipes)[chosen]:
+            part = NOISES[name](part, rng, **options[name])
+        return part
+
+    @property
+    def _recipes(self) -> Mapping[tuple[str, ...], float]:
+        return self.noises if isinstance(self.noises, Mapping) else {tuple(self.noises): 1.0}
 
     def _options(self) -> dict[str, dict[str, float]]:
         return {
@@ -247,18 +270,18 @@ class NoisingCollator:
 
         Args:
             features: `input_ids`, the tokens of a text without special tokens (tokenize with
-                `add_special_tokens=False`), and `decoder_prompt`, unless the collator has one. A trainer that
-                removes columns the model does not know (`remove_unused_columns`) would take the prompt away.
+                `add_special_tokens=False`); `decoder_prompt`, unless the collator has one; and `before`, where the
+                source begins with other tokens than `begin_ids`. A trainer that removes columns the model does not
+                know (`remove_unused_columns`) would take the prompt away.
 
         Returns:
-            int64 tensors, padded on the right: `input_ids` and `attention_mask` (batch, source length),
-            `decoder_input_ids` and `labels` (batch, target length), with -100 for labels that are ignored.
+            As `seq2seq_batch`.
 
         Raises:
             InputError: an example has no decoder prompt, or `max_tokens` leaves no room for text.
         """
         eos = list(self.eos_ids)
-        sources, inputs, labels = [], [], []
+        sources, prompts, targets = [], [], []
         for feature in features:
             prompt = list(feature.get("decoder_prompt", self.decoder_prompt))
             if not prompt:
@@ -266,23 +289,57 @@ class NoisingCollator:
                     "decoder_prompt: expected one id or more for the decoder to start from, found none; "
                     "give the examples or the collator one."
                 )
-            specials = len(eos) + len(prompt) - 1
+            before = list(feature.get("before", self.begin_ids))
+            specials = len(eos) + max(len(before), len(prompt) - 1)
             if specials >= self.max_tokens:
                 raise InputError(
                     f"max_tokens: {self.max_tokens} leaves no room for text beside {specials} special tokens; raise it."
                 )
             text = list(feature["input_ids"])[: self.max_tokens - specials]
-            target = text + eos
-            sources.append(self.noise(text)[: self.max_tokens - len(eos)] + eos)
-            inputs.append(prompt + target[:-1])
-            labels.append([IGNORED] * (len(prompt) - 1) + target)
-        return {
-            "input_ids": padded(sources, self.pad_id),
-            # By length, not by value: an id of the text may equal the padding's.
-            "attention_mask": padded([[1] * len(source) for source in sources], 0),
-            "decoder_input_ids": padded(inputs, self.pad_id),
-            "labels": padded(labels, IGNORED),
-        }
+            sources.append([*before, *self.noise(text)[: self.max_tokens - len(before) - len(eos)], *eos])
+            prompts.append(prompt)
+            targets.append([*text, *eos])
+        return seq2seq_batch(sources, prompts, targets, self.pad_id)
+
+
+def _parts(tokens: Sequence[int], special: Set[int]) -> Iterator[tuple[list[int], bool]]:
+    """The texts between special tokens, and these, in their order."""
+    for is_special, group in groupby(tokens, special.__contains__):
+        yield list(group), is_special
+
+
+def parse_noises(values: Sequence[str], option: str = "--noise") -> dict[tuple[str, ...], float]:
+    """Read `NAME[+NAME...]`, one alone, or several with shares that add up to 1: `NAME[+NAME...]=SHARE`.
+
+    Raises:
+        InputError: an unknown or repeated name, or shares that are none or do not add up to 1.
+
+    Example:
+        >>> parse_noises(["spans"])
+        {('spans',): 1.0}
+        >>> parse_noises(["spans=.7", "shuffle+drop+mask=.3"])
+        {('spans',): 0.7, ('shuffle', 'drop', 'mask'): 0.3}
+    """
+    found: dict[tuple[str, ...], float] = {}
+    for value in values:
+        joined, equals, share = value.partition("=")
+        names = tuple(joined.split("+"))
+        unknown = [name for name in names if name not in NOISES]
+        if unknown or len(set(names)) < len(names) or names in found:
+            raise InputError(
+                f"{option} {value}: expected names among {', '.join(NOISES)}, each once, several on one text joined "
+                f"by +, found {unknown[0] if unknown else joined!r}."
+            )
+        try:
+            found[names] = float(share) if equals or len(values) > 1 else 1.0
+        except ValueError:
+            raise InputError(f"{option} {value}: expected a share, such as {joined}=0.5.") from None
+    if not all(0 < share <= 1 for share in found.values()) or not math.isclose(sum(found.values()), 1):
+        raise InputError(
+            f"{option} {' '.join(values)}: expected shares above 0 that add up to 1, found "
+            f"{sum(found.values()):g} in all."
+        )
+    return found
 
 
 def seeded_by(seed: int, epoch: int, tokens: Sequence[int]) -> Generator:

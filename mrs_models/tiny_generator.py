@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrs_models.tiny import VOCABULARY, train_tokenizer, write_checkpoint
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerFast
 
 # Chosen on the validation split of the embedded sample for a run of minutes on two CPU cores.
 WIDTH, LAYERS, HEADS = 128, 1, 4
@@ -36,11 +41,7 @@ def build_tiny_generator(
 
     from mrs_models.unicoder import unicoder_config
 
-    tokenizer = train_tokenizer(texts, vocabulary)
-    tags = [f"[{code}]" for code in languages]
-    tokenizer.add_special_tokens(
-        {"sep_token": SEPARATOR, "eos_token": END, "mask_token": "[MASK]", "additional_special_tokens": tags}
-    )
+    tokenizer = tiny_tokenizer(texts, languages, vocabulary)
     config = unicoder_config(
         vocab_size=len(tokenizer),
         d_model=WIDTH,
@@ -55,10 +56,27 @@ def build_tiny_generator(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = BartForConditionalGeneration(config)
-        for name, parameter in model.named_parameters():
-            if name.startswith("model.shared"):
-                torch.nn.init.normal_(parameter, std=WIDTH**-0.5)
-            elif parameter.dim() == 2 and "embed" not in name:
-                torch.nn.init.xavier_uniform_(parameter)
+        initialize(model, "model.shared")
     tied = ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head.")
     return write_checkpoint(model, tokenizer, folder, tied)
+
+
+def tiny_tokenizer(texts: Iterable[str], languages: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """A tokenizer trained on texts, with a tag for each language, a mask token and Unicoder's ends."""
+    tokenizer = train_tokenizer(texts, vocabulary)
+    tags = [f"[{code}]" for code in languages]
+    tokenizer.add_special_tokens(
+        {"sep_token": SEPARATOR, "eos_token": END, "mask_token": "[MASK]", "additional_special_tokens": tags}
+    )
+    return tokenizer
+
+
+def initialize(model: nn.Module, embeddings: str) -> None:
+    """Draw the weights as fairseq does, in place: Xavier, and by the width for what begins with `embeddings`."""
+    from torch import nn
+
+    for name, parameter in model.named_parameters():
+        if name.startswith(embeddings):
+            nn.init.normal_(parameter, std=WIDTH**-0.5)
+        elif parameter.dim() == 2 and "embed" not in name:
+            nn.init.xavier_uniform_(parameter)

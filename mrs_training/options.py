@@ -116,7 +116,7 @@ def require_sound(
     if training.fp16 and training.device.type == "cpu":
         raise InputError("--fp16 true: needs a GPU, and this run is on the CPU; pass --fp16 false, or --bf16 true.")
     for name, reason in {**WITHOUT_EFFECT, **(without_effect or {})}.items():
-        if name in {field.name for field in fields(training)} and _is_given(training, name):
+        if name in {field.name for field in fields(training)} and is_given(training, name):
             raise InputError(f"--{name}: has no effect here: {reason}; leave it out.")
     by_steps = training.eval_strategy == "steps"
     if training.load_best_model_at_end and by_steps and training.eval_steps != training.save_steps:
@@ -136,7 +136,7 @@ def _require_sound_lora(options: LoraArguments) -> None:
     require_one_of("peft", options.peft, ADAPTERS)
     if options.peft == "none":
         for name in LORA_OPTIONS:
-            if _is_given(options, name):
+            if is_given(options, name):
                 raise InputError(f"--{name}: has no effect without --peft lora; pass that too, or leave it out.")
     elif options.model_name_or_path == TINY:
         raise InputError("--peft lora adapts a trained model, and `tiny` is untrained; pass --model_name_or_path.")
@@ -179,7 +179,7 @@ def with_model_revision(options: Arguments) -> Arguments:
     return replace(options, model_name_or_path=name, model_revision=revision)
 
 
-def _is_given(options: RunArguments | TrainingArguments, name: str) -> bool:
+def is_given(options: RunArguments | TrainingArguments, name: str) -> bool:
     """Whether an option differs from its default."""
     field = next(field for field in fields(options) if field.name == name)
     default = field.default if field.default_factory is MISSING else field.default_factory()

@@ -68,7 +68,8 @@ class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):
     family, metrics, steps, lower_is_better = PRETRAINING, METRICS, STEPS, METRICS
     resume_keys = (
         "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "restart_positions",
-        "language_ids", "sampling_alpha", "batches", "length_window", "frozen_encoder", "new_pieces",
+        "language_ids", "sampling_alpha", "batches", "length_window", "frozen_encoder", "new_pieces", "noise",
+        "span_share", "span_length", "future_tokens", "decoder", "decoder_layers",
     )  # fmt: skip
 
     def require_sound(self, options: PretrainingArguments, training: TrainingArguments) -> None:

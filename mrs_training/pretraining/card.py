@@ -1,4 +1,4 @@
-"""The card of a pretrained encoder, from its `run.json` and nothing else."""
+"""The card of a pretrained encoder or sequence-to-sequence model, from its `run.json` and nothing else."""
 
 from __future__ import annotations
 
@@ -15,11 +15,24 @@ from mrs_training.card import (
 )
 from mrs_training.pretraining.sources import languages_of
 
-TEMPLATE = "pretraining.md"
+TEMPLATE, SEQ2SEQ_TEMPLATE = "pretraining.md", "pretraining_seq2seq.md"
 SHOWN = (
     "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "restart_positions", "language_ids",
     "sampling_alpha", "batches", "frozen_encoder", "new_pieces", *SHARED,
 )  # fmt: skip
+SEQ2SEQ_SHOWN = (
+    "objective", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers", "max_tokens",
+    "packing", "sampling_alpha", "batches", *SHARED,
+)  # fmt: skip
+# What the held-out perplexity of an objective is of, and what else its card says of limits.
+PREDICTED = {
+    "xdae": ("all tokens, read with masked spans", ""),
+    "xfnp": (
+        "the tokens of masked spans, predicted one after the other",
+        "transformers' ProphetNet mixes up the terms of relative positions of its predicting streams; mrs-suggest "
+        "trains and runs the model with these in their places, and transformers alone gives other figures.",
+    ),
+}
 
 
 def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -31,9 +44,11 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
         adapter: whether it is the card of the run's adapters only.
     """
     data, metrics = record["data"], record["metrics"]
+    seq2seq = metrics.get("architecture") == "seq2seq"
+    kind = "sequence-to-sequence model" if seq2seq else "encoder"
     values = {
-        "title": (repo_id or f"Encoder, {data['title']}").rpartition("/")[2],
-        "base_model": base_model(record, "a small untrained encoder"),
+        "title": (repo_id or f"{kind.capitalize()}, {data['title']}").rpartition("/")[2],
+        "base_model": base_model(record, f"a small untrained {kind}"),
         "data": data_of(data),
         "objective": metrics["about"],
         "sources": markdown_table(
@@ -47,16 +62,18 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
         "figures": _figures(metrics),
         "signature": "`\n\n`".join(value for name, value in metrics.items() if name.endswith("signature")),
         "steps": steps_of(record),
-        **shared_values(record, repo_id, adapter, SHOWN),
+        **shared_values(record, repo_id, adapter, SEQ2SEQ_SHOWN if seq2seq else SHOWN),
     }
+    if seq2seq:
+        values["predicted"], values["limits"] = PREDICTED[metrics["objective"]]
     library = "peft" if adapter else "transformers"
     front = licence_front(record) | {
         "library_name": library,
-        "pipeline_tag": "fill-mask",
+        "pipeline_tag": "text2text-generation" if seq2seq else "fill-mask",
         "language": sorted({code for name in data["rows"] for code in languages_of(name) or (name,)}),
         "tags": [library, "mrs", record["trainer"], *metrics["objective"].split()],
     }
-    return render_card(TEMPLATE, front | base_front(record, adapter), values)
+    return render_card(SEQ2SEQ_TEMPLATE if seq2seq else TEMPLATE, front | base_front(record, adapter), values)
 
 
 def _named(text: Record) -> str:
@@ -72,7 +89,9 @@ def _what_trained(record: Record, adapter: bool) -> str:
         what = "Low-rank adapters were trained" + ("." if adapter else " and merged into the weights.")
     else:
         what = "Encoder and language-model head were trained."
-    head = " The base model has no such head, so it began fresh." if metrics["head"] == "fresh" else ""
+        if "start" in metrics:
+            what = f"Encoder and decoder were trained; they began from {metrics['start']}."
+    head = " The base model has no such head, so it began fresh." if metrics.get("head") == "fresh" else ""
     pieces = metrics.get("new_pieces")
     more = f" {pieces:,} pieces of the text were added to the vocabulary." if pieces else ""
     return what + head + more

@@ -1,4 +1,4 @@
-"""The family of pretrained encoders."""
+"""The family of pretrained encoders and sequence-to-sequence models."""
 
 from __future__ import annotations
 

@@ -8,7 +8,14 @@ from types import MappingProxyType
 from mrs_training.pretraining.mlm import MaskedLanguageModelling
 from mrs_training.pretraining.objective import Objective
 from mrs_training.pretraining.tlm import TranslationLanguageModelling
+from mrs_training.pretraining.xdae import Denoising
+from mrs_training.pretraining.xfnp import FutureNgrams
 
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
-    {"mlm": MaskedLanguageModelling(), "tlm": TranslationLanguageModelling()}
+    {
+        "mlm": MaskedLanguageModelling(),
+        "tlm": TranslationLanguageModelling(),
+        "xdae": Denoising(),
+        "xfnp": FutureNgrams(),
+    }
 )

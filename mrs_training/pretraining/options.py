@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mrs_core.errors import InputError
 from mrs_datasets.prepared import open_prepared
+from mrs_models.future_ngrams import STREAMS
 from mrs_models.masking import SHARE
+from mrs_models.noising import SPAN_LENGTH, SPAN_SHARE, parse_noises
 from mrs_models.tiny import VOCABULARY
 from mrs_training import options as shared
-from mrs_training.options import TINY, LoraArguments, require_least, require_one_of, trains_lora
+from mrs_training.decoder_options import DecoderArguments, with_decoder
+from mrs_training.options import TINY, is_given, require_least, require_one_of, trains_lora
 from mrs_training.pretraining.sources import PairSource, TextSource, languages_of
 from mrs_training.pretraining.texts import TextData, read_texts
 from mrs_training.sampling import BATCHES, WINDOW, require_alpha
@@ -29,10 +33,18 @@ WITHOUT_EFFECT = {
     "fp16_full_eval": "evaluation is in the model's precision",
     "label_smoothing_factor": "perplexity is that of the loss without it",
 }
+SEQ2SEQ = ("xdae", "xfnp")
+# Options that other objectives have no use for -> those that do.
+OPTIONS_OF = {
+    **dict.fromkeys(("noise", "span_share", "span_length"), ("xdae",)),
+    "future_tokens": ("xfnp",),
+    **dict.fromkeys(("decoder", "decoder_layers"), SEQ2SEQ),
+}
+OF_ENCODERS = ("masked_share", "whole_words", "frozen_encoder", "new_pieces")
 
 
 @dataclass
-class PretrainingArguments(LoraArguments):
+class PretrainingArguments(DecoderArguments):
     """Which text, how it is cut into rows, and what trains on it."""
 
     data: str = field(
@@ -42,7 +54,8 @@ class PretrainingArguments(LoraArguments):
     objective: list[str] = field(
         default_factory=lambda: ["mlm"],
         metadata={
-            "help": "mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations (3.2); several "
+            "help": "of an encoder, mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations (3.2); "
+            "xdae: denoising of a seq2seq model (4.1); xfnp: future n-gram prediction of a ProphetNet (4.2); several "
             "share a model, each step is of one, and the first one's perplexity chooses the checkpoint"
         },
     )
@@ -126,6 +139,22 @@ class PretrainingArguments(LoraArguments):
     length_window: int = field(
         default=WINDOW, metadata={"help": "without packing: sort rows by length in windows of this many batches"}
     )
+    noise: list[str] = field(
+        default_factory=lambda: ["spans"],
+        metadata={
+            "help": "xdae: shuffle, drop, mask or spans (XGLUE, 4.1; default: spans, section 6.3.4), several on one "
+            "text as shuffle+drop, or mixed by share: spans=.7 shuffle+drop+mask=.3"
+        },
+    )
+    span_share: float = field(
+        default=SPAN_SHARE, metadata={"help": "xdae: of the tokens, in spans (BART, section 5.1: .3; mBART: .35)"}
+    )
+    span_length: float = field(
+        default=SPAN_LENGTH, metadata={"help": "xdae: mean length of a span (XGLUE, 4.1: 3; mBART: 3.5)"}
+    )
+    future_tokens: int = field(
+        default=STREAMS, metadata={"help": "xfnp: tokens predicted at a time, of a new model (XGLUE, 4.2: 2)"}
+    )
     frozen_encoder: bool = field(
         default=False, metadata={"help": "train the head alone: the control for a checkpoint without one"}
     )
@@ -142,8 +171,10 @@ def require_sound(options: PretrainingArguments, training: TrainingArguments) ->
         InputError: it names the option.
     """
     shared.require_sound(options, training, METRICS, WITHOUT_EFFECT)
+    _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
-    for name, least in (("held_out", 0), ("max_tokens", 8), ("length_window", 0), ("new_pieces", 0)):
+    least_of = {"held_out": 0, "max_tokens": 8, "length_window": 0, "new_pieces": 0, "future_tokens": 1}
+    for name, least in least_of.items():
         require_least(options, name, least)
     require_least(training, "per_device_eval_batch_size", 1)
     if options.max_train_examples is not None:
@@ -175,15 +206,34 @@ def require_sound(options: PretrainingArguments, training: TrainingArguments) ->
         raise InputError("--new_pieces: the tokenizer of `tiny` is trained on the text already; leave it out.")
 
 
+def _require_own(options: PretrainingArguments) -> None:
+    """Refuse options of other objectives, and noise that cannot be."""
+    for name, objectives in OPTIONS_OF.items():
+        if is_given(options, name) and not set(objectives) & set(options.objective):
+            raise InputError(f"--{name}: is of --objective {' and '.join(objectives)}; leave it out.")
+    for name in OF_ENCODERS:
+        if is_given(options, name) and set(options.objective) <= set(SEQ2SEQ):
+            raise InputError(
+                f"--{name}: is of encoders, and --objective {' '.join(options.objective)} trains none; leave it out."
+            )
+    parse_noises(options.noise)
+    if not 0 < options.span_share <= 1:  # refuses NaN too
+        raise InputError(f"--span_share {options.span_share:g}: expected more than 0 and at most 1.")
+    if not 0 < options.span_length < math.inf:
+        raise InputError(f"--span_length {options.span_length:g}: expected a mean length above 0 tokens.")
+
+
 def resolved(options: PretrainingArguments, reads_text: bool = True) -> PretrainingArguments:
-    """The options with `--text` for every language of `--data`.
+    """The options with `--text` for every language of `--data`, and with a decoder for an encoder where one is needed.
 
     Args:
         reads_text: whether an objective reads sentences.
 
     Raises:
-        InputError: a language is not in the data.
+        InputError: a language is not in the data, or the decoder's options do not fit the checkpoint.
     """
+    if set(options.objective) & set(SEQ2SEQ):
+        options = with_decoder(options)
     if options.text or not reads_text:
         return options
     have = open_prepared(options.data, options.data_revision)

@@ -63,7 +63,12 @@ class Encoded:
 
 
 def encode(
-    sentences: Sequence[str], tokenizer: PreTrainedTokenizerFast, most: int, pack: bool, language: str
+    sentences: Sequence[str],
+    tokenizer: PreTrainedTokenizerFast,
+    most: int,
+    pack: bool,
+    language: str,
+    framed: bool = True,
 ) -> Encoded:
     """Tokenize sentences into rows of at most `most` tokens.
 
@@ -72,11 +77,12 @@ def encode(
             FULL-SENTENCES, Liu et al. 2019, section 4.2); one that no row could hold goes on in the next. Else a row
             is a sentence, and its end is cut off.
         language: for the error.
+        framed: put the tokenizer's special tokens around each row.
 
     Raises:
         InputError: the tokenizer knows none of the text.
     """
-    begin, end = frame(tokenizer)
+    begin, end = frame(tokenizer) if framed else ([], [])
     room = most - len(begin) - len(end)
     special = set(tokenizer.all_special_ids)
     bodies: list[list[int]] = []

@@ -203,7 +203,7 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
     (tmp_path / "unmasked").mkdir()
     build_tiny(["aa bb"] * 5, tmp_path / "unmasked", 0, 50)
     for options, sentence in {
-        ("--objective", "clm"): "--objective: expected one of mlm, tlm, found 'clm'.",
+        ("--objective", "clm"): "--objective: expected one of mlm, tlm, xdae, xfnp, found 'clm'.",
         ("--text", f"ht={tmp_path / 'empty.txt'}"): "has no text",
         ("--text", "ht=base/model.safetensors"): "base/model.safetensors: is a binary file",
         ("--validation", "qu"): "--validation qu: there is no --text in it; pass --validation_text qu=FILE.",

@@ -24,6 +24,7 @@ from mrs_models.noising import (
     drop_tokens,
     mask_spans,
     mask_tokens,
+    parse_noises,
     shuffle_tokens,
     span_lengths,
 )
@@ -368,3 +369,66 @@ def test_the_examples_in_the_docstrings_hold() -> None:
     result = doctest.testmod(noising)
     assert result.attempted > 10
     assert result.failed == 0
+
+
+@given(seed=st.integers(0, 1000), text=st.lists(st.integers(10, 14), max_size=40), names=st.sampled_from([*NOISES]))
+def test_special_tokens_stay_and_each_text_between_them_is_noised_for_itself(
+    seed: int, text: list[int], names: str
+) -> None:
+    collate = collator(noises=(names,), special_ids=(12,), seed=seed, mask_share=0.5, span_share=0.5, drop_share=0.5)
+    noised = collate.noise(text)
+    before, after = ([list(group) for group in split(tokens)] for tokens in (text, noised))
+    assert len(before) == len(after)
+    for one, other in zip(before, after, strict=True):
+        assert bool(other) == bool(one)
+        assert set(other) <= {*one, 4}
+        assert names != "shuffle" or sorted(one) == sorted(other)
+
+
+def split(tokens: list[int]) -> list[list[int]]:
+    parts: list[list[int]] = [[]]
+    for token in tokens:
+        if token == 12:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def test_noises_mix_by_their_shares_and_one_recipe_may_have_several() -> None:
+    mixed = collator(noises={("spans",): 0.5, ("shuffle", "drop"): 0.3, ("mask",): 0.2}, mask_share=1.0)
+    found = Counter()
+    for number in range(3000):
+        noised = mixed.noise([*range(100, 120), number + 200])
+        masks = noised.count(4)
+        found["mask" if masks == 21 else "spans" if masks else "shuffle"] += 1
+    assert [found[name] / 3000 for name in ("spans", "shuffle", "mask")] == pytest.approx([0.5, 0.3, 0.2], abs=0.03)
+    alone, both = (collator(noises=noises).noise(list(range(100, 160))) for noises in (("drop",), ("shuffle", "drop")))
+    assert alone == sorted(alone)
+    assert len(both) < 60
+    assert both != sorted(both)
+
+
+def test_noises_are_read_from_their_names() -> None:
+    assert parse_noises(["spans"]) == {("spans",): 1.0}
+    assert parse_noises(["shuffle+drop+mask+spans"]) == {("shuffle", "drop", "mask", "spans"): 1.0}
+    for values, sentence in {
+        ("infilling",): "--noise infilling: expected names among shuffle, drop, mask, spans, each once, several on one "
+        "text joined by +, found 'infilling'.",
+        ("spans", "drop"): "--noise spans: expected a share, such as spans=0.5.",
+        ("spans=half", "drop=.5"): "--noise spans=half: expected a share, such as spans=0.5.",
+        (
+            "spans=.5",
+            "drop=.4",
+        ): "--noise spans=.5 drop=.4: expected shares above 0 that add up to 1, found 0.9 in all.",
+        ("spans=nan",): "--noise spans=nan: expected shares above 0 that add up to 1, found nan in all.",
+        (): "--noise : expected shares above 0 that add up to 1, found 0 in all.",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            parse_noises(values)
+        assert str(caught.value) == sentence
+    for values in (("drop+drop",), ("drop=.5", "drop=.5"), ("",)):
+        with pytest.raises(InputError, match="expected names among"):
+            parse_noises(values)
+    with pytest.raises(InputError, match=r"^noises: expected shares that add up to 1, found 0.5 0.4"):
+        collator(noises={("spans",): 0.5, ("drop",): 0.4})

@@ -1,0 +1,202 @@
+"""`trainers/pretraining.py` with the objectives of seq2seq models, and generators that start from what they wrote."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from mrs_datasets.prepared import PreparedData
+from tests.forked_runs import forked_runs
+
+pytestmark = pytest.mark.integration
+
+STEPS, CUT = 48, 24
+OBJECTIVES = ("xdae", "xfnp")
+OPTIONS: list[object] = [
+    "--text", "en=en.txt", "ja=ja.txt", "--held_out", 20, "--test_text", "en=test.txt", "--max_steps", STEPS,
+    "--eval_steps", STEPS // 4, "--save_steps", STEPS // 4, "--max_tokens", 24, "--learning_rate", 0.01, "--use_cpu",
+    "true", "--disable_tqdm", "true", "--logging_steps", 1,
+]  # fmt: skip
+NOISE = ["--noise", "spans=.7", "shuffle+drop=.3"]
+
+
+def sentence(draw: random.Random, letters: str) -> str:
+    """Every word stands twice, so that a hidden one can be told from its neighbour."""
+    return " ".join(f"{letter * 2} {letter * 2}" for letter in draw.choices(letters, k=4))
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts in two languages, and a small encoder."""
+    from mrs_models.tiny import build_tiny
+
+    folder, draw = tmp_path_factory.mktemp("seq2seq"), random.Random(0)
+    for name, words, count in (("en", "abcdefgh", 200), ("ja", "stuvwxyz", 100), ("test", "abcdefgh", 30)):
+        lines = [sentence(draw, words) for _ in range(count)]
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    texts = [line for name in ("en", "ja") for line in (folder / f"{name}.txt").read_text().splitlines()]
+    (folder / "encoder").mkdir()
+    build_tiny(texts, folder / "encoder", 0, 120, "[MASK]")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(workplace: Path) -> list[str]:
+    """What the runs print: of each objective a whole one, one cut off at a checkpoint, the same resumed, one on two
+    ranks; and one that begins from an encoder."""
+    runs, expected = [], []
+    for objective in OBJECTIVES:
+        own = NOISE if objective == "xdae" else []
+        for name, more, cut, ranks, code in (
+            ("whole", [], 0, 1, "0"),
+            ("cut", [], CUT, 1, "9"),
+            ("cut", ["--resume_from_checkpoint", "last"], 0, 1, "0"),
+            ("ranks", [], 0, 2, "0 0"),
+            ("encoder", ["--model_name_or_path", "encoder", "--decoder_layers", 1, "--max_steps", 1, "--eval_steps", 1,
+                         "--save_steps", 1], 0, 1, "0"),
+        ):  # fmt: skip
+            batch = ["--per_device_train_batch_size", 8 // ranks]
+            options = ["--objective", objective, *OPTIONS, *own, *batch, "--output_dir", f"{objective}_{name}", *more]
+            runs.append(([str(option) for option in options], cut, ranks))
+            expected.append(code)
+    codes, printed = forked_runs("mrs_trainers.pretraining", runs, workplace, 400)
+    assert codes == expected, "\n".join(printed)[-3000:]
+    return printed
+
+
+@pytest.fixture
+def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
+    return lambda name: workplace / name
+
+
+def record(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return found
+
+
+def curve(folder: Path, name: str) -> list[float]:
+    history = json.loads((folder / f"checkpoint-{STEPS}" / "trainer_state.json").read_text())["log_history"]
+    return [entry[name] for entry in history if name in entry]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_held_out_perplexity_falls_and_the_card_says_of_what(objective: str, folder: Callable[[str], Path]) -> None:
+    found = record(folder(f"{objective}_whole"))
+    perplexities = curve(folder(f"{objective}_whole"), "eval_perplexity")
+    assert perplexities[-1] < 0.8 * perplexities[0]
+    assert found["metrics"]["validation_perplexity"] == pytest.approx(min(perplexities))
+    assert {"validation_perplexity_en", "validation_perplexity_ja", "test_perplexity_en"} <= found["metrics"].keys()
+    kind = "denoising_perplexity" if objective == "xdae" else "span_perplexity"
+    assert found["metrics"]["signature"].startswith(f"{kind}|")
+    _, front, body = (folder(f"{objective}_whole") / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(front)["tags"] == ["transformers", "mrs", "pretraining", objective]
+    assert "a start for generators" in body
+    assert "they began from scratch" in body
+    card = (folder(f"{objective}_encoder") / "README.md").read_text(encoding="utf-8")
+    assert "they began from an encoder, decoder copied" in card
+    if objective == "xdae":
+        assert "| `noise` | ['spans=.7', 'shuffle+drop=.3'] |" in body
+    else:
+        assert "mixes up the terms of relative positions" in body
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_resumed_equals_uninterrupted(objective: str, folder: Callable[[str], Path]) -> None:
+    whole, cut = folder(f"{objective}_whole"), folder(f"{objective}_cut")
+    epochs = dict(zip(curve(whole, "step"), curve(whole, "epoch"), strict=True))
+    assert epochs[CUT] > 1, "in an epoch whose noise is another than the first one's"
+    for name in ("loss", "eval_perplexity"):
+        assert curve(cut, name) == curve(whole, name)
+    assert record(cut)["files"] == record(whole)["files"], "the same weights, by their hashes"
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_two_ranks_train_as_one(objective: str, folder: Callable[[str], Path]) -> None:
+    one, two = (load_file(folder(f"{objective}_{name}") / "model.safetensors") for name in ("whole", "ranks"))
+    assert one.keys() == two.keys()
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 5e-3
+    assert curve(folder(f"{objective}_ranks"), "eval_perplexity") == pytest.approx(
+        curve(folder(f"{objective}_whole"), "eval_perplexity"), rel=1e-2
+    )
+
+
+def test_generators_start_from_the_results_by_their_names(
+    folder: Callable[[str], Path], workplace: Path, prepared: PreparedData
+) -> None:
+    """They train, search and load again; a start from an encoder, too."""
+    from mrs_models.generator import Generator
+
+    names = [f"{objective}_{kind}" for objective in OBJECTIVES for kind in ("whole", "encoder")]
+    runs = [
+        (
+            [str(option) for option in (
+                "--data", prepared.folder, "--languages", "en", "--model_name_or_path", name, "--max_steps", 1,
+                "--eval_steps", 1, "--save_steps", 1, "--warmup_steps", 0, "--learning_rate", 1e-6, "--max_tokens", 5,
+                "--max_validation_examples", 4, "--max_test_examples", 4, "--per_device_train_batch_size", 4,
+                "--use_cpu", "true", "--disable_tqdm", "true", "--output_dir", f"{name}_generator",
+            )], 0, 1,
+        )
+        for name in names
+    ]  # fmt: skip
+    codes, printed = forked_runs("mrs_trainers.generation", runs, workplace, 300)
+    assert codes == ["0"] * len(names), "\n".join(printed)[-3000:]
+    for name in names:
+        before, after = (load_file(folder(part) / "model.safetensors") for part in (name, f"{name}_generator"))
+        assert before.keys() == after.keys()
+        assert all(torch.allclose(before[key], after[key], atol=1e-4) for key in before), "it began there"
+        generator = Generator.load(folder(f"{name}_generator"))
+        assert generator.languages == ["en"]
+        assert len(generator.suggest(["aa aa bb bb"], "ja", 1)) == 1
+
+
+@pytest.fixture
+def refused(
+    one_process: None,
+    workplace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., str]:
+    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
+    from mrs_trainers.pretraining import main
+
+    monkeypatch.chdir(workplace)
+
+    def run(*options: object) -> str:
+        assert main([str(part) for part in [*OPTIONS, "--output_dir", tmp_path / "refused", *options]]) == 2
+        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pretraining: ")]
+        assert len(sentences) == 1
+        assert not (tmp_path / "refused").exists()
+        return sentences[0].removeprefix("pretraining: ")
+
+    return run
+
+
+def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output: list[str]) -> None:
+    for options, found in {
+        ("--noise", "drop"): "--noise: is of --objective xdae; leave it out.",
+        ("--objective", "xfnp", "--noise", "drop"): "--noise: is of --objective xdae; leave it out.",
+        ("--objective", "xdae", "--future_tokens", "3"): "--future_tokens: is of --objective xfnp; leave it out.",
+        ("--objective", "xfnp", "--future_tokens", "0"): "--future_tokens: expected 1 or more, found 0.",
+        ("--decoder", "fresh"): "--decoder: is of --objective xdae and xfnp; leave it out.",
+        ("--objective", "xdae", "--masked_share", "0.3"): "--masked_share: is of encoders, and --objective xdae trains",
+        ("--objective", "xdae", "--noise", "swap"): "--noise swap: expected names among shuffle, drop, mask, spans",
+        ("--objective", "xdae", "--span_share", "1.5"): "--span_share 1.5: expected more than 0 and at most 1.",
+        ("--objective", "xdae", "--span_length", "0"): "--span_length 0: expected a mean length above 0 tokens.",
+        ("--objective", "xdae", "--decoder", "fresh"): "--decoder: tiny is no encoder (BERT, XLM-R)",
+        ("--objective", "xdae", "--max_tokens", "900"): "--max_tokens 900: the model reads 128 tokens at most",
+        ("--objective", "xfnp", "--model_name_or_path", "xdae_whole"): "--objective xfnp: xdae_whole is of type 'bart'",
+        ("--objective", "xdae", "--model_name_or_path", "xdae_whole", "--text", "fr=en.txt"): "no token [fr] for the",
+        ("--model_name_or_path", "xdae_whole"): "is a sequence-to-sequence model; pass an encoder.",
+        ("--objective", "xdae", "--model_name_or_path", "absent"): "absent: cannot load the seq2seq model",
+        ("--objective", "xdae", "--model_name_or_path", "encoder", "--decoder_layers", "7"): "has 1 layers to copy",
+    }.items():
+        assert found in refused(*options), options
