@@ -160,11 +160,11 @@ def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any
 
 def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, Any]:
     """The stages `months` and `pairs` of the build, as it runs them."""
+    from mrs_datasets.pipeline.stages import Shard, run_stage
+    from mrs_datasets.pipeline.work_folder import WorkFolder
+    from mrs_datasets.pipeline.workers import Workers
     from mrs_datasets.reddit.settings import Settings
     from mrs_datasets.reddit.shards import month_shard, pair_shard
-    from mrs_datasets.reddit.stages import Shard, run_stage
-    from mrs_datasets.reddit.work_folder import WorkFolder
-    from mrs_datasets.reddit.workers import Workers
 
     _load_libraries()
     found: dict[str, Any] = {}
@@ -238,7 +238,7 @@ def join_one(partitions: Sequence[Path]) -> dict[str, Any]:
 
 def _load_libraries() -> None:
     """Import now what the stages import when they first run."""
-    from mrs_datasets.reddit.workers import settle
+    from mrs_datasets.pipeline.workers import settle
 
     settle()
     import polars

@@ -7,11 +7,12 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from mrs_core.errors import InputError
+from mrs_core.streams import PieceReader
 
 BLOCK = 1 << 22
 MAX_LINE = 64 << 20  # chosen: a message has some KiB; without a limit, zero bytes packed 1000:1 would fill the memory
@@ -19,13 +20,22 @@ EDITED = "the file was edited, so fetch it again."
 NUL = "a NUL character (U+0000)"
 
 
-def open_binary(path: Path) -> BinaryIO:
-    """Open a plain, `.gz` or `.xz` file for reading bytes."""
+def open_binary(path: Path, packed: BinaryIO | None = None) -> BinaryIO:
+    """Open a plain, `.gz`, `.xz` or `.zst` file for reading bytes.
+
+    Args:
+        packed: the same file, opened already: who holds it can tell how far it was read, and closes it.
+
+    Raises:
+        OSError: there is no such file.
+    """
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, gzip.open(packed or path, "rb"))
     if path.suffix == ".xz":
-        return cast(BinaryIO, lzma.open(path, "rb"))
-    return path.open("rb")
+        return cast(BinaryIO, lzma.open(packed or path, "rb"))
+    if path.suffix == ".zst":
+        return cast(BinaryIO, io.BufferedReader(PieceReader(packed or path.open("rb"), "zstd")))
+    return packed or path.open("rb")
 
 
 def read_lines(
@@ -36,6 +46,7 @@ def read_lines(
     any_line_end: bool = False,
     tolerant: bool = False,
     data: bytes | None = None,
+    advance: Callable[[int], object] | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end); the last line may lack its line end.
 
@@ -43,22 +54,26 @@ def read_lines(
     the start, which editors and spreadsheets write, is not part of the first line.
 
     Args:
-        path: of a plain, `.gz` or `.xz` file in UTF-8.
+        path: of a plain, `.gz`, `.xz` or `.zst` file in UTF-8.
         as_published: the file comes from a publisher, in UTF-8 without a byte-order mark and with line ends of one
             kind: otherwise it was edited, and more may have changed. Users' own files need not be like that.
         keep_bom: a byte-order mark is part of the first line.
         any_line_end: `\\r` and `\\r\\n` end a line as well, as in Python's text mode.
         tolerant: bytes that are not UTF-8 come as lone surrogates (`surrogateescape`), for the caller to find.
         data: the file's bytes, if they were read already; `path` is then only used in errors.
+        advance: called with the number of bytes of the file, as it lies on the disk, read since the last call.
 
     Raises:
         InputError: the file is missing, damaged, a line is not UTF-8, one goes on for more than `MAX_LINE` bytes, or
             (`as_published`) the file was edited.
     """
-    number, rest = 0, b""
+    number, rest, told = 0, b"", 0
     returns = None  # whether lines end with a carriage return
     try:
-        with open_binary(path) if data is None else io.BytesIO(data) as file:
+        with (
+            path.open("rb") if data is None else io.BytesIO(data) as packed,
+            open_binary(path, packed) if data is None else packed as file,
+        ):
             for block in _blocks(path, file, as_published, keep_bom, any_line_end):
                 lines = (rest + block).split(b"\n")
                 rest = lines.pop()
@@ -71,6 +86,9 @@ def read_lines(
                             )
                         returns = line.endswith(b"\r")
                     yield number, _decode(path, number, line, tolerant)
+                if advance is not None:
+                    advance(packed.tell() - told)
+                    told = packed.tell()
                 if len(rest) > MAX_LINE:
                     raise InputError(
                         f"{path}, line {number + 1}: no line end within {MAX_LINE >> 20} MiB; expected a text file "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-class _Table(dict[int, str | None]):
+class Table(dict[int, str | None]):
     """A table for `str.translate` that computes each character's answer once."""
 
     def __init__(self, answer: Callable[[str], str | None]) -> None:
@@ -23,9 +23,9 @@ class _Table(dict[int, str | None]):
 
 # Invisible letters and symbols: the Hangul fillers, the empty Braille cell, and the grapheme joiner.
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800\u034f"
-_COMPOSED = _Table(lambda c: unicodedata.normalize("NFKC", c))
-_DROPPED = _Table(lambda c: None if unicodedata.category(c)[0] in "PZC" else c)
-_INVISIBLE = _Table(lambda c: None if unicodedata.category(c)[0] in "ZC" or c in _FILLERS else c)
+_COMPOSED = Table(lambda c: unicodedata.normalize("NFKC", c))
+_DROPPED = Table(lambda c: None if unicodedata.category(c)[0] in "PZC" else c)
+_INVISIBLE = Table(lambda c: None if unicodedata.category(c)[0] in "ZC" or c in _FILLERS else c)
 _ASCII_DROPPED = {c: None for c in range(128) if unicodedata.category(chr(c))[0] in "PZC"}
 
 

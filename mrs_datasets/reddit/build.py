@@ -12,6 +12,9 @@ from typing import Any
 from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.storage import Location, is_unfinished, remove, require_free, require_writable
+from mrs_datasets.pipeline.stages import Engine
+from mrs_datasets.pipeline.work_folder import MARKER as WORK_MARKER
+from mrs_datasets.pipeline.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, name_and_bytes, run_stages
 from mrs_datasets.reddit.plan import BuildPlan, work_place
@@ -27,9 +30,6 @@ from mrs_datasets.reddit.shard_stages import (
     month_shards,
     pair_shards,
 )
-from mrs_datasets.reddit.stages import Engine
-from mrs_datasets.reddit.work_folder import MARKER as WORK_MARKER
-from mrs_datasets.reddit.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work
 from mrs_datasets.reddit.write_stage import write_data_set
 
 # Settings of the stages; all others belong to the months. The last stage is done in one go.

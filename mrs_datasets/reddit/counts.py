@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
-from mrs_datasets.reddit.work_folder import writing
+from mrs_datasets.pipeline.work_folder import writing
 
 MIN_BUDGET = 1 << 16  # bytes
 FAN_IN = 16  # runs that are merged into one, to limit their number

@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mrs_core.errors import RemoteError, first_line
-from mrs_core.storage import Location, local_file, open_stream
+from mrs_core.storage import Location, local_file
 from mrs_core.text import normalise_reply
+from mrs_datasets.pipeline.checked_files import damaged, read_array, write_array
+from mrs_datasets.pipeline.stages import Advance
+from mrs_datasets.pipeline.work_folder import writing
 from mrs_datasets.reddit.language import BATCH_ROWS
 from mrs_datasets.reddit.near_duplicates import Arrival, NearRules, Signatures, near_duplicates, repeated, sign_pairs
-from mrs_datasets.reddit.pair_files import damaged, read_pairs, whole_file
+from mrs_datasets.reddit.pair_files import read_pairs
 from mrs_datasets.reddit.partition import stable_hashes
-from mrs_datasets.reddit.stages import Advance
-from mrs_datasets.reddit.work_folder import unreachable, writing
 
 EXACT, NEAR = "exact duplicate", "near duplicate"
 KEPT_CODE, EXACT_CODE, NEAR_CODE = range(3)
@@ -59,16 +59,6 @@ def keyed_pairs(pairs: pa.Table, rules: NearRules = RULES) -> tuple[pa.Table, Si
 def signature_file(pairs: Location) -> Location:
     """The file of the signatures of a bucket's pairs."""
     return pairs.with_suffix(".signatures.npy")
-
-
-def write_array(path: Location, array: npt.NDArray[np.generic]) -> None:
-    """Write an array; the file appears whole.
-
-    Raises:
-        InputError: the disk reports an error.
-    """
-    with whole_file(path) as temporary, temporary.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
 
 
 def find_duplicates(
@@ -112,18 +102,6 @@ def duplicates_shard(
         del numbers, signed
     write_array(target, codes)
     return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum())}
-
-
-def read_codes(path: Location, pairs: int) -> Codes:
-    """The codes that `duplicates_shard` wrote for `pairs` pairs.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    codes = _read_array(path)
-    if codes.shape != (pairs,) or codes.dtype != np.uint8:
-        raise damaged(path, f"it has {codes.size:,} entries for {pairs:,} pairs")
-    return np.asarray(codes, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -170,22 +148,9 @@ def _gather(
 
 
 def _read_signatures(path: Location, least: int, shape: tuple[int, ...]) -> Signatures:
-    signed = _read_array(path)
+    signed = read_array(path)
     if signed.dtype != np.uint16 or signed.shape[:1] + signed.shape[2:] != shape[:1] + shape[2:]:
         raise damaged(path, f"it holds {signed.dtype} {signed.shape}")
     if signed.shape[1] < least:
         raise damaged(path, f"it has {signed.shape[1]:,} signatures for {least:,} pairs and more")
     return np.asarray(signed, np.uint16)
-
-
-def _read_array(path: Location) -> npt.NDArray[np.generic]:
-    """The array in a file: memory-mapped if it is local, else in memory."""
-    try:
-        if isinstance(path, Path):
-            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        with open_stream(path) as file:
-            return np.asarray(np.load(file, allow_pickle=False))
-    except RemoteError as error:
-        raise unreachable(path, error) from None
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged(path, first_line(error)) from None

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from mrs_core.errors import InputError, first_line
 from mrs_core.storage import Location, local_file
 from mrs_core.storage import size as size_of
+from mrs_datasets.pipeline.checked_files import xxhash
+from mrs_datasets.pipeline.work_folder import writing
 from mrs_datasets.reddit.partition_files import (
     PARTITION,
     PartitionWriter,
@@ -31,9 +33,7 @@ from mrs_datasets.reddit.partition_files import (
     read_checked,
     whole_ipc_file,
     write_checked,
-    xxhash,
 )
-from mrs_datasets.reddit.work_folder import writing
 
 MAX_BUCKETS = 1 << 16  # numpy uses radix sort for 16-bit numbers, which is several times faster
 CHUNK_BYTES = 96 << 20  # a run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would

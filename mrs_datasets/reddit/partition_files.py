@@ -12,18 +12,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Protocol, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mrs_core.errors import InputError, MissingExtraError, RemoteError, first_line, reason_of
+from mrs_core.errors import InputError, RemoteError, first_line, reason_of
 from mrs_core.files import to_disk
 from mrs_core.storage import Location, local_file, open_arrow, publish
+from mrs_datasets.pipeline.checked_files import add_column, digest_bytes, xxhash
+from mrs_datasets.pipeline.work_folder import unreachable, writing
 from mrs_datasets.reddit.schema import COMMENTS
-from mrs_datasets.reddit.work_folder import unreachable, writing
 
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
 _FORMAT = {"format": "mrs-reddit-partition", "version": "2"}
@@ -41,13 +41,6 @@ class _Index(TypedDict):
     segments: list[tuple[int, int, int]]
     comments: str
     bytes: str
-
-
-class _Digest(Protocol):
-    """A hash of the package xxhash, which is untyped."""
-
-    def update(self, data: object, /) -> None: ...
-    def hexdigest(self) -> str: ...
 
 
 class PartitionWriter:
@@ -94,7 +87,9 @@ class PartitionWriter:
         }
         text = json.dumps(index).encode()
         with writing(self._path):
-            self._writer.write_batch(_EMPTY, custom_metadata={_INDEX: text, _CHECKSUM: _hex(xxhash().xxh3_64(text))})
+            self._writer.write_batch(
+                _EMPTY, custom_metadata={_INDEX: text, _CHECKSUM: digest_bytes(xxhash().xxh3_64(text))}
+            )
 
 
 class PartitionReader:
@@ -153,49 +148,8 @@ def _checksum(batch: pa.RecordBatch) -> bytes:
     """
     digest = xxhash().xxh3_64()
     for column in batch.columns:
-        _update(digest, column)
-    return _hex(digest)
-
-
-def column_checksum(column: pa.Array) -> bytes:
-    """The same of one column.
-
-    Raises:
-        pa.ArrowInvalid: there is a null.
-    """
-    digest = xxhash().xxh3_64()
-    _update(digest, column)
-    return _hex(digest)
-
-
-def _update(digest: _Digest, column: pa.Array) -> None:
-    if column.null_count:
-        raise pa.ArrowInvalid("it has nulls")
-    if len(column) and pa.types.is_string(column.type):
-        _, offsets, content = column.buffers()
-        bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-        digest.update(bounds - bounds[0])
-        if content is not None:  # None: all strings are empty
-            digest.update(memoryview(content)[bounds[0] : bounds[-1]])
-    elif len(column):
-        digest.update(column.to_numpy())
-
-
-def _hex(digest: _Digest) -> bytes:
-    return str(digest.hexdigest()).encode()
-
-
-def xxhash() -> ModuleType:
-    """The module.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        import xxhash
-    except ImportError:
-        raise MissingExtraError("xxhash", "reddit", "a build from dumps") from None
-    return xxhash
+        add_column(digest, column)
+    return digest_bytes(digest)
 
 
 def _as_text(numbers: NDArray[np.int64]) -> str:
@@ -266,7 +220,7 @@ def _read_index(reader: pa.RecordBatchFileReader) -> _Index:
         raise pa.ArrowInvalid("it has no index")
     _, last = reader.get_batch_with_custom_metadata(reader.num_record_batches - 1)
     text = (last or {}).get(_INDEX, b"")
-    if not text or (last or {}).get(_CHECKSUM) != _hex(xxhash().xxh3_64(text)):
+    if not text or (last or {}).get(_CHECKSUM) != digest_bytes(xxhash().xxh3_64(text)):
         raise pa.ArrowInvalid("it has no index, or a broken one")
     index: _Index = json.loads(text)
     if reader.num_record_batches != index["batches"] + 1:

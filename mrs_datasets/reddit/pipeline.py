@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from mrs_core.storage import Location, size
+from mrs_datasets.pipeline.stages import Engine, Shard, ShardCounts, run_stage, timed
+from mrs_datasets.pipeline.work_folder import WorkFolder
+from mrs_datasets.pipeline.workers import Workers
 from mrs_datasets.reddit.language import KEPT, Outcomes
 from mrs_datasets.reddit.plan import BuildPlan
 from mrs_datasets.reddit.settings import Settings
-from mrs_datasets.reddit.stages import Engine, Shard, ShardCounts, run_stage, timed
-from mrs_datasets.reddit.work_folder import WorkFolder
-from mrs_datasets.reddit.workers import Workers
 
 Counts = list[ShardCounts]  # of the shards of a stage, in their order
 

@@ -22,7 +22,7 @@ from mrs_core.storage import (
     scratch_folder,
 )
 from mrs_core.storage import size as size_of
-from mrs_datasets.reddit.work_folder import MARKER
+from mrs_datasets.pipeline.work_folder import MARKER
 
 # Of monthly dumps: bytes of JSON per comment, and zstd's ratio (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872

@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from mrs_core.errors import InputError, MissingExtraError
 from mrs_core.storage import Location, open_stream
+from mrs_core.streams import HEAD, MAX_WINDOW, DamagedError, packing_of, read_pieces
 from mrs_datasets.reddit.bots import is_bot
 from mrs_datasets.reddit.schema import COMMENTS
-from mrs_datasets.reddit.streams import HEAD, MAX_WINDOW, DamagedError, packing_of, read_pieces
 from mrs_datasets.reddit.tally import Tally
 
 try:

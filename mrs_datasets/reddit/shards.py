@@ -14,8 +14,11 @@ import pyarrow.compute as pc
 from mrs_core.language_id import LanguageIdentifier
 from mrs_core.languages import LANGUAGES
 from mrs_core.storage import Location
+from mrs_core.streams import AlteredError
+from mrs_datasets.pipeline.checked_files import write_array
+from mrs_datasets.pipeline.stages import Advance
 from mrs_datasets.reddit.clean import clean_pairs
-from mrs_datasets.reddit.duplicates import keyed_pairs, signature_file, write_array
+from mrs_datasets.reddit.duplicates import keyed_pairs, signature_file
 from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
 from mrs_datasets.reddit.join import join_bucket
 from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs
@@ -24,8 +27,6 @@ from mrs_datasets.reddit.pair_files import by_language, write_pairs
 from mrs_datasets.reddit.partition import partition
 from mrs_datasets.reddit.read import ReadCounts, read_comments
 from mrs_datasets.reddit.settings import Settings
-from mrs_datasets.reddit.stages import Advance
-from mrs_datasets.reddit.streams import AlteredError
 
 NOT_IN_MRS = "not a language of MRS"
 OTHER_MONTH = "English of another month"

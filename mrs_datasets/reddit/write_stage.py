@@ -12,18 +12,19 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
 from mrs_core.languages import LANGUAGES
 from mrs_core.storage import atomic_target
+from mrs_datasets.pipeline.checked_files import read_codes
+from mrs_datasets.pipeline.stages import Shard
+from mrs_datasets.pipeline.work_folder import RESUME, remove_leftovers, writing
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.readers import Chunks
-from mrs_datasets.reddit.duplicates import EXACT, KEPT_CODE, NEAR, read_codes
+from mrs_datasets.reddit.duplicates import EXACT, KEPT_CODE, NEAR
 from mrs_datasets.reddit.language import KEPT, languages_with
 from mrs_datasets.reddit.pair_files import read_pairs
 from mrs_datasets.reddit.pipeline import Build, Counts
 from mrs_datasets.reddit.report_page import funnel_page
 from mrs_datasets.reddit.shard_stages import DUPLICATES, kept, pair_files
 from mrs_datasets.reddit.split import KEYS, assign_splits
-from mrs_datasets.reddit.stages import Shard
 from mrs_datasets.reddit.survey import COLUMNS, survey
-from mrs_datasets.reddit.work_folder import RESUME, remove_leftovers, writing
 from mrs_datasets.report import Report
 from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.writer import write_prepared
@@ -99,7 +100,7 @@ def _kept_pairs(build: Build, language: str, outcomes: Mapping[str, int], column
     staying: pa.BooleanArray | None = None
     if build.settings.clean:
         pairs = sum(outcomes.get(outcome, 0) for outcome in (KEPT, EXACT, NEAR))
-        staying = pa.array(read_codes(build.work.folder / DUPLICATES / f"{language}.npy", pairs) == KEPT_CODE)
+        staying = pa.array(read_codes(build.work.folder / DUPLICATES / f"{language}.npy", pairs, "pairs") == KEPT_CODE)
     done = 0
     for path in pair_files(build.work, build.plan.buckets):
         table, _ = read_pairs(path, language, columns)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
-import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,14 +12,14 @@ from typing import Any, Generic, TypeVar
 from mrs_core.errors import InputError, first_line
 from mrs_core.hub import commit_of, is_repo_id, split_revision
 from mrs_core.languages import find_language
-from mrs_core.lines import open_binary, read_lines
+from mrs_core.lines import read_lines
 from mrs_datasets.catalogue import LANGUAGE
 from mrs_datasets.prepared import PreparedData, open_prepared
+from mrs_datasets.text_files import FILES, one_lines, require_text, split_language
 
-TEXTS = ("*.txt", "*.txt.gz", "*.txt.xz", "*.parquet")  # of a folder of texts
-PAIRS = ("*.tsv", "*.tsv.gz", "*.tsv.xz", "*.parquet")  # of a folder of translations
+TEXTS = (*FILES, "*.parquet")  # of a folder of texts
+PAIRS = ("*.tsv", "*.tsv.gz", "*.tsv.xz", "*.tsv.zst", "*.parquet")  # of a folder of translations
 TRANSLATION = "translation"  # the column of the hub's translation data sets: language -> text
-START = 1 << 13  # bytes that are looked at before a file is read as text
 Pair = tuple[str, str]
 Item = TypeVar("Item", str, Pair)
 Self = TypeVar("Self", bound="Source[Any]")
@@ -63,10 +61,7 @@ class Source(Generic[Item]):
     @classmethod
     def parse(cls: type[Self], text: str, option: str) -> Self:
         """Read a value; InputError where it names no language or nothing."""
-        language, equals, where = text.partition("=")
-        if not equals or not where:
-            raise InputError(f"{option} {text}: {cls._expected()}.")
-        cls._require_language(language, f"{option} {text}")
+        language, where = cls._split(text, option)
         if cls._is_local(where):
             return cls(option, language, where)
         name, *rest = where.split(":")
@@ -115,11 +110,8 @@ class Source(Generic[Item]):
 
     @staticmethod
     @abstractmethod
-    def _expected() -> str: ...
-
-    @staticmethod
-    @abstractmethod
-    def _require_language(language: str, where: str) -> None: ...
+    def _split(text: str, option: str) -> tuple[str, str]:
+        """The language and the source."""
 
     @staticmethod
     @abstractmethod
@@ -217,20 +209,15 @@ class TextSource(Source[str]):
         return super().parse(text, option)
 
     @staticmethod
-    def _expected() -> str:
-        return "expected LANG=SOURCE, such as ht=texts/ht.txt"
-
-    @staticmethod
-    def _require_language(language: str, where: str) -> None:
-        if find_language(language) is None:
-            raise InputError(f"{where}: {language!r} is not the code of a language, such as ht or pt-BR.")
+    def _split(text: str, option: str) -> tuple[str, str]:
+        return split_language(text, option)
 
     @staticmethod
     def _patterns() -> Sequence[str]:
         return TEXTS
 
     def _lines(self, path: Path) -> Iterator[str]:
-        return _clean(line for _, line in _read(path))
+        return one_lines(line for _, line in _read(path))
 
     def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
         if reading.column not in names:
@@ -247,7 +234,7 @@ class TextSource(Source[str]):
         return columns
 
     def _items(self, row: Sequence[Any]) -> Iterator[str]:
-        return _clean(line for value in row for line in self._text(value).split("\n"))
+        return one_lines(line for value in row for line in self._text(value).split("\n"))
 
 
 @dataclass(frozen=True)
@@ -259,15 +246,17 @@ class PairSource(Source[Pair]):
         return super().parse(text, option)
 
     @staticmethod
-    def _expected() -> str:
-        return "expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv or en-ht=texts/en.txt,texts/ht.txt"
-
-    @staticmethod
-    def _require_language(language: str, where: str) -> None:
-        if languages_of(language) is None:
+    def _split(text: str, option: str) -> tuple[str, str]:
+        pair, equals, where = text.partition("=")
+        if not equals or not where:
             raise InputError(
-                f"{where}: {language!r} is not two codes of languages with a hyphen between them, such as en-ht."
+                f"{option} {text}: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv or en-ht=texts/en.txt,texts/ht.txt."
             )
+        if languages_of(pair) is None:
+            raise InputError(
+                f"{option} {text}: {pair!r} is not two codes of languages with a hyphen between them, such as en-ht."
+            )
+        return pair, where
 
     @staticmethod
     def _patterns() -> Sequence[str]:
@@ -346,15 +335,5 @@ def _two_files(where: str) -> tuple[Path, Path] | None:
 
 
 def _read(path: Path) -> Iterator[tuple[int, str]]:
-    with open_binary(path) as file:
-        try:
-            binary = b"\0" in file.read(START)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error):
-            binary = False  # `read_lines` says what is wrong
-    if binary:
-        raise InputError(f"{path}: is a binary file; expected text in UTF-8 with one sentence a line.")
+    require_text(path)
     yield from read_lines(path)
-
-
-def _clean(lines: Iterable[str]) -> Iterator[str]:
-    return (text for line in lines if (text := " ".join(line.split())))

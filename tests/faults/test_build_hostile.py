@@ -13,8 +13,8 @@ import pytest
 import zstandard
 
 from mrs_cli.main import main
+from mrs_datasets.pipeline.work_folder import WorkFolder
 from mrs_datasets.reddit import shard_stages as module
-from mrs_datasets.reddit.work_folder import WorkFolder
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, write_months
 
 pytestmark = pytest.mark.faults

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import lzma
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +46,17 @@ def test_the_byte_order_mark() -> None:
         texts(marked, as_published=True)
     with pytest.raises(InputError, match=r"line 1: not UTF-8 \(byte 0xff at position 1\)"):
         texts(b"\xef\xbb\xbfa\xff")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_packed_files_are_read_and_their_bytes_told(tmp_path: Path, suffix: str) -> None:
+    pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress}[suffix]
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(pack("".join(f"línea {n}\n" for n in range(3000)).encode()))
+    told: list[int] = []
+    assert [text for _, text in read_lines(path, advance=told.append)] == [f"línea {n}" for n in range(3000)]
+    assert sum(told) == path.stat().st_size
+    if suffix:
+        path.write_bytes(path.read_bytes()[:-9])
+        with pytest.raises(InputError, match=rf"a\.txt\{suffix}: the compressed file is damaged .*; fetch"):
+            list(read_lines(path))

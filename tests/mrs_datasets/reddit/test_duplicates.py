@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
+from mrs_datasets.pipeline.checked_files import read_codes, write_array
 from mrs_datasets.reddit.duplicates import (
     EXACT,
     EXACT_CODE,
@@ -23,9 +24,7 @@ from mrs_datasets.reddit.duplicates import (
     duplicates_shard,
     find_duplicates,
     keyed_pairs,
-    read_codes,
     signature_file,
-    write_array,
 )
 from mrs_datasets.reddit.near_duplicates import Arrival
 from mrs_datasets.reddit.pair_files import read_pairs, write_pairs
@@ -130,4 +129,4 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
 def test_codes_of_another_build_are_refused(tmp_path: Path) -> None:
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 pairs"):
-        read_codes(tmp_path / "en.npy", 4)
+        read_codes(tmp_path / "en.npy", 4, "pairs")

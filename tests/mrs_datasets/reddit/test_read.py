@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
+from mrs_core.streams import PIECE
 from mrs_datasets.reddit import read
 from mrs_datasets.reddit.read import ReadCounts, read_comments, whole_lines
 from mrs_datasets.reddit.schema import COMMENTS
-from mrs_datasets.reddit.streams import PIECE
 from mrs_datasets.reddit.synth import write_dumps
 
 COMMENT = {

@@ -1,4 +1,4 @@
-"""A dump as pieces of decompressed bytes, for several compression formats, in bounded memory.
+"""A compressed file as pieces of decompressed bytes, for several compression formats, in bounded memory.
 
 The compression is found by the first bytes, never by the name. zstd frames are walked block by block (RFC 8878, section
 3.1.1): a block holds at most 128 KiB, so that the output of one call is bounded; a file that ends inside a frame is
@@ -10,18 +10,18 @@ yielded by then, so the caller begins again without the frame.
 from __future__ import annotations
 
 import bz2
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice
-from typing import BinaryIO, Protocol
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from mrs_core.errors import MissingExtraError
 
-try:
+if TYPE_CHECKING:
     import zstandard
-except ImportError:
-    raise MissingExtraError("zstandard", "reddit", "reading dumps") from None
 
 PIECE = 1 << 17  # most bytes a piece holds: a zstd block
 AHEAD = 16  # pieces of zstd made at a time
@@ -50,6 +50,38 @@ class AlteredError(Exception):
     def __init__(self, frame: int) -> None:
         super().__init__(f"frame {frame + 1} does not match its checksum")
         self.frame = frame
+
+
+class PieceReader(io.RawIOBase):
+    """The decompressed bytes as a file, which raises `EOFError` where the stream is damaged or ends early.
+
+    Args:
+        file: at its start; closed with this one.
+        packing: from `packing_of`.
+    """
+
+    def __init__(self, file: BinaryIO, packing: str) -> None:
+        self._file, self._pieces, self._held = file, read_pieces(file, packing), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any, /) -> int:
+        """Fill the start of `target`; 0 at the end of the stream."""
+        try:
+            while not self._held:
+                self._held = memoryview(next(self._pieces))
+        except StopIteration:
+            return 0
+        except (DamagedError, AlteredError) as error:
+            raise EOFError(str(error)) from None
+        size = min(len(target), len(self._held))
+        target[:size], self._held = self._held[:size], self._held[size:]
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class _Decoder(Protocol):
@@ -176,7 +208,16 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
     return data
 
 
+def _zstandard() -> ModuleType:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("zstandard", "reddit", "reading zstd files") from None
+    return zstandard
+
+
 def _zstd_pieces(file: BinaryIO, skipped: Container[int]) -> Iterator[bytes]:
+    zstandard = _zstandard()
     decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
     number = 0
     try:
@@ -213,7 +254,7 @@ def _zstd_frame(file: BinaryIO, decoder: zstandard.ZstdDecompressor, number: int
     if checksum:
         try:
             frame.decompress(_exactly(file, 4))
-        except zstandard.ZstdError:
+        except _zstandard().ZstdError:
             raise AlteredError(number) from None
 
 

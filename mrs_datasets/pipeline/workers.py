@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from mrs_core.errors import InputError
-from mrs_datasets.reddit.signals import ignore_sigint_in_children
-from mrs_datasets.reddit.stages import Bar, Shard, ShardCounts
+from mrs_datasets.pipeline.signals import ignore_sigint_in_children
+from mrs_datasets.pipeline.stages import Bar, Shard, ShardCounts
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized

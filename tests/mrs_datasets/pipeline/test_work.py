@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from mrs_core.errors import InputError
-from mrs_datasets.reddit.signals import ignore_sigint_in_children
-from mrs_datasets.reddit.stages import Advance, Shard, run_stage, timed
-from mrs_datasets.reddit.work_folder import LOCK, MARKER, WorkFolder, remove_leftovers, remove_work, writing
-from mrs_datasets.reddit.workers import Workers
+from mrs_datasets.pipeline.signals import ignore_sigint_in_children
+from mrs_datasets.pipeline.stages import Advance, Shard, run_stage, timed
+from mrs_datasets.pipeline.work_folder import LOCK, MARKER, WorkFolder, remove_leftovers, remove_work, writing
+from mrs_datasets.pipeline.workers import Workers
 
 IDENTITY = {"settings": {"min_score": 1, "clean": False}, "dumps": ["a"], "buckets": 4}
 
@@ -240,7 +240,7 @@ def test_a_build_that_was_killed_before_its_marker_goes_on(tmp_path: Path) -> No
 HOLD = """
 import sys
 from pathlib import Path
-from mrs_datasets.reddit.work_folder import WorkFolder
+from mrs_datasets.pipeline.work_folder import WorkFolder
 work = WorkFolder(Path(sys.argv[1]), {}, resume=False, overwrite=False)
 print("held", flush=True)
 sys.stdin.readline()

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from tqdm import tqdm
 
 from mrs_core.storage import Location
-from mrs_datasets.reddit.work_folder import WorkFolder
+from mrs_datasets.pipeline.work_folder import WorkFolder
 
 Advance = Callable[[int], object]  # called with the number of units done since the last call
 ShardCounts: TypeAlias = Mapping[str, object]  # what a shard counted: plain JSON, with the names of its stage
@@ -50,7 +50,7 @@ class Bar(Protocol):
 
 
 class Engine(Protocol):
-    """Processes the shards of a stage, such as `mrs_datasets.reddit.workers.Workers` on one machine."""
+    """Processes the shards of a stage, such as `mrs_datasets.pipeline.workers.Workers` on one machine."""
 
     def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
         """Do every shard, and yield each with its counts once it is done, in any order; `run_stage` sorts them.

@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_datasets.reddit.streams import FEED, PIECE, ZSTD_MAGIC, AlteredError, DamagedError, packing_of, read_pieces
+from mrs_core.streams import FEED, PIECE, ZSTD_MAGIC, AlteredError, DamagedError, packing_of, read_pieces
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
