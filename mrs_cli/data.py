@@ -13,6 +13,7 @@ from typing import Any
 
 from mrs_cli.data_build import add_build
 from mrs_cli.data_check import add_check
+from mrs_cli.data_corpus import add_corpus
 from mrs_cli.data_dictionary import add_dictionary_texts
 from mrs_cli.data_pairs import add_pair_options, pair_options, refuse_pair_options
 from mrs_cli.data_responses import add_responses
@@ -82,6 +83,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_build(verbs)
     add_synth(verbs)
     add_dictionary_texts(verbs)
+    add_corpus(verbs)
     return parser
 
 

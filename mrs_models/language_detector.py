@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mrs_core.errors import InputError
+from mrs_core.language_id import UNDETERMINED
 from mrs_core.manifest import again
 
 DETECTOR = "languages.safetensors"  # its file in a model's folder
@@ -88,6 +89,18 @@ class LanguageDetector:
         probabilities /= probabilities.sum()
         order = np.argsort(-probabilities, kind="stable")
         return [(self.languages[number], float(probabilities[number])) for number in order]
+
+    def identify(self, texts: Sequence[str]) -> list[tuple[str, float]]:
+        """The most probable language of each text with its probability, as `mrs_core.language_id` gives it.
+
+        `und` with 0.0 where nothing tells: no n-gram of the text is known.
+        """
+        found = []
+        for text in texts:
+            ranked = self.rank(text)
+            tells = len(ranked) == 1 or ranked[0][1] > ranked[-1][1]
+            found.append(ranked[0] if tells else (UNDETERMINED, 0.0))
+        return found
 
     def save(self, folder: Path) -> None:
         """Write `languages.safetensors` to a model's folder."""

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypedDict
 
 from tqdm import tqdm
 
-from mrs_core.storage import Location
+from mrs_core.storage import Location, size
 from mrs_datasets.pipeline.work_folder import WorkFolder
 
 Advance = Callable[[int], object]  # called with the number of units done since the last call
 ShardCounts: TypeAlias = Mapping[str, object]  # what a shard counted: plain JSON, with the names of its stage
+
+
+class FileFacts(TypedDict):
+    """What distinguishes a file from another one of its name."""
+
+    name: str
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -105,3 +113,16 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     started = time.perf_counter()
     yield
     seconds[name] = round(time.perf_counter() - started, 1)
+
+
+def name_and_bytes(path: Location) -> FileFacts:
+    """What distinguishes a file from another one of its name."""
+    return {"name": path.name, "bytes": size(path)}
+
+
+def summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """The counts of several shards together."""
+    total: Counter[str] = Counter()
+    for part in counts:
+        total.update(part)
+    return total

@@ -158,6 +158,11 @@ class WorkFolder:
             self._lock = None
 
 
+def work_place(out: Location) -> Location:
+    """The work folder of a build to `out`."""
+    return out.parent / f".{out.name}.build"
+
+
 def own_scratch(folder: Location) -> Path:
     """The local folder of one work folder: itself, or, for a remote one, a folder in its scratch folder."""
     if isinstance(folder, Path):

@@ -12,12 +12,12 @@ from typing import Any
 from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.storage import Location, is_unfinished, remove, require_free, require_writable
-from mrs_datasets.pipeline.stages import Engine
+from mrs_datasets.pipeline.stages import Engine, name_and_bytes
 from mrs_datasets.pipeline.work_folder import MARKER as WORK_MARKER
-from mrs_datasets.pipeline.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work
+from mrs_datasets.pipeline.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work, work_place
 from mrs_datasets.prepare import MARKER
-from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, name_and_bytes, run_stages
-from mrs_datasets.reddit.plan import BuildPlan, work_place
+from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, run_stages
+from mrs_datasets.reddit.plan import BuildPlan
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.shard_stages import (
     DUPLICATES,

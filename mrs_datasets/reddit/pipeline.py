@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from mrs_core.storage import Location, size
-from mrs_datasets.pipeline.stages import Engine, Shard, ShardCounts, run_stage, timed
+from mrs_core.storage import Location
+from mrs_datasets.pipeline.stages import Engine, FileFacts, Shard, ShardCounts, name_and_bytes, run_stage, timed
 from mrs_datasets.pipeline.work_folder import WorkFolder
 from mrs_datasets.pipeline.workers import Workers
 from mrs_datasets.reddit.language import KEPT, Outcomes
@@ -18,13 +18,6 @@ from mrs_datasets.reddit.plan import BuildPlan
 from mrs_datasets.reddit.settings import Settings
 
 Counts = list[ShardCounts]  # of the shards of a stage, in their order
-
-
-class FileFacts(TypedDict):
-    """What distinguishes a file from another one of its name."""
-
-    name: str
-    bytes: int
 
 
 StageCounts = TypedDict("StageCounts", {"stage": str, "in": int, "out": int, "dropped": dict[str, int]})
@@ -160,16 +153,3 @@ def run_stages(stages: Iterable[Stage], build: Build, engine: Engine | None = No
             with timed(seconds, stage.name):
                 stage.run(build, used)
     return seconds
-
-
-def name_and_bytes(path: Location) -> FileFacts:
-    """What distinguishes a file from another one of its name."""
-    return {"name": path.name, "bytes": size(path)}
-
-
-def summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    """The counts of several shards together."""
-    total: Counter[str] = Counter()
-    for part in counts:
-        total.update(part)
-    return total

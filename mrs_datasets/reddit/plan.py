@@ -22,7 +22,7 @@ from mrs_core.storage import (
     scratch_folder,
 )
 from mrs_core.storage import size as size_of
-from mrs_datasets.pipeline.work_folder import MARKER
+from mrs_datasets.pipeline.work_folder import MARKER, work_place
 
 # Of monthly dumps: bytes of JSON per comment, and zstd's ratio (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872
@@ -90,11 +90,6 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
 def _local_files(pattern: str) -> list[Location]:
     matches = sorted(Path(name) for name in glob.glob(os.path.expanduser(pattern)))
     return [path for path in matches if path.is_file()]
-
-
-def work_place(out: Location) -> Location:
-    """The work folder of a build to `out`."""
-    return out.parent / f".{out.name}.build"
 
 
 def begun_buckets(out: Location) -> int | None:

@@ -8,12 +8,12 @@ from functools import partial
 from typing import cast
 
 from mrs_core.storage import Location, size
-from mrs_datasets.pipeline.stages import Shard
+from mrs_datasets.pipeline.stages import Shard, summed
 from mrs_datasets.pipeline.work_folder import WorkFolder
 from mrs_datasets.reddit.duplicates import EXACT, NEAR, duplicates_shard, signature_file
 from mrs_datasets.reddit.language import KEPT, Outcomes, languages_with
 from mrs_datasets.reddit.markup import mask
-from mrs_datasets.reddit.pipeline import Build, Counts, summed
+from mrs_datasets.reddit.pipeline import Build, Counts
 from mrs_datasets.reddit.shards import MonthCounts, PairCounts, month_shard, pair_shard
 
 MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # their names and folders

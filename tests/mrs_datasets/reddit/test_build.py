@@ -17,11 +17,12 @@ from mrs_core.errors import InputError
 from mrs_core.language_id import LanguageIdentifier
 from mrs_datasets.check import check
 from mrs_datasets.pipeline.stages import Bar, Shard
+from mrs_datasets.pipeline.work_folder import work_place
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.reddit import build as module
 from mrs_datasets.reddit import shard_stages, write_stage
 from mrs_datasets.reddit.build import build
-from mrs_datasets.reddit.plan import BuildPlan, make_build_plan, work_place
+from mrs_datasets.reddit.plan import BuildPlan, make_build_plan
 from mrs_datasets.reddit.settings import Settings, make_settings
 from mrs_datasets.schema import SPLITS
 from tests.dumps import leftovers, parquet_bytes, read_pairs, read_report

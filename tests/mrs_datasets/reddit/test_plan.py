@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mrs_core.errors import InputError
-from mrs_datasets.pipeline.work_folder import MARKER
+from mrs_datasets.pipeline.work_folder import MARKER, work_place
 from mrs_datasets.reddit import plan
-from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size, readable, work_place
+from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size, readable
 
 Usage = namedtuple("Usage", "total used free")
 GB = 10**9

@@ -13,11 +13,11 @@ import pytest
 from mrs_core.errors import InputError
 from mrs_core.language_id import LanguageIdentifier
 from mrs_core.storage import Location, files_below, location
-from mrs_datasets.pipeline.work_folder import WorkFolder
+from mrs_datasets.pipeline.work_folder import WorkFolder, work_place
 from mrs_datasets.pipeline.workers import Workers
 from mrs_datasets.reddit import shard_stages
 from mrs_datasets.reddit.build import build
-from mrs_datasets.reddit.plan import find_dumps, make_build_plan, work_place
+from mrs_datasets.reddit.plan import find_dumps, make_build_plan
 from mrs_datasets.reddit.settings import Settings, make_settings
 from tests.dumps import leftovers, write_months
 

@@ -1,0 +1,181 @@
+"""A corpus for pretraining: its stages in order, resumable at every file (Wenzek et al. 2020, "CCNet", section 3)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from mrs_core import __version__
+from mrs_core.errors import InputError
+from mrs_core.files import atomic_write, file_sha256, writing
+from mrs_core.provenance import versions
+from mrs_core.storage import atomic_target, require_free
+from mrs_datasets.corpus.card import REASONS, corpus_card
+from mrs_datasets.corpus.settings import OF_WRITING, Corpus, CorpusSettings
+from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts
+from mrs_datasets.corpus.stages import MODELS, Staged, Stages
+from mrs_datasets.corpus.write import write_language
+from mrs_datasets.pipeline.stages import name_and_bytes, summed
+from mrs_datasets.pipeline.work_folder import MARKER as WORK_MARKER
+from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder, remove_leftovers, remove_work, work_place
+from mrs_datasets.pipeline.workers import Workers
+
+WORK = 1  # version of the work folder's layout and of the rules: increment it if either changes
+REPORT, CARD = "corpus.json", "README.md"
+
+
+def build_corpus(
+    corpus: Corpus,
+    settings: CorpusSettings,
+    out: Path,
+    *,
+    workers: int = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Write the folder `out` and return its report.
+
+    The work is in `.NAME.build` beside `out` until the corpus is complete; one that was interrupted at any moment
+    continues with `resume`, and ends with the same bytes as an uninterrupted one.
+
+    Raises:
+        InputError: see `Corpus.require_sound`; a file cannot be read, the disk is full, a worker was killed, or no line
+            stays. Finished work stays for `resume`.
+    """
+    corpus.require_sound(settings)
+    out = Path(os.path.realpath(out))
+    identity = json.loads(json.dumps(_identity(corpus, settings)))
+    place = work_place(out)
+    if resume and (report := _whole_already(out, identity, settings)):
+        if isinstance(place, Path) and (place / WORK_MARKER).is_file():
+            remove_work(place)
+        remove_leftovers(out, "partial", "old")
+        return report
+    require_free(out, overwrite, REPORT)
+    work = WorkFolder(place, identity, resume, overwrite)
+    with Workers(workers) as engine:
+        staged = Stages(corpus, settings, work, engine).run()
+    remove_leftovers(out, "partial")  # a replaced corpus stays until the new one is there
+    with atomic_target(out, overwrite, REPORT, RESUME) as folder, writing(out):
+        languages = _write_languages(corpus, settings, folder, staged, say)
+        report = _report(corpus, settings, identity, staged, languages)
+        atomic_write(folder / CARD, corpus_card(report))
+        atomic_write(folder / REPORT, json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    work.remove()
+    remove_leftovers(out, "partial", "old")
+    return report
+
+
+def _identity(corpus: Corpus, settings: CorpusSettings) -> dict[str, Any]:
+    """What a corpus' work depends on."""
+    values = settings.as_dict()
+    identifier = corpus.identifier
+    return {
+        "format of the work": WORK,
+        "settings": {name: value for name, value in values.items() if name not in OF_WRITING},
+        "texts": [[source.language, name_and_bytes(source.path)] for source in corpus.sources],
+        "language model": [name_and_bytes(identifier.path), file_sha256(identifier.path)] if identifier else None,
+        "models": {language: file_sha256(path) for language, path in corpus.models.items()},
+        "references": {
+            language: [[name_and_bytes(path), file_sha256(path)] for path in paths]
+            for language, paths in corpus.references.items()
+        },
+    }
+
+
+def _whole_already(out: Path, identity: dict[str, Any], settings: CorpusSettings) -> dict[str, Any] | None:
+    """The report at `out`, if it is of this very corpus, which was then interrupted after its last step."""
+    try:
+        report: dict[str, Any] = json.loads((out / REPORT).read_text(encoding="utf-8"))
+        same = report["work"] == identity and report["settings"] == json.loads(json.dumps(settings.as_dict()))
+        return report if same and report["version"] == __version__ else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write_languages(
+    corpus: Corpus, settings: CorpusSettings, folder: Path, staged: Staged, say: Callable[[str], None]
+) -> dict[str, dict[str, Any]]:
+    """Write each language's lines and model; its funnel and what was written, by language.
+
+    Raises:
+        InputError: no line of any language stays.
+    """
+    languages: dict[str, dict[str, Any]] = {}
+    total = sum(counts["kept"] for counts in staged.scored)
+    with tqdm(total=total, desc="write", unit=" lines", unit_scale=True) as bar:
+        for language in corpus.languages:
+            own = [number for number, source in enumerate(corpus.sources) if source.language == language]
+            facts = write_language(folder, language, [staged.lines[number] for number in own], settings, bar.update)
+            languages[language] = _funnel(
+                [staged.cleaned[number] for number in own], [staged.scored[number] for number in own], facts
+            )
+            if not facts["kept"]:
+                say(f"warning: {language}: no line stays.")
+            if language in staged.trained:
+                (folder / MODELS).mkdir(exist_ok=True)
+                shutil.copyfile(staged.models[language], folder / MODELS / f"{language}.safetensors")
+    if not any(entry["kept"] for entry in languages.values()):
+        reasons = ", ".join(
+            f"{reason} {count:,}"
+            for reason, count in summed(entry["dropped"] for entry in languages.values()).most_common(3)
+        )
+        raise InputError(f"no line stays ({reasons or 'the texts are empty'}); pass other texts, or change the rules.")
+    return languages
+
+
+def _funnel(cleaned: list[CleanCounts], scored: list[ScoreCounts], facts: dict[str, Any]) -> dict[str, Any]:
+    """A language's lines, by what became of them, and the facts of what was written."""
+    dropped = summed([*(c["dropped"] for c in cleaned), *(s["dropped"] for s in scored), facts["dropped"]])
+    lines = sum(counts["lines"] for counts in cleaned)
+    if lines != facts["kept"] + dropped.total():
+        raise AssertionError(f"{lines} lines were read, {facts['kept']} + {dropped} came out")
+    return {
+        **facts,
+        "lines": lines,
+        "dropped": {reason: dropped[reason] for reason in REASONS if dropped[reason]},
+        "other_languages": dict(summed(counts["languages"] for counts in scored).most_common()),
+        "repaired": dict(summed(counts["repairs"] for counts in cleaned)),
+    }
+
+
+def _report(
+    corpus: Corpus,
+    settings: CorpusSettings,
+    identity: dict[str, Any],
+    staged: Staged,
+    languages: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """`corpus.json`: nothing in it depends on when and how often the work was interrupted."""
+    texts = [
+        {
+            "language": source.language,
+            **name_and_bytes(source.path),
+            "sha256": counts["sha256"],
+            "lines": counts["lines"],
+        }
+        for source, counts in zip(corpus.sources, staged.cleaned, strict=True)
+    ]
+    models: dict[str, dict[str, Any]] = {}
+    for language, path in staged.models.items():
+        models[language] = {"sha256": file_sha256(path), **staged.trained.get(language, {"file": path.name})}
+        if language in corpus.references:
+            models[language]["reference"] = [
+                {**name_and_bytes(file), "sha256": file_sha256(file)} for file in corpus.references[language]
+            ]
+    return {
+        "version": __version__,
+        "versions": versions(),
+        "settings": json.loads(json.dumps(settings.as_dict())),
+        "work": identity,
+        "texts": texts,
+        "models": models,
+        "languages": languages,
+    }

@@ -1,0 +1,250 @@
+"""The work of one shard of a corpus: a file of texts, or a language's duplicates or model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mrs_core.errors import InputError
+from mrs_core.files import file_sha256
+from mrs_core.language_id import UNDETERMINED
+from mrs_core.lines import read_lines
+from mrs_core.storage import Location, local_file
+from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
+from mrs_datasets.corpus.ngrams import CharacterModel
+from mrs_datasets.corpus.settings import CorpusSettings, IdentifierFile
+from mrs_datasets.pipeline.checked_files import read_batches, read_codes, whole_file, write_array, write_batches
+from mrs_datasets.pipeline.stages import Advance
+from mrs_datasets.pipeline.work_folder import writing
+from mrs_datasets.reddit.language import LOW_SCORE, UNKNOWN_LANGUAGE
+from mrs_datasets.reddit.near_duplicates import Arrival, repeated
+from mrs_datasets.text_files import require_text
+
+BATCH_LINES = 1 << 14
+BATCH_CHARACTERS = 1 << 24  # of a batch with long lines: 64 MB
+DUPLICATE = "duplicate"
+OTHER_LANGUAGE = "other language"
+CLEANED = pa.schema([("text", pa.string()), ("key", pa.uint64())])
+SCORED = pa.schema([("text", pa.string()), ("perplexity", pa.float64())])
+NO_PERPLEXITY = -1.0  # of a language without a model
+
+
+class CleanCounts(TypedDict):
+    """Counts of a shard of the stage `clean`; `sha256`: of the file."""
+
+    sha256: str
+    lines: int
+    dropped: dict[str, int]
+    repairs: dict[str, int]
+    kept: int
+
+
+class ScoreCounts(TypedDict):
+    """Counts of a shard of the stage `score`; `languages`: of the lines in another one."""
+
+    dropped: dict[str, int]
+    languages: dict[str, int]
+    kept: int
+
+
+def clean_shard(path: Path, target: Location, rules: LineRules, advance: Advance) -> CleanCounts:
+    """Normalise the lines of a file, and write those that stay, with their keys.
+
+    Raises:
+        InputError: the file is missing, binary or damaged, or the disk reports an error.
+    """
+    dropped: Counter[str] = Counter()
+    repairs: Counter[str] = Counter()
+    lines = kept = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal lines, kept
+        for batch in _batches(path, advance):
+            lines += len(batch)
+            texts = clean_lines(batch, rules, dropped, repairs)
+            kept += len(texts)
+            columns = [pa.array(texts, pa.string()), pa.array(line_keys(texts), pa.uint64())]
+            yield pa.RecordBatch.from_arrays(columns, schema=CLEANED)
+
+    sha256 = file_sha256(path)
+    write_batches(target, CLEANED, batches())
+    counts = {reason: count for reason, count in dropped.items() if count}
+    return {"sha256": sha256, "lines": lines, "dropped": counts, "repairs": dict(repairs), "kept": kept}
+
+
+def _batches(path: Path, advance: Advance = lambda _: None) -> Iterator[list[str]]:
+    """The lines of a file, as many at a time as memory should hold."""
+    require_text(path)
+    held: list[str] = []
+    characters = 0
+    for _, line in read_lines(path, tolerant=True, advance=advance):
+        held.append(line)
+        characters += len(line)
+        if len(held) >= BATCH_LINES or characters >= BATCH_CHARACTERS:
+            yield held
+            held, characters = [], 0
+    if held:
+        yield held
+
+
+def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, advance: Advance) -> dict[str, int]:
+    """Write which lines of a language's files, one after the other, repeat an earlier one: (lines,) bytes, 1 if so.
+
+    Memory: 1 byte per line, and what `near_duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line, and
+    16 more if there is more than one part.
+
+    Raises:
+        InputError: a file is damaged, or the disk reports an error.
+    """
+    codes = np.zeros(lines, dtype=np.uint8)
+    with local_file(target, "keys") as path:
+        if lines:
+            with writing(path), path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
+                done = 0
+                for source in cleaned:
+                    for batch in read_batches(source, ["key"]):
+                        entries = np.empty((batch.num_rows, 2), dtype=np.uint64)
+                        entries[:, 0] = batch["key"].to_numpy()
+                        entries[:, 1] = np.arange(done, done + batch.num_rows)
+                        file.write(entries.tobytes())
+                        done += batch.num_rows
+            mapped = np.memmap(path, np.uint64, "r", shape=(lines, 2))
+            with writing(target):
+                for rows, opens in repeated(mapped[:, 0], Arrival(mapped[:, 1], mapped[:, 1]), folder=path.parent):
+                    codes[rows[~opens]] = 1
+            del mapped
+    write_array(target, codes)
+    advance(lines)
+    return {DUPLICATE: int(codes.sum())}
+
+
+def model_shard(
+    references: Sequence[Path], target: Path, settings: CorpusSettings, language: str, advance: Advance
+) -> dict[str, Any]:
+    """Train the model of a language, and write it.
+
+    Raises:
+        InputError: a reference cannot be read, or none of its lines stays.
+    """
+    texts, step = reference_lines(references, settings.rules, settings.reference_characters, advance)
+    if not texts:
+        raise InputError(f"--reference {language}={references[0]}: has no line that stays; pass another text.")
+    model = CharacterModel.train(texts, settings.order)
+    model.facts["every"] = step
+    with whole_file(target) as temporary:
+        model.save(temporary)
+    return dict(model.facts)
+
+
+def reference_lines(
+    paths: Sequence[Path], rules: LineRules, most: int, advance: Advance = lambda _: None
+) -> tuple[list[str], int]:
+    """The lines of reference texts that stay, evenly thinned out to at most `most` characters and one line.
+
+    Returns:
+        The lines 0, s, 2s ... of those that stay, and the step s, a power of two.
+    """
+    held: list[str] = []
+    step, seen, characters = 1, 0, 0
+    for path in paths:
+        for batch in _batches(path, advance):
+            for text in clean_lines(batch, rules, Counter()):
+                if seen % step == 0:
+                    held.append(text)
+                    characters += len(text)
+                seen += 1
+                while characters > most and len(held) > 1:
+                    held, step = held[::2], 2 * step
+                    characters = sum(map(len, held))
+    return held, step
+
+
+def score_shard(
+    cleaned: Location,
+    codes: tuple[Location, int, int],
+    target: Location,
+    language: str,
+    identifier: IdentifierFile | None,
+    min_score: float,
+    model: Path | None,
+    advance: Advance,
+) -> ScoreCounts:
+    """Drop the duplicates and the lines in another language, and write the others with their perplexities.
+
+    Args:
+        codes: the file of the language's duplicates, its number of lines, and which of them is this file's first.
+        min_score: a language counts if its probability is above.
+
+    Raises:
+        InputError: a file is damaged, or the disk reports an error.
+    """
+    dropped: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    kept = 0
+    path, lines, first = codes
+    repeats = read_codes(path, lines)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal kept
+        done = first
+        for batch in read_batches(cleaned, ["text"]):
+            new = np.flatnonzero(repeats[done : done + batch.num_rows] == 0)
+            dropped[DUPLICATE] += batch.num_rows - len(new)
+            texts = batch["text"].take(pa.array(new)).to_pylist()
+            if identifier is not None:
+                texts = _in_language(texts, language, identifier, min_score, dropped, others)
+            kept += len(texts)
+            yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string()), _perplexities(model, texts)], schema=SCORED)
+            done += batch.num_rows
+            advance(batch.num_rows)
+
+    write_batches(target, SCORED, batches())
+    return {"dropped": {reason: n for reason, n in dropped.items() if n}, "languages": dict(others), "kept": kept}
+
+
+def _in_language(
+    texts: Sequence[str],
+    language: str,
+    identifier: IdentifierFile,
+    min_score: float,
+    dropped: Counter[str],
+    others: Counter[str],
+) -> list[str]:
+    plain = language.partition("-")[0]
+    found = []
+    for text, (label, score) in zip(texts, identifier.open().identify(texts), strict=True):
+        if label == UNDETERMINED:
+            dropped[UNKNOWN_LANGUAGE] += 1
+        elif score <= min_score:
+            dropped[LOW_SCORE] += 1
+        elif label != plain:
+            dropped[OTHER_LANGUAGE] += 1
+            others[label] += 1
+        else:
+            found.append(text)
+    return found
+
+
+def _perplexities(model: Path | None, texts: Sequence[str]) -> pa.Array:
+    if model is None:
+        return pa.array(np.full(len(texts), NO_PERPLEXITY))
+    return pa.array(_model(model).perplexities(texts))
+
+
+@lru_cache(maxsize=1)
+def _model(path: Path) -> CharacterModel:
+    """The model, loaded once per process, not for every file."""
+    return CharacterModel.load(path)
+
+
+def perplexities_of(scored: Sequence[Location]) -> NDArray[np.float64]:
+    """(n,) the perplexities of all lines of these files."""
+    parts = [batch["perplexity"].to_numpy() for path in scored for batch in read_batches(path, ["perplexity"])]
+    return np.concatenate([np.empty(0), *parts])

@@ -1,0 +1,137 @@
+"""The last stage of a corpus: each language's thirds by perplexity, and the files of the lines that stay."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_core.files import file_sha256
+from mrs_core.storage import Location
+from mrs_datasets.corpus.settings import ALL, BUCKETS, HEAD, MIDDLE, TAIL, CorpusSettings
+from mrs_datasets.corpus.shards import NO_PERPLEXITY, perplexities_of
+from mrs_datasets.pipeline.checked_files import read_batches
+
+TOO_PERPLEXING = "perplexity too high"
+LEFT_OUT = "{} third left out"
+QUANTILES = (0.05, 0.1, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.9, 0.95)
+
+
+def thirds(perplexities: NDArray[np.float64]) -> tuple[float, float]:
+    """The highest perplexity of the head and of the middle, with a third of the n lines each (n of 1 or more).
+
+    Equal perplexities are in one third, so that the parts may differ.
+
+    >>> thirds(np.array([5.0, 1.0, 3.0]))
+    (1.0, 3.0)
+    """
+    n = len(perplexities)
+    places = [-(-n // 3) - 1, -(-2 * n // 3) - 1]
+    found = np.partition(perplexities, places)
+    return float(found[places[0]]), float(found[places[1]])
+
+
+class _Shards:
+    """Lines of one bucket, in files of at most `most` lines; nothing but the lines decides on their bytes."""
+
+    def __init__(self, folder: Path, bucket: str, most: int) -> None:
+        self._folder, self._bucket, self._most = folder, bucket, most
+        self._file: io.TextIOWrapper | None = None
+        self.files: list[dict[str, Any]] = []
+
+    def write(self, text: str) -> None:
+        if self._file is None or self.files[-1]["lines"] == self._most:
+            self.close()
+            name = f"{self._bucket}-{len(self.files):05d}.txt.gz"
+            packed = gzip.GzipFile("", "wb", 6, (self._folder / name).open("wb"), mtime=0)
+            self._file = io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
+            self.files.append({"path": f"{self._folder.name}/{name}", "lines": 0})
+        self._file.write(text + "\n")
+        self.files[-1]["lines"] += 1
+
+    def close(self) -> None:
+        if self._file is not None:
+            packed: Any = self._file.buffer
+            raw = packed.fileobj
+            self._file.close()
+            raw.close()
+            self._file = None
+
+    def finished(self) -> list[dict[str, Any]]:
+        """Facts of the files."""
+        self.close()
+        for entry in self.files:
+            path = self._folder.parent / entry["path"]
+            entry |= {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        return self.files
+
+
+def write_language(
+    folder: Path, language: str, scored: Sequence[Location], settings: CorpusSettings, advance: Callable[[int], object]
+) -> dict[str, Any]:
+    """Write a language's lines to `folder/LANGUAGE/BUCKET-NNNNN.txt.gz`, in their order.
+
+    Memory: 8 bytes per line of the language.
+
+    Returns:
+        Facts: `dropped` with its reasons, `kept`, `files`; with a model also `thirds` (lines of each, before any is
+        left out) and `perplexity` (mean, quantiles and the bounds of head and middle).
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    perplexities = perplexities_of(scored)
+    dropped: Counter[str] = Counter()
+    facts: dict[str, Any] = {}
+    most = settings.max_perplexity.get(language, np.inf)
+    bounds = (np.inf, np.inf)
+    if len(perplexities) and perplexities[0] != NO_PERPLEXITY:
+        bounds = thirds(perplexities)
+        facts = _facts(perplexities, bounds)
+    shards: dict[str, _Shards] = {}
+    (folder / language).mkdir()
+    for text, perplexity in _lines(scored, advance):
+        bucket = ALL
+        if perplexity != NO_PERPLEXITY:
+            bucket = HEAD if perplexity <= bounds[0] else MIDDLE if perplexity <= bounds[1] else TAIL
+            if perplexity > most:
+                dropped[TOO_PERPLEXING] += 1
+                continue
+            if bucket not in settings.keep:
+                dropped[LEFT_OUT.format(bucket)] += 1
+                continue
+        if bucket not in shards:
+            shards[bucket] = _Shards(folder / language, bucket, settings.shard_lines)
+        shards[bucket].write(text)
+    files = [entry for bucket in (ALL, *BUCKETS) if bucket in shards for entry in shards[bucket].finished()]
+    if not files:
+        (folder / language).rmdir()
+    return {"dropped": dict(dropped), "kept": sum(entry["lines"] for entry in files), **facts, "files": files}
+
+
+def _lines(scored: Sequence[Location], advance: Callable[[int], object]) -> Iterator[tuple[str, float]]:
+    for path in scored:
+        for batch in read_batches(path, ["text", "perplexity"]):
+            yield from zip(batch["text"].to_pylist(), batch["perplexity"].to_pylist(), strict=True)
+            advance(batch.num_rows)
+
+
+def _facts(perplexities: NDArray[np.float64], bounds: tuple[float, float]) -> dict[str, Any]:
+    head = int((perplexities <= bounds[0]).sum())
+    middle = int((perplexities <= bounds[1]).sum()) - head
+    values = np.quantile(perplexities, QUANTILES)
+    return {
+        "thirds": {HEAD: head, MIDDLE: middle, TAIL: len(perplexities) - head - middle},
+        "perplexity": {
+            "mean": float(perplexities.mean()),
+            "quantiles": {f"{share:.3g}": float(value) for share, value in zip(QUANTILES, values, strict=True)},
+            "head": bounds[0],
+            "middle": bounds[1],
+        },
+    }
