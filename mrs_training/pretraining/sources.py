@@ -250,7 +250,8 @@ class PairSource(Source[Pair]):
         pair, equals, where = text.partition("=")
         if not equals or not where:
             raise InputError(
-                f"{option} {text}: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv or en-ht=texts/en.txt,texts/ht.txt."
+                f"{option} {text}: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv or "
+                "en-ht=texts/en.txt,texts/ht.txt."
             )
         if languages_of(pair) is None:
             raise InputError(
