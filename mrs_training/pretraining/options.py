@@ -55,8 +55,8 @@ class PretrainingArguments(DecoderArguments):
         default_factory=lambda: ["mlm"],
         metadata={
             "help": "of an encoder, mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations "
-            "(3.2); xdae: denoising of a seq2seq model (4.1); xfnp: future n-gram prediction of a ProphetNet (4.2); several "
-            "share a model, each step is of one, and the first one's perplexity chooses the checkpoint"
+            "(3.2); xdae: denoising of a seq2seq model (4.1); xfnp: future n-gram prediction of a ProphetNet (4.2); "
+            "several share a model, each step is of one, and the first one's perplexity chooses the checkpoint"
         },
     )
     shares: list[float] = field(
