@@ -73,7 +73,7 @@ def make_parser() -> argparse.ArgumentParser:
     publish.add_argument(
         "--i-have-the-right-to-publish",
         action="store_true",
-        help="needed for staple, whose licence restricts redistribution",
+        help="needed for staple and xglue, whose terms restrict redistribution",
     )
     add_publish_options(publish)
     publish.set_defaults(run=_publish)

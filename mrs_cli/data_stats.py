@@ -69,6 +69,7 @@ def run_stats(options: argparse.Namespace) -> int:
             require_any_language(code, "--language")
     own: dict[str, Callable[[PreparedData, list[str] | None], Printed]]
     own = {"mrs": _mrs, "xcopa": _xcopa, "staple": partial(_staple, rules=options.rules)}
+    own |= {"xglue": partial(_xglue, published=True), "synthetic-xglue": partial(_xglue, published=False)}
     content, parts = own[name](data, options.language) if name in own else ({}, [])
     described = list(
         tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=not sys.stderr.isatty())
@@ -143,6 +144,26 @@ def _staple(data: PreparedData, configs: list[str] | None, rules: str) -> Printe
     splits = [{**asdict(row), "oracle": oracle} for row, oracle in zip(rows, oracles, strict=True)]
     curves = {f"{row.config}/{row.split}": oracle for row, oracle in zip(rows, oracles, strict=True) if oracle}
     return {"splits": splits, "oracles": curves, "signature": weighted_f1_signature(rules)}, [table]
+
+
+def _xglue(data: PreparedData, configs: list[str] | None, published: bool) -> Printed:
+    from mrs_datasets.xglue_statistics import SPLITS, xglue_task_statistics
+
+    rows = list(xglue_task_statistics(data, configs))
+    table = _table("Task", ">Languages", ">Train, en", ">Validation, mean", ">Test, mean", *[">(Table 2)"] * published)
+    for row in rows:
+        counts = [f"{row.rows[split]:,.0f}" if split in row.rows else "" for split in SPLITS]
+        printed = " / ".join(f"{row.published[split]:g}K" for split in SPLITS)
+        table.add_row(row.task, str(len(row.languages)), *counts, *[printed] * published)
+    table.caption = "Rows per task: English training data, and the languages' mean of the other splits."
+    if published:
+        table.caption += " (Table 2): what the paper prints, in thousands."
+    codes = [code for code in sorted(data.record().languages) if any(code in row.languages for row in rows)]
+    covered = _table("Task", *codes)
+    covered.title = "Table 3"
+    for row in rows:
+        covered.add_row(row.task, *("✓" if code in row.languages else "" for code in codes))
+    return {"tasks": [asdict(row) for row in rows]}, [table, covered]
 
 
 def _described(rows: list[SplitDescription]) -> list[Table | str]:

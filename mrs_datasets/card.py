@@ -9,6 +9,7 @@ from mrs_core.cards import markdown_table, render_card
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
 from mrs_datasets.report import DROPPED, Configs, PreparedReport, SplitEntry
 
+MANY_KINDS = 8  # chosen: more columns than that are not read
 UNKNOWN = "unknown"  # the licence is not stated
 HERE = "PATH"  # stands for the folder; publishing puts the repository there
 
@@ -130,8 +131,14 @@ def _has(record: DatasetRecord, configs: Configs, kind: Kind) -> bool:
 
 
 def _configs_table(record: DatasetRecord, configs: Configs) -> str:
-    """A table of rows by language, with one column for every kind and split."""
+    """A table of rows by language, with one column for every kind and split; with many kinds, one row per config."""
     kinds = {name: kind for name, kind in record.kinds.items() if not kind.on_demand or _has(record, configs, kind)}
+    if len(kinds) > MANY_KINDS:
+        splits = list(dict.fromkeys(split for kind in kinds.values() for split in kind.splits))
+        return markdown_table(
+            ["rows", *splits],
+            [[f"`{config}`", *(_count(facts.get(split)) for split in splits)] for config, facts in configs.items()],
+        )
     parts = [(name, kind, split) for name, kind in kinds.items() for split in kind.splits]
     first = next(iter(kinds))
     header = [
@@ -146,6 +153,9 @@ def _configs_table(record: DatasetRecord, configs: Configs) -> str:
             for _, kind, split in parts
         ]
         if any(counts):
-            cells = [f"{facts['rows']:,}" if facts else "-" for facts in counts]
-            rows.append([f"{record.languages[code].name} (`{code}`)", *cells])
+            rows.append([f"{record.languages[code].name} (`{code}`)", *(_count(facts) for facts in counts)])
     return markdown_table(["rows", *header], rows)
+
+
+def _count(facts: SplitEntry | None) -> str:
+    return f"{facts['rows']:,}" if facts else "-"

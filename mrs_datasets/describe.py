@@ -24,7 +24,7 @@ class SplitDescription:
 
     Attributes:
         lengths: text column -> the numbers of its texts with 0, 1, 2 ... characters (code points), without nulls.
-        labels: `class_label` column -> name -> rows.
+        labels: `class_label` column, or column whose kind names its values -> name -> rows (of a list: entries).
     """
 
     config: str
@@ -99,10 +99,11 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
     record = data.record()
     for config in selected_configs(data, configs):
         columns = list(text_columns(record, config))
+        kind = record.kind_of(config)
         named = {
-            name: column.names
-            for name, column in record.columns.items()
-            if name in record.kind_of(config).columns and column.dtype == "class_label"
+            name: record.columns[name].names or kind.values[name]
+            for name in kind.columns
+            if record.columns[name].dtype == "class_label" or name in kind.values
         }
         for split in data.splits(config):
             rows = data.load(config, split).select_columns([*columns, *named]).with_format("arrow")
@@ -112,7 +113,7 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
                 for column in columns:
                     lengths[column] = _added(lengths[column], _lengths(table[column]))
                 for column in named:
-                    labels[column] = _added(labels[column], _labels(table[column], len(named[column])))
+                    labels[column] = _added(labels[column], _labels(table[column], named[column]))
             yield SplitDescription(
                 config,
                 split,
@@ -135,9 +136,13 @@ def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return np.asarray(pc.drop_null(pc.utf8_length(texts_of(column))).to_numpy(), np.int64)
 
 
-def _labels(column: pa.ChunkedArray, names: int) -> NDArray[np.int64]:
+def _labels(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int64]:
+    """The number of each label; `mrs data check` reports those that are not among the names."""
+    column = texts_of(column)
+    if pa.types.is_string(column.type):
+        column = pc.index_in(column, pa.array(names))
     values = np.asarray(pc.drop_null(column).to_numpy(), np.int64)
-    return values[(values >= 0) & (values < names)]  # `mrs data check` reports invalid labels
+    return values[(values >= 0) & (values < len(names))]
 
 
 def _added(counts: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from mrs_core.errors import InputError
+from mrs_core.lines import EDITED, NUL
 from mrs_core.metric_errors import metric_errors
 from mrs_datasets.catalogue import Kind, read_record
 from mrs_datasets.readers import Chunks
@@ -127,8 +128,9 @@ def _tagged(task: Task, path: Path, split: str) -> Iterator[Row]:
             where = f"{path}, line {number}"
             if hidden and tag:
                 raise InputError(f"{where}: a tag, though the sentences before have none.")
-            if not hidden and not tag:
-                raise InputError(f"{where}: expected a word and its tag, found {pairs[number - first][0]!r:.60} alone.")
+            word = pairs[number - first][0]
+            if " " in word or "\t" in word or not (hidden or tag):
+                raise InputError(f"{where}: expected a word and its tag, found {f'{word} {tag}'.strip()!r:.60}.")
             if not hidden:
                 with metric_errors():
                     require_label(task, tag, where)
@@ -182,9 +184,11 @@ def _asked(path: Path, found: Found) -> Iterator[Row]:
             raise InputError(f"{where}: the id is that of an earlier question.")
         seen.add(one.id)
         context, question = one.paragraph.get("context"), one.given.get("question")
-        for name, text in (("context", context), ("question", question)):
+        for name, text in (("id", one.id), ("context", context), ("question", question)):
             if not isinstance(text, str) or not text.strip():
                 raise InputError(f"{where}: expected {name!r} to be a text, found {text!r:.60}.")
+            if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise InputError(f"{where}: {name!r} has {NUL} or half a character (an escape \\ud800 alone); {EDITED}")
         starts = [
             _start(where, str(context), text, answer.get("answer_start"), found)
             for text, answer in zip(one.answers, one.given["answers"], strict=True)

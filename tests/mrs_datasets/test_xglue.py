@@ -1,0 +1,471 @@
+"""XGLUE's archive: every format read, checked, described; what is missing is told, what is broken is refused."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_cli.main import main
+from mrs_core.errors import InputError
+from mrs_datasets.catalogue import read_record
+from mrs_datasets.check import check
+from mrs_datasets.prepare import prepare
+from mrs_datasets.prepared import PreparedData, open_prepared
+from mrs_datasets.readers.synthetic_xglue import draw_task
+from mrs_datasets.readers.xglue import XGLUE, read_xglue
+from mrs_datasets.readers.xglue_files import read_xglue_references, references_path
+from mrs_datasets.report import Report
+from mrs_datasets.xglue_layout import write_layout, write_split_files
+from mrs_metrics.xglue_tasks import TASKS, get_task
+
+Files = dict[str, str]
+WriteTree = Callable[[Path, dict[str, Any]], Path]
+
+
+def squad(*questions: dict[str, Any], context: str = "Anna lives in Berlin.") -> str:
+    return json.dumps(
+        {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": questions}]}]}
+    )
+
+
+def asked(name: str, **fields: Any) -> dict[str, Any]:
+    answers = [{"text": "Berlin", "answer_start": 14}]
+    return {"id": name, "question": "Where does Anna live?", "answers": answers, **fields}
+
+
+MLQA_DE = "MLQA/MLQA_V1/dev/dev-context-de-question-de.json"
+FILES: Files = {
+    "NER/en.train": "-DOCSTART- -X- -X- O\n\nAnna B-PER\nlives O\n\n\nBerlin B-LOC\n",
+    "NER/de.test": "Ja O\n",
+    "POS/en.train": "It PRON\nrains VERB\n. PUNCT\n",
+    "POS/de.dev": "im _\nin ADP\ndem DET\n",
+    "NC/xglue.nc.en.train": "A title\tA body\tsports\n",
+    "NC/xglue.nc.de.test": "Ein Titel\tEin Text\n",  # the first release has no labels for the test splits
+    "MLQA/squad1.1/train-v1.1.json": squad(asked("q1"), asked("q2")),
+    MLQA_DE: squad(asked("q3")),
+    "XNLI/multinli.train.en.tsv": "premise\thypo\tlabel\np\th\tcontradictory\np\tg\tneutral\n",
+    "XNLI/de.dev": "p\th\tentailment\n",
+    "PAWSX/en/train.tsv": "id\tsentence1\tsentence2\tlabel\n1\ta b\tb a\t0\n\n2\tc\tc\t1\n",
+    "PAWSX/de/dev_2k.tsv": 'id\tsentence1\tsentence2\tlabel\n1\tein "Wort\tzwei\t1\n',
+    "QADSM/xglue.qadsm.en.train": "q\tt\td\tGood\nq\tt\td \tBad\n",
+    "WPR/xglue.wpr.en.train": "q\tt\ts\t4\nq\tt\ts 2\t0\n",
+    "QAM/xglue.qam.en.train": "q\ta\t1\n",
+    "QG/xglue.qg.en.src.train": "A passage.\nAnother.\n",
+    "QG/xglue.qg.en.tgt.train": "A question?\nAnother?\n",
+    "NTG/xglue.ntg.de.src.test": "Ein Text.\n",  # without titles, as in the first release
+}
+ROWS: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("ner-en", "train"): [
+        {"words": ["Anna", "lives"], "tags": ["B-PER", "O"]},
+        {"words": ["Berlin"], "tags": ["B-LOC"]},
+    ],
+    ("ner-de", "test"): [{"words": ["Ja"], "tags": ["O"]}],
+    ("pos-en", "train"): [{"words": ["It", "rains", "."], "tags": ["PRON", "VERB", "PUNCT"]}],
+    ("pos-de", "validation"): [{"words": ["im", "in", "dem"], "tags": ["_", "ADP", "DET"]}],
+    ("nc-en", "train"): [{"news_title": "A title", "news_body": "A body", "label": "sports"}],
+    ("nc-de", "test"): [{"news_title": "Ein Titel", "news_body": "Ein Text", "label": None}],
+    **{
+        key: [
+            {
+                "id": name,
+                "context": "Anna lives in Berlin.",
+                "question": "Where does Anna live?",
+                "answers": [{"text": "Berlin", "start": 14}],
+            }
+            for name in names
+        ]
+        for key, names in {("mlqa-en", "train"): ("q1", "q2"), ("mlqa-de", "validation"): ("q3",)}.items()
+    },
+    ("xnli-en", "train"): [
+        {"premise": "p", "hypothesis": "h", "label": "contradiction"},
+        {"premise": "p", "hypothesis": "g", "label": "neutral"},
+    ],
+    ("xnli-de", "validation"): [{"premise": "p", "hypothesis": "h", "label": "entailment"}],
+    ("pawsx-en", "train"): [
+        {"sentence1": "a b", "sentence2": "b a", "label": "0"},
+        {"sentence1": "c", "sentence2": "c", "label": "1"},
+    ],
+    ("pawsx-de", "validation"): [{"sentence1": 'ein "Wort', "sentence2": "zwei", "label": "1"}],
+    ("qadsm-en", "train"): [
+        {"query": "q", "ad_title": "t", "ad_description": "d", "label": label} for label in ("Good", "Bad")
+    ],
+    ("wpr-en", "train"): [
+        {"query": "q", "web_page_title": "t", "web_page_snippet": "s", "label": "4"},
+        {"query": "q", "web_page_title": "t", "web_page_snippet": "s 2", "label": "0"},
+    ],
+    ("qam-en", "train"): [{"question": "q", "answer": "a", "label": "1"}],
+    ("qg-en", "train"): [
+        {"answer_passage": "A passage.", "question": "A question?"},
+        {"answer_passage": "Another.", "question": "Another?"},
+    ],
+    ("ntg-de", "test"): [{"news_body": "Ein Text.", "news_title": None}],
+}
+
+
+def read(*sources: Path) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], Report]:
+    report = Report("xglue", partial=True)
+    return {(config, split): table.to_pylist() for config, split, table in read_xglue(list(sources), report)}, report
+
+
+@pytest.mark.parametrize("folder", ["", "xglue_full_dataset/"])
+def test_every_format_is_read(tmp_path: Path, write_tree: WriteTree, folder: str) -> None:
+    write_tree(tmp_path, {folder + name: text for name, text in FILES.items()})
+    rows, report = read(tmp_path)
+    assert rows == ROWS
+    assert "nc-de: the source does not tell the answers of test; label is null." in report.notes
+    assert "ntg-de: the source does not tell the answers of test; news_title is null." in report.notes
+    assert "rows of QG, and those of a complete source: qg-en/train 2 (100,000)." in report.notes
+    assert "not in the source (QAM): qam-en/validation qam-en/test qam-de qam-fr." in report.notes
+    assert not report.findings
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: text.replace(b"\n", b"\r"),
+        lambda text: text.rstrip(b"\n"),
+        lambda text: text.replace(b"\n", b" \n"),
+    ],
+    ids=["byte-order mark", "CRLF", "CR", "no last line end", "white space"],
+)
+def test_rows_do_not_depend_on_how_lines_end(
+    tmp_path: Path, write_tree: WriteTree, change: Callable[[bytes], bytes]
+) -> None:
+    write_tree(tmp_path, {name: change(text.encode()) for name, text in FILES.items()})
+    assert read(tmp_path)[0] == ROWS
+
+
+def test_parts_may_come_from_several_sources_but_once(tmp_path: Path, write_tree: WriteTree) -> None:
+    names = list(FILES)
+    write_tree(tmp_path / "a", {name: FILES[name] for name in names[:7]})
+    write_tree(tmp_path / "b", {name: FILES[name] for name in names[7:]})
+    assert read(tmp_path / "a", tmp_path / "b")[0] == ROWS
+    write_tree(tmp_path / "b", {names[0]: FILES[names[0]]})
+    with pytest.raises(InputError, match=r"b/NER/en\.train: this split is in .*a/NER/en\.train already; keep one"):
+        read(tmp_path / "a", tmp_path / "b")
+
+
+def test_an_answer_elsewhere_than_told_is_moved_and_counted(tmp_path: Path, write_tree: WriteTree) -> None:
+    answers = [{"text": "Berlin", "answer_start": start} for start in (0, 40, 13, 14)]
+    context = "Berlin? Anna lives in Berlin, the Berlin of Anna."
+    write_tree(tmp_path, {MLQA_DE: squad(asked("q", answers=answers), context=context)})
+    rows, report = read(tmp_path)
+    assert [answer["start"] for answer in rows["mlqa-de", "validation"][0]["answers"]] == [0, 34, 22, 22]
+    ((part, what), found), *others = report.findings.items()
+    assert (part, found.count, others) == ("mlqa-de/validation", 3, [])
+    assert what.startswith("answer_start that is not where the answer is")
+
+
+def replaced(old: str, new: str) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return change
+
+
+# File, what is done to it (None: removed), and the sentence.
+DAMAGE: list[tuple[str, Any, str]] = [
+    # what can happen to any file
+    *[
+        (name, change, sentence)
+        for name in ("POS/de.dev", "XNLI/de.dev", "PAWSX/de/dev_2k.tsv", "QG/xglue.qg.en.src.train", MLQA_DE)
+        for change, sentence in (
+            (b"\xff\xfe\x00", r"line 1: not UTF-8"),
+            (lambda text: text.encode("utf-16"), r"line 1: not UTF-8"),
+            (lambda text: text[:-3].encode() + b"\xe9\n", r"line \d+: not UTF-8 \(byte 0xe9"),
+            (lambda text: text + "\0", r"line \d+: the line has a NUL"),
+        )
+    ],
+    ("POS/de.dev", "", "the file has no examples"),
+    ("POS/de.dev", "\n\n", "the file has no examples"),
+    ("XNLI/de.dev", "", "the file has no examples"),
+    ("PAWSX/de/dev_2k.tsv", "", "the file has no examples"),
+    ("PAWSX/de/dev_2k.tsv", "id\tsentence1\tsentence2\tlabel\n", "the file has no examples"),
+    ("QG/xglue.qg.en.src.train", "", r"tgt\.train, line 1: xglue\.qg\.en\.src\.train ends before it"),
+    (MLQA_DE, "", "line 1: JSON is expected"),
+    (MLQA_DE, '{"data": []}', "the file has no examples"),
+    # words and tags
+    ("POS/de.dev", replaced("in ADP", "in"), "line 2: expected a word and its tag, found 'in'"),
+    ("POS/de.dev", replaced("in ADP", "in\tAPPR\tADP"), r"line 2: expected a word and its tag, found 'in\\tAPPR ADP'"),
+    ("POS/de.dev", replaced("in ADP", "in NP O"), "line 2: expected a word and its tag, found 'in NP O'"),
+    ("POS/de.dev", replaced("in ADP", "in APPR"), "line 2 must be labelled with one of ADJ, .* not 'APPR'"),
+    ("POS/de.dev", replaced("ADP", "adp"), "line 2 must be labelled"),
+    ("POS/de.dev", replaced(" ", ""), "line 1: expected a word and its tag, found 'im_'"),
+    ("NER/de.test", replaced("Ja O", "Ja B-PERSON"), "line 1 must be labelled with one of B-LOC"),
+    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, though the sentences before have none"),
+    ("NER/en.train", "Anna\nlives\n", "line 1: expected a word and its tag, found 'Anna'"),
+    ("NER/en.train", replaced("Anna B-PER", "Anna _"), "line 3 must be labelled .* for NER, not '_'"),
+    ("NER/en.train", "Anna,B-PER\nlives,O\n", "line 1: expected a word and its tag, found 'Anna,B-PER'"),
+    # tables
+    ("XNLI/de.dev", "p\tneutral\n", "line 1: expected 3 columns between tabs .premise, hypothesis, label., found 2"),
+    ("XNLI/de.dev", "p\th\tx\tneutral\n", "line 1: expected 3 columns between tabs .*found 4"),
+    ("XNLI/de.dev", "p,h,neutral\n", "line 1: expected 3 columns .* found 1"),
+    ("XNLI/de.dev", "p\th\tneutral\n\np\th\tneutral\n", "line 2: expected 3 columns .* found 1"),
+    (
+        "XNLI/de.dev",
+        "p\th\tmaybe\n",
+        "line 1 must be labelled with one of neutral, contradiction, .*'maybe'",
+    ),
+    ("XNLI/de.dev", "p\th\t\n", "line 1 must be labelled"),
+    ("XNLI/de.dev", "premise\thypo\tlabel\np\th\tneutral\n", "line 1 must be labelled .* not 'label'"),
+    ("XNLI/multinli.train.en.tsv", replaced("neutral", "2"), "line 3 must be labelled"),
+    ("NC/xglue.nc.en.train", "A title\tA body\n", "line 1: expected 3 columns between tabs .* found 2"),
+    ("NC/xglue.nc.en.train", "A title\tA body\tSport\n", "line 1 must be labelled with one of foodanddrink"),
+    ("NC/xglue.nc.de.test", "T\tB\nT\tB\tsports\n", "line 2: expected 2 columns between tabs .*news_body., found 3"),
+    ("PAWSX/de/dev_2k.tsv", "1\ta\tb\t1\n", "line 1: a header is expected"),
+    ("PAWSX/de/dev_2k.tsv", "id\ts\ts\tlabel\na\tb\t1\n", "line 2: expected 4 columns between tabs .id, sentence1"),
+    ("PAWSX/de/dev_2k.tsv", "id\ts\ts\tlabel\n1\ta\tb\t2\n", "line 2 must be labelled with one of 0, 1"),
+    ("QADSM/xglue.qadsm.en.train", replaced("Good", "good"), "line 1 must be labelled with one of Good, Bad"),
+    ("WPR/xglue.wpr.en.train", replaced("\t4", "\tPerfect"), "line 1 must be labelled with one of 0, 1, 2, 3, 4"),
+    ("WPR/xglue.wpr.en.train", replaced("\t4", "\t5"), "line 1 must be labelled"),
+    ("QAM/xglue.qam.en.train", replaced("\t1", "\t1.0"), "line 1 must be labelled with one of 0, 1"),
+    # texts
+    ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file; xglue\.qg\.en\.tgt\.train is there"),
+    ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file; xglue\.qg\.en\.src\.train is there"),
+    ("QG/xglue.qg.en.tgt.train", "", r"src\.train, line 1: xglue\.qg\.en\.tgt\.train ends before it"),
+    ("QG/xglue.qg.en.tgt.train", "A question?\n", r"src\.train, line 2: .*tgt\.train ends before it; it needs as many"),
+    ("QG/xglue.qg.en.tgt.train", "A?\nB?\nC?\n", r"tgt\.train, line 3: .*src\.train ends before it; it needs as many"),
+    ("QG/xglue.qg.en.tgt.train", "A?\rB?\nC?\n", r"tgt\.train, line 3: .*src\.train ends before it"),
+    ("QG/xglue.qg.en.tgt.train", b"A?\n\xc3\x28\n", r"tgt\.train, line 2: not UTF-8"),
+    ("QG/xglue.qg.en.tgt.train", lambda text: text.encode("utf-16"), r"tgt\.train, line 1: not UTF-8"),
+    ("QG/xglue.qg.en.tgt.train", "A\0?\nB?\n", r"tgt\.train, line 1: the line has a NUL"),
+    ("NTG/xglue.ntg.de.src.test", "", "the file has no examples"),
+    ("NTG/xglue.ntg.de.src.test", b"Titel \xfc\n", r"src\.test, line 1: not UTF-8"),
+    ("NTG/xglue.ntg.de.src.test", "\0\n", r"src\.test, line 1: the line has a NUL"),
+    # JSON
+    (MLQA_DE, lambda text: text[:-5], "line 1: JSON is expected"),
+    (MLQA_DE, "[" * 100_000, "JSON is expected"),
+    (MLQA_DE, "[]", "not in the format of SQuAD 1.1"),
+    (MLQA_DE, "{}", "not in the format of SQuAD 1.1 .* question 1 lacks 'data'"),
+    (MLQA_DE, '{"data": [{"paragraphs": 3}]}', "not in the format of SQuAD 1.1"),
+    (MLQA_DE, '{"data": ["x"]}', "not in the format of SQuAD 1.1"),
+    (MLQA_DE, squad(asked("q", id=3)), "the id of a question must be a text, not 3"),
+    (MLQA_DE, squad(asked("q"), asked("q")), "question 'q': the id is that of an earlier question"),
+    (MLQA_DE, squad(asked("")), "question '': expected 'id' to be a text"),
+    (MLQA_DE, squad({"id": "q", "question": "?"}), "question 1 lacks 'answers'"),
+    (MLQA_DE, squad(asked("q", answers=[])), "question 'q': one right answer or more is expected"),
+    (MLQA_DE, squad(asked("q", answers=[{"answer_start": 1}])), "question 1 lacks 'text'"),
+    (
+        MLQA_DE,
+        squad(asked("q", answers=[{"text": "Anna"}])),
+        "'answer_start' to be a whole number, found None",
+    ),
+    (MLQA_DE, squad(asked("q", answers=[{"text": "Anna", "answer_start": "0"}])), "a whole number, found '0'"),
+    (MLQA_DE, squad(asked("q", answers=[{"text": "Anna", "answer_start": True}])), "a whole number, found True"),
+    (
+        MLQA_DE,
+        squad(asked("q", answers=[{"text": "Bonn", "answer_start": 0}])),
+        "answer 'Bonn' is not in the context",
+    ),
+    (MLQA_DE, squad(asked("q", answers=[{"text": " ", "answer_start": 4}])), "the answer ' ' is not in the context"),
+    (MLQA_DE, squad(asked("q", question=" ")), "expected 'question' to be a text, found ' '"),
+    (MLQA_DE, squad(asked("q", question=None)), "expected 'question' to be a text, found None"),
+    (MLQA_DE, squad(asked("q"), context=""), "expected 'context' to be a text, found ''"),
+    (MLQA_DE, squad(asked("q", question="\ud800")), "'question' has a NUL character .* or half a character"),
+    (MLQA_DE, squad(asked("q"), context="Anna\0"), "'context' has a NUL"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "sentence"), DAMAGE)
+def test_damage_is_told_in_one_sentence_and_nothing_is_left(
+    tmp_path: Path, write_tree: WriteTree, name: str, change: Any, sentence: str
+) -> None:
+    beside = {other: FILES[other] for other in FILES if other.startswith("QG") and name.startswith("QG")}
+    write_tree(tmp_path / "source", {**beside, name: change(FILES[name]) if callable(change) else change or ""})
+    if change is None:
+        (tmp_path / "source" / name).unlink()
+    with pytest.raises(InputError, match=sentence) as caught:
+        prepare("xglue", [str(tmp_path / "source")], tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_each_format_is_damaged_in_twenty_ways() -> None:
+    """With three archives and no file at all, below."""
+    formats = {"tags": 4, "label": 4, "text": 4, "answer": 4}
+    for name, _, _ in DAMAGE:
+        kind = TASKS[name.partition("/")[0]].kind
+        formats["label" if kind == "page" else kind] += 1
+    assert min(formats.values()) >= 20, formats
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"README.txt": "?"}, "no file of XGLUE was found; expected folders NER, POS"),
+        ({"xnli/de.dev": "p\th\tneutral\n"}, "no file of XGLUE was found"),
+        ({"a/b/XNLI/de.dev": "p\th\tneutral\n"}, "no file of XGLUE was found"),
+        ({"XNLI/xx.dev": "p\th\tneutral\n"}, "no file of XGLUE was found"),
+    ],
+)
+def test_a_source_without_xglue_is_refused(
+    tmp_path: Path,
+    write_tree: WriteTree,
+    capsys: pytest.CaptureFixture[str],
+    files: Files,
+    sentence: str,
+) -> None:
+    source = write_tree(tmp_path / "source", files)
+    assert main(["data", "prepare", "xglue", "--source", str(source), "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_archive_is_unpacked_and_a_hostile_one_refused(
+    tmp_path: Path, pack: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {f"xglue_full_dataset/{name}": text for name, text in FILES.items()}
+    prepare("xglue", [str(pack(tmp_path / "good.tgz", files))], tmp_path / "out")
+    assert open_prepared(str(tmp_path / "out")).load("ner-en", "train").to_list() == ROWS["ner-en", "train"]
+    link = tarfile.TarInfo("xglue_full_dataset/NER/de.dev")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    hostile = {
+        "outside.tgz": pack(tmp_path / "outside.tgz", {**files, "../NER/en.dev": "a O\n"}),
+        "link.tgz": pack(tmp_path / "link.tgz", files, link),
+    }
+    (tmp_path / "cut.tgz").write_bytes((tmp_path / "good.tgz").read_bytes()[:-40])
+    for name in [*hostile, "cut.tgz"]:
+        out = tmp_path / "hostile"
+        assert main(["data", "prepare", "xglue", "--source", str(tmp_path / name), "--out", str(out)]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1, err
+        assert name in err
+        assert not out.exists()
+    broken = pack(tmp_path / "broken.tgz", {**files, "xglue_full_dataset/XNLI/de.dev": "p\th\n"})
+    with pytest.raises(InputError, match=r"broken\.tgz/xglue_full_dataset/XNLI/de\.dev, line 1: expected 3 columns"):
+        prepare("xglue", [str(broken)], tmp_path / "hostile")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    folder = tmp_path_factory.mktemp("xglue")
+    for name, text in FILES.items():
+        path = folder / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    prepare("xglue", [str(folder / "source")], folder / "out")
+    return open_prepared(str(folder / "out"))
+
+
+def test_a_part_is_checked_without_an_error_and_described(
+    prepared: PreparedData, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert {finding.level for finding in check(prepared)} == {"warning"}
+    assert prepared.configs()[:3] == ["ner-en", "ner-de", "pos-en"]
+    assert main(["data", "stats", str(prepared.folder), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    tasks = {row["task"]: row for row in content["tasks"]}
+    assert tasks["XNLI"]["languages"] == ["en", "de"]
+    assert tasks["XNLI"]["rows"] == {"train": 2, "validation": 1}
+    assert tasks["XNLI"]["published"] == {"train": 433, "validation": 2.5, "test": 5}
+    assert list(tasks) == list(TASKS)
+    labels = {(row["config"], row["split"]): row["labels"] for row in content["texts"]}
+    assert labels["xnli-en", "train"]["label"] == {"neutral": 1, "contradiction": 1, "entailment": 0}
+    assert labels["ner-en", "train"]["tags"]["B-PER"] == 1
+    assert main(["data", "stats", str(prepared.folder), "--language", "ner-de"]) == 0
+    printed = capsys.readouterr().out
+    assert "15K / 2.8K / 3.4K" in printed
+    assert "\nTable 3" in printed
+
+
+def test_the_card_tells_rows_and_terms(prepared: PreparedData) -> None:
+    assert prepared.folder is not None
+    card = (prepared.folder / "README.md").read_text(encoding="utf-8")
+    assert "| `xnli-en` | 2 | - | - |" in card
+    assert "license: other" in card
+    assert "some texts may not be passed on" in " ".join(card.split())
+
+
+def test_publishing_needs_the_right_to(prepared: PreparedData, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "publish", str(prepared.folder), "--repo", "me/xglue", "--dry-run"]) == 2
+    err = capsys.readouterr().err
+    assert "for non-commercial research alone" in err
+    assert "--i-have-the-right-to-publish" in err
+
+
+@pytest.mark.parametrize(
+    ("config", "split", "row", "rule"),
+    [
+        ("ner-de", "test", {"words": ["a", "b"], "tags": ["O"]}, "words and tags of different lengths"),
+        ("ner-de", "test", {"words": ["a"], "tags": ["X"]}, "value that the column does not have"),
+        ("ner-de", "test", {"words": None, "tags": ["O"]}, "null where a value is needed"),
+        (
+            "xnli-de",
+            "validation",
+            {"premise": "p", "hypothesis": "h", "label": "0"},
+            "value that the column does not have",
+        ),
+        (
+            "mlqa-de",
+            "validation",
+            {"id": "q", "context": "Anna", "question": "?", "answers": [{"text": "nna", "start": 0}]},
+            "answers that are not in context where they start",
+        ),
+    ],
+)
+def test_the_check_finds_what_does_not_fit(
+    prepared: PreparedData, tmp_path: Path, config: str, split: str, row: dict[str, Any], rule: str
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "bad" / "data" / config / f"{split}-00000-of-00001.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([row], XGLUE.schema(config)), path)
+    (tmp_path / "bad" / "report.json").write_text('{"data_set": "xglue"}', encoding="utf-8")
+    errors = {finding.rule for finding in check(open_prepared(str(tmp_path / "bad"))) if finding.level == "error"}
+    assert rule in errors
+
+
+def test_the_record_agrees_with_the_scorer() -> None:
+    assert [name.upper() for name in XGLUE.kinds] == list(TASKS)
+    for name, task in TASKS.items():
+        kind = XGLUE.kinds[name.lower()]
+        assert set(kind.languages) == set(task.languages)
+        values = kind.values.get("tags", kind.values.get("label", ()))
+        assert set(values) - {"_"} == set(task.labels)
+    assert set(read_record("synthetic-xglue").kinds) == set(XGLUE.kinds)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_generator_writer_reader_and_scorer_agree(tmp_path: Path, task: str) -> None:
+    """Generated rows, written in the archive's layout, come back from it; and the scorer reads the same answers."""
+    made = draw_task(task.lower(), 3)
+    for split, by_language in made.items():
+        for language, rows in by_language.items():
+            if split != "train" or language == "en":
+                write_split_files(tmp_path, get_task(task), language, split, rows)
+    rows, _ = read(tmp_path)
+    for (config, split), found in rows.items():
+        assert found == made[split][config.partition("-")[2]], (config, split)
+    assert len(rows) == 2 * len(made["test"]) + 1
+    for language, expected in made["test"].items():
+        gold = read_xglue_references(references_path(tmp_path, task, language), task)
+        answer = XGLUE.kinds[task.lower()].hidden[0]
+        answers = [row[answer] for row in expected]
+        if task == "MLQA":
+            answers = [[one["text"] for one in given] for given in answers]
+            assert gold.ids == [row["id"] for row in expected]
+        assert gold.references == answers
+        assert gold.queries == ([row["query"] for row in expected] if task == "WPR" else None)
+
+
+def test_prepared_rows_are_written_in_the_archives_layout(prepared: PreparedData, tmp_path: Path) -> None:
+    paths = write_layout(prepared, tmp_path / "layout")
+    assert sorted(path.relative_to(tmp_path / "layout").as_posix() for path in paths) == sorted(FILES)
+    assert read(tmp_path / "layout")[0] == ROWS
+    with pytest.raises(InputError, match="exists already"):
+        write_layout(prepared, tmp_path / "layout")
+    with pytest.raises(InputError, match="no config 'ner-xx'"):
+        write_layout(prepared, tmp_path / "other", ["ner-xx"])
+    assert not (tmp_path / "other").exists()
