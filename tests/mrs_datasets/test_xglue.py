@@ -393,6 +393,22 @@ def test_publishing_needs_the_right_to(prepared: PreparedData, capsys: pytest.Ca
     assert "--i-have-the-right-to-publish" in err
 
 
+def test_an_installed_task_loads_by_name(
+    tmp_path: Path, write_tree: WriteTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datasets import load_dataset
+
+    from mrs_datasets.install import install_dataset
+
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    write_tree(tmp_path / "source", {name: FILES[name] for name in ("NER/de.test", MLQA_DE)})
+    prepare("xglue", [str(tmp_path / "source")], tmp_path / "out")
+    install_dataset(tmp_path / "out", "xglue")
+    for config, split in (("ner-de", "test"), ("mlqa-de", "validation")):
+        rows = load_dataset("xglue", config, split=split, cache_dir=str(tmp_path / "cache"))
+        assert rows.to_list() == ROWS[config, split]
+
+
 @pytest.mark.parametrize(
     ("config", "split", "row", "rule"),
     [
