@@ -77,6 +77,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
+    layout = verbs.add_parser("write-xglue", help="write prepared tasks of XGLUE as the files of its archive")
+    layout.add_argument("data", help="a prepared folder or a hub id of xglue or synthetic-xglue")
+    layout.add_argument("--config", nargs="+", default=None, help="only these configs, such as ner-de (default all)")
+    layout.add_argument("--out", required=True, type=Path, help="the folder to write, such as for mrs score --gold")
+    layout.set_defaults(run=_write_xglue)
     add_responses(verbs)
     add_stats(verbs)
     add_check(verbs)
@@ -176,6 +181,14 @@ def _publish(options: argparse.Namespace) -> None:
     shown = partial(tqdm, desc="compare with report.json", unit=" files", disable=not sys.stderr.isatty())
     what = prepared_publication(options.folder, options.repo, shown)
     publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
+
+
+def _write_xglue(options: argparse.Namespace) -> None:
+    from mrs_datasets.prepared import open_prepared
+    from mrs_datasets.xglue_layout import write_layout
+
+    paths = write_layout(open_prepared(options.data), options.out, options.config)
+    print(f"wrote {len(paths)} files to {visible(options.out)}")
 
 
 def _progress(chunks: Chunks) -> Iterator[Chunk]:

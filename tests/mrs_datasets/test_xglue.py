@@ -476,12 +476,22 @@ def test_generator_writer_reader_and_scorer_agree(tmp_path: Path, task: str) -> 
         assert gold.queries == ([row["query"] for row in expected] if task == "WPR" else None)
 
 
-def test_prepared_rows_are_written_in_the_archives_layout(prepared: PreparedData, tmp_path: Path) -> None:
+def test_prepared_rows_are_written_in_the_archives_layout(
+    prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     paths = write_layout(prepared, tmp_path / "layout")
     assert sorted(path.relative_to(tmp_path / "layout").as_posix() for path in paths) == sorted(FILES)
     assert read(tmp_path / "layout")[0] == ROWS
-    with pytest.raises(InputError, match="exists already"):
-        write_layout(prepared, tmp_path / "layout")
-    with pytest.raises(InputError, match="no config 'ner-xx'"):
-        write_layout(prepared, tmp_path / "other", ["ner-xx"])
+    command = ["data", "write-xglue", str(prepared.folder), "--out"]
+    assert main([*command, str(tmp_path / "some"), "--config", "qg-en", "ner-de"]) == 0
+    assert "wrote 3 files" in capsys.readouterr().out
+    for arguments, sentence in (
+        ([*command, str(tmp_path / "layout")], "exists already"),
+        ([*command, str(tmp_path / "other"), "--config", "ner-xx"], "no config 'ner-xx'; it has ner-en"),
+        (["data", "write-xglue", "sample", "--out", str(tmp_path / "other")], "expected prepared data of xglue or"),
+    ):
+        assert main(arguments) == 2
+        err = capsys.readouterr().err
+        assert sentence in err
+        assert err.count("\n") == 1
     assert not (tmp_path / "other").exists()
