@@ -28,7 +28,7 @@ class SharedBodyConfig(PreTrainedConfig):
     Args:
         encoder: the encoder's configuration.
         understanding: task -> `kind` (of `mrs_models.text_rows.KINDS`) and `labels` in the order of the scores.
-        dropout: before each layer of a head (section 6.1: .1).
+        dropout: before each layer of a head; None: the encoder's own, as transformers' heads do (section 6.1: .1).
         max_tokens: the most of a row.
     """
 
@@ -39,7 +39,7 @@ class SharedBodyConfig(PreTrainedConfig):
         self,
         encoder: PreTrainedConfig | dict[str, Any] | None = None,
         understanding: Mapping[str, Mapping[str, Any]] | None = None,
-        dropout: float = 0.1,
+        dropout: float | None = None,
         max_tokens: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -48,7 +48,8 @@ class SharedBodyConfig(PreTrainedConfig):
             encoder = AutoConfig.for_model(settings.pop("model_type"), **settings)
         self.encoder = encoder if encoder is not None else AutoConfig.for_model("bert")
         self.understanding = {task: dict(one) for task, one in (understanding or {}).items()}
-        self.dropout, self.max_tokens = dropout, max_tokens
+        self.dropout = getattr(self.encoder, "hidden_dropout_prob", 0.1) if dropout is None else dropout
+        self.max_tokens = max_tokens
         super().__init__(**kwargs)
 
 

@@ -118,26 +118,32 @@ class RowCollator:
         return batch if self._task is None else {**batch, "task": self._task}
 
 
-def logits_of(outputs: Any) -> Tensor:
-    """The scores of a model with any of the heads: (rows, labels), (rows, tokens, labels), (rows, 2, tokens)."""
+def logits_of(outputs: Any, mask: Tensor) -> Tensor:
+    """The scores of a model with any of the heads: (rows, labels), (rows, tokens, labels), (rows, 2, tokens).
+
+    Padding is no place for an answer; transformers' own loss counts it among them, so that it depends on the batch.
+
+    Args:
+        mask: (rows, tokens) 0 where a row is filled up.
+    """
     if "logits" in outputs:
         found: Tensor = outputs["logits"]
         return found.float()
-    return torch.stack([outputs["start_logits"], outputs["end_logits"]], dim=1).float()
+    ends = torch.stack([outputs["start_logits"], outputs["end_logits"]], dim=1).float()
+    return ends.masked_fill(mask[:, None] == 0, torch.finfo(ends.dtype).min)
 
 
-def understanding_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+def understanding_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
     """Cross-entropy in nats, as the mean over all that the step labels: texts, words, or firsts and lasts of answers.
 
     The sum is divided by those of all ranks and accumulated batches, so that the gradient does not depend on how a step
     is cut into batches.
 
     Args:
-        outputs: see `logits_of`.
+        logits: see `logits_of`.
         labels: of a `RowCollator`.
         num_items_in_batch: labelled items of the step.
     """
-    logits = logits_of(outputs)
     total = functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum")
     count = (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
     return total / torch.as_tensor(count, device=total.device).clamp(min=1)
@@ -156,7 +162,7 @@ def say(model: nn.Module, collate: RowCollator, rows: Sequence[Row], batch_size:
             for name, value in collate([rows[number] for number in chosen]).items()
         }
         labels = batch.pop("labels")
-        logits = logits_of(model(**batch))
+        logits = logits_of(model(**batch), batch["attention_mask"])
         losses = functional.cross_entropy(
             logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="none"
         ).view(len(chosen), -1)

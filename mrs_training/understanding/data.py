@@ -12,9 +12,10 @@ from datasets import Dataset
 
 from mrs_core.errors import InputError, first_line
 from mrs_core.files import content_hash
+from mrs_core.lines import read_lines
 from mrs_core.metric_errors import metric_errors
 from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.json_lines import read_json_rows
+from mrs_datasets.readers.json_lines import parse_object
 from mrs_evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_metrics.xglue_tasks import NO_TAG, require_label
 from mrs_metrics.xglue_wpr import query_starts
@@ -235,9 +236,9 @@ def _read_file(path: Path, where: str) -> Dataset:
             return Dataset.from_parquet(str(path))
         except Exception as error:  # whatever pyarrow and datasets raise for a damaged file
             raise InputError(f"{where}: cannot be read as Parquet ({first_line(error)}).") from None
-    if path.suffix not in (".jsonl", ".json"):
+    if path.suffix != ".jsonl":
         raise InputError(f"{where}: expected a .parquet or .jsonl file, or a prepared folder.")
-    rows = [row for _, row in read_json_rows(path)]
+    rows = [parse_object(f"{path}, line {number}", line) for number, line in read_lines(path)]
     try:
         return Dataset.from_list(rows)
     except (ValueError, TypeError) as error:  # ArrowInvalid is a ValueError

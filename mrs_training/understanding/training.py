@@ -11,7 +11,7 @@ from tqdm import tqdm
 from transformers import Trainer
 
 from mrs_core.errors import diverged
-from mrs_models.text_rows import Row, RowCollator, Said, say, understanding_loss
+from mrs_models.text_rows import Row, RowCollator, Said, logits_of, say, understanding_loss
 from mrs_models.understanding_start import UnderstandingParts
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.divergence import StopsWhenDiverged
@@ -73,6 +73,14 @@ class UnderstandingTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, 
     parts: UnderstandingParts
     validation: Parts
     overlap: int
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The library's, with our loss, which must know the padding."""
+        mask = inputs["attention_mask"]
+        self.compute_loss_func = lambda outputs, *rest, **more: understanding_loss(
+            logits_of(outputs, mask), *rest, **more
+        )
+        return super().compute_loss(model, inputs, *args, **kwargs)
 
     def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
         """The score of each task and language (`score_xnli-en`), their mean (`score`, first over languages, then over

@@ -12,7 +12,7 @@ from transformers import AutoModel, BertForSequenceClassification, MarianConfig,
 
 from mrs_core.errors import InputError
 from mrs_models.adapters import Lora, add_lora, load_adapter, merge_lora, save_adapter
-from mrs_models.text_rows import ANSWER, LABEL, PAGE, TAGS, RowCollator, pair_rows, say, understanding_loss
+from mrs_models.text_rows import ANSWER, LABEL, PAGE, TAGS, RowCollator, logits_of, pair_rows, say, understanding_loss
 from mrs_models.understanding_start import Head, UnderstandingParts, build_understanding, has_head, load_understanding
 
 XNLI = Head(LABEL, ("neutral", "contradiction", "entailment"))
@@ -87,6 +87,7 @@ def test_several_heads_share_one_body(checkpoint: Path, tmp_path: Path) -> None:
     assert loaded.heads == HEADS
     assert scores(loaded, "XNLI") == scores(parts, "XNLI")
     assert len(scores(loaded, "WPR")[0]) == 5
+    assert parts.model.config.dropout == parts.model.config.encoder.hidden_dropout_prob == 0.1
     assert type(AutoModel.from_pretrained(tmp_path / "model")).__name__ == "SharedBodyModel"
     kept = {"XNLI": XNLI, "QAM": Head(LABEL, ("0", "1"))}
     fewer = build_understanding(str(tmp_path / "model"), heads=kept, shared=True, seed=2)
@@ -130,13 +131,14 @@ def test_the_loss_is_a_mean_over_what_is_labelled(checkpoint: Path) -> None:
     labels = torch.tensor([[1, -100, 2], [-100, -100, 3]])
     shares = logits.double().log_softmax(-1)
     expected = -(shares[0, 0, 1] + shares[0, 2, 2] + shares[1, 2, 3]) / 3
-    assert float(understanding_loss({"logits": logits}, labels)) == pytest.approx(float(expected), abs=1e-6)
-    assert float(understanding_loss({"logits": logits}, labels, 6)) == pytest.approx(float(expected) / 2, abs=1e-6)
+    assert float(understanding_loss(logits, labels)) == pytest.approx(float(expected), abs=1e-6)
+    assert float(understanding_loss(logits, labels, 6)) == pytest.approx(float(expected) / 2, abs=1e-6)
     ends = {"start_logits": logits[:, 0], "end_logits": logits[:, 1]}
-    both = logits.double().log_softmax(-1)
-    spans = torch.tensor([[0, 3], [-100, -100]])
-    expected = -(both[0, 0, 0] + both[0, 1, 3]) / 2
-    assert float(understanding_loss(ends, spans)) == pytest.approx(float(expected), abs=1e-6)
+    mask = torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1]])
+    both = logits.double()[:, :2, :3].log_softmax(-1)  # the fourth token of the first row is padding
+    spans = torch.tensor([[0, 2], [-100, -100]])
+    expected = -(both[0, 0, 0] + both[0, 1, 2]) / 2
+    assert float(understanding_loss(logits_of(ends, mask), spans)) == pytest.approx(float(expected), abs=1e-6)
 
 
 def test_starts_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Path) -> None:
