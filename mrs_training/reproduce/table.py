@@ -189,7 +189,7 @@ def with_checkpoints(table: Table, given: Mapping[str, str]) -> Table:
     """The table with models that are there already in place of the runs that would make them.
 
     Args:
-        given: cell -> folder or hub id.
+        given: cell -> folder of a model.
 
     Raises:
         InputError: there is no such cell, or no other one starts from it.

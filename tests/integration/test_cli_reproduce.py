@@ -36,6 +36,9 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
         (["--data", "tea=."], "--data tea=...: expected one of coffee, persona"),
         (["--data", "coffee=."], "en.tsv is missing"),
         (["--model", "nowhere"], "--model nowhere: no such folder"),
+        (["--checkpoint", "sample"], "--checkpoint sample: expected CELL=FOLDER"),
+        (["--checkpoint", "sample=nowhere"], "--checkpoint nowhere: no such folder"),
+        (["--checkpoint", "student=."], "--checkpoint student=...: expected a cell of retrieval that others"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

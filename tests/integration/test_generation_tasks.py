@@ -68,7 +68,7 @@ def output(workplace: Path) -> list[str]:
             ("german", german, 0, 1),
         )
     ]
-    codes, printed = forked_runs("mrs_trainers.generation", runs, workplace, 300)
+    codes, printed = forked_runs("mrs_trainers.generation", runs, workplace, 500)
     assert codes == ["0", "9", "2", "0", "0 0", "0", "0"], "\n".join(printed)[-3000:]
     return printed
 
