@@ -18,7 +18,7 @@ from torch.nn import functional
 from mrs_core.baselines import starting_point
 from mrs_core.errors import InputError, first_line
 from mrs_models.padding import IGNORED
-from mrs_models.starting_points import ROUTER, checkpoint_file
+from mrs_models.starting_points import PRETRAINING, ROUTER, checkpoint_file, require_start
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -36,10 +36,12 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
         The model, and the names of its fresh weights, sorted.
 
     Raises:
-        InputError: it cannot be loaded, has no such head for its architecture, or the encoder itself lacks weights.
+        InputError: it cannot be loaded, has no such head for its architecture, is a trained retriever or generator, or
+            adapters, or the encoder itself lacks weights.
     """
     from transformers import AutoModelForMaskedLM
 
+    require_start(name, PRETRAINING, revision)
     if checkpoint_file(name, ROUTER, revision) is not None:
         raise InputError(
             f"--model_name_or_path {name}: is a trained retriever; pass the folder of one of its encoders, such as "

@@ -16,7 +16,7 @@ from mrs_core.baselines import FAMILIES, starting_point
 from mrs_core.errors import InputError
 
 RETRIEVAL, GENERATION = FAMILIES
-MULTIPLE_CHOICE, UNDERSTANDING = "multiple_choice", "understanding"
+MULTIPLE_CHOICE, UNDERSTANDING, PRETRAINING = "multiple_choice", "understanding", "pretraining"
 GENERATOR = "generator.json"  # marks the folder of a generator
 RETRIEVER, STATIC, ENCODER = "retriever", "static", "encoder"  # kinds of checkpoints for a retriever
 ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
@@ -34,6 +34,7 @@ FROM = {
     GENERATION: "a generator starts from a sequence-to-sequence model, such as mBART-50 or mT5",
     MULTIPLE_CHOICE: "a multiple-choice model starts from an encoder, such as FacebookAI/xlm-roberta-base",
     UNDERSTANDING: "an understanding model starts from an encoder, such as FacebookAI/xlm-roberta-base",
+    PRETRAINING: "masked language modelling goes on with an encoder, such as FacebookAI/xlm-roberta-base",
 }
 
 
@@ -42,7 +43,8 @@ def require_start(name: str, family: str, revision: str | None = None) -> None:
 
     Args:
         name: a folder or a hub id; one that does not exist passes, and fails when it is loaded.
-        family: `retrieval`, `generation`, `multiple_choice` or `understanding`, of the model to train.
+        family: of the model to train: `retrieval`, `generation`, `multiple_choice`, `understanding` or `pretraining`
+            (of an encoder).
 
     Raises:
         InputError: what it is, and what to pass instead.

@@ -22,11 +22,14 @@ RECIPES = sorted((ROOT / "trainers" / "configs" / "pretraining").glob("*.yaml"))
 STEPS = 40
 CUT = 30  # in the second epoch, whose masks are others than those of the first
 OPTIONS: list[object] = [
-    "--objective", "mlm", "--text", "ht=ht.txt", "en=en.txt", "--held_out", 30, "--test_text", "ht=test.txt",
+    "--held_out", 30,
     "--model_name_or_path", "base", "--max_steps", STEPS, "--eval_steps", STEPS // 4, "--save_steps", STEPS // 4,
     "--max_tokens", 20, "--learning_rate", 0.003, "--use_cpu", "true", "--disable_tqdm", "true", "--sampling_alpha",
     0.3, "--logging_steps", 1,
 ]  # fmt: skip
+TEXT: list[object] = ["--text", "ht=ht.txt", "en=en.txt", "--test_text", "ht=test.txt"]
+PAIRS: list[object] = ["--parallel", "en-ht=pairs.tsv"]
+MIXED: list[object] = [*TEXT, *PAIRS, "--objective", "mlm", "tlm", "--shares", 3, 1, "--restart_positions", "true"]
 
 
 def sentence(draw: random.Random, letters: str) -> str:
@@ -36,13 +39,21 @@ def sentence(draw: random.Random, letters: str) -> str:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Texts in two languages, and a small BERT without a head, of random weights and without dropout."""
+    """Texts in two languages, translations word by word, and a small BERT without a head, of random weights and without
+    dropout."""
     from mrs_models.tiny import build_tiny
 
     folder, draw = tmp_path_factory.mktemp("pretraining"), random.Random(0)
-    for name, words, count in (("ht", "abcdefgh", 600), ("en", "stuvwxyz", 100), ("test", "abcdefgh", 60)):
+    for name, words, count in (("ht", "abcdefgh", 400), ("en", "stuvwxyz", 100), ("test", "abcdefgh", 60)):
         lines = [sentence(draw, words) for _ in range(count)]
         (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    pairs = [draw.choices(range(8), k=4) for _ in range(130)]
+    sides = [
+        [" ".join(f"{words[n] * 2} {words[n] * 2}" for n in pair) for words in ("stuvwxyz", "abcdefgh")]
+        for pair in pairs
+    ]
+    for name, lines in (("pairs", sides[:-10]), ("test", sides[-10:])):
+        (folder / f"{name}.tsv").write_text("".join("\t".join(pair) + "\n" for pair in lines), encoding="utf-8")
     texts = [line for name in ("ht", "en") for line in (folder / f"{name}.txt").read_text().splitlines()]
     (folder / "base").mkdir()
     build_tiny(texts, folder / "base", 0, 120, "[MASK]")
@@ -51,24 +62,27 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def output(workplace: Path) -> list[str]:
-    """What the runs print: a whole one, one cut off at a checkpoint, the same resumed, one on two ranks, the
-    control whose encoder is frozen, and adapters on a run's model."""
+    """What the runs print: a whole one of two objectives, the same cut off at a checkpoint and resumed, and on two
+    ranks; the control whose encoder is frozen, adapters on a run's model, and translations alone."""
     lora = ["--peft", "lora", "--model_name_or_path", "whole", "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1,
             "--warmup_steps", 0]  # fmt: skip
+    alone = ["--objective", "tlm", "--test_parallel", "en-ht=test.tsv", "--max_steps", 24, "--eval_steps", 4,
+             "--save_steps", 4]  # fmt: skip
     runs = [
         (["--output_dir", name, *map(str, [*OPTIONS, "--per_device_train_batch_size", 16 // ranks, *more])], cut, ranks)
         for name, more, cut, ranks in (
-            ("whole", [], 0, 1),
-            ("cut", [], CUT, 1),
-            ("cut", ["--resume_from_checkpoint", "last", "--masked_share", 0.2], 0, 1),
-            ("cut", ["--resume_from_checkpoint", "last"], 0, 1),
-            ("ranks", [], 0, 2),
-            ("control", ["--frozen_encoder", "true"], 0, 1),
-            ("lora", lora, 0, 1),
+            ("whole", MIXED, 0, 1),
+            ("cut", MIXED, CUT, 1),
+            ("cut", [*MIXED, "--resume_from_checkpoint", "last", "--masked_share", 0.2], 0, 1),
+            ("cut", [*MIXED, "--resume_from_checkpoint", "last"], 0, 1),
+            ("ranks", MIXED, 0, 2),
+            ("control", [*MIXED, "--frozen_encoder", "true"], 0, 1),
+            ("lora", [*TEXT, *lora], 0, 1),
+            ("pairs", [*PAIRS, *alone], 0, 1),
         )
     ]
-    codes, printed = forked_runs("mrs_trainers.pretraining", runs, workplace, 300)
-    assert codes == ["0", "9", "2", "0", "0 0", "0", "0"], "\n".join(printed)[-3000:]
+    codes, printed = forked_runs("mrs_trainers.pretraining", runs, workplace, 450)
+    assert codes == ["0", "9", "2", "0", "0 0", "0", "0", "0"], "\n".join(printed)[-3000:]
     return printed
 
 
@@ -82,8 +96,8 @@ def record(folder: Path) -> dict[str, Any]:
     return found
 
 
-def curve(folder: Path, name: str) -> list[float]:
-    path = next(folder.glob(f"checkpoint-{STEPS}/trainer_state.json"))
+def curve(folder: Path, name: str, steps: int = STEPS) -> list[float]:
+    path = next(folder.glob(f"checkpoint-{steps}/trainer_state.json"))
     history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
     return [entry[name] for entry in history if name in entry]
 
@@ -106,10 +120,11 @@ def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path], out
     found = record(folder("whole"))
     assert (found["trainer"], found["metrics"]["objective"], found["metrics"]["head"]) == (
         "pretraining",
-        "mlm",
+        "mlm tlm",
         "fresh",
     )
-    assert found["data"]["rows"].keys() == {"ht", "en"}
+    assert found["data"]["rows"].keys() == {"ht", "en", "en-ht"}
+    assert found["metrics"]["train_tokens"].keys() == {"mlm", "tlm"}
     assert found["data"]["rows"]["ht"]["validation"] == 30
     assert found["data"]["rows"]["en"]["validation"] == 10, "one sentence in ten at most"
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= found["files"].keys()
@@ -120,14 +135,37 @@ def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path], out
     assert yaml.safe_load(front)["language"] == ["en", "ht"]
     assert "$" not in body
     assert f"| test | mlm | ht | {found['metrics']['test_perplexity_ht']:,.2f} |" in body
+    assert f"| validation | tlm | en-ht | {found['metrics']['validation_tlm_perplexity_en-ht']:,.2f} |" in body
+    assert f"`{found['metrics']['signature']}`" in body
+    assert f"`{found['metrics']['tlm_signature']}`" in body
     assert "The head alone was trained" in (folder("control") / "README.md").read_text(encoding="utf-8")
+
+
+def test_held_out_losses_are_told_of_each_objective(folder: Callable[[str], Path]) -> None:
+    loss, tlm, mean = (curve(folder("whole"), f"eval_{name}") for name in ("loss", "tlm_loss", "mean_loss"))
+    assert mean == pytest.approx([0.75 * one + 0.25 * two for one, two in zip(loss, tlm, strict=True)])
+    found = record(folder("whole"))
+    assert found["metrics"]["validation_mean_loss"] == pytest.approx(mean[-1])
+
+
+def test_translations_alone_train_and_are_tested(folder: Callable[[str], Path]) -> None:
+    found = record(folder("pairs"))
+    assert found["data"]["rows"] == {"en-ht": {"train": 107, "validation": 12, "test": 10}}, "one is held out too"
+    perplexities = curve(folder("pairs"), "eval_perplexity", 24)
+    assert perplexities[-1] < 0.7 * perplexities[0]
+    metrics = found["metrics"]
+    assert {"validation_perplexity_en-ht", "test_perplexity_en-ht"} <= metrics.keys()
+    assert "rows:pairs|tok:" in metrics["signature"]
+    assert "rows:pairs|positions:restarted|tok:" in record(folder("whole"))["metrics"]["tlm_signature"]
+    _, front, _ = (folder("pairs") / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(front)["language"] == ["en", "ht"]
 
 
 def test_resumed_equals_uninterrupted(folder: Callable[[str], Path], output: list[str]) -> None:
     assert any("was started differently (masked_share 0.15 before, 0.2 now)" in line for line in output)
     epochs = dict(zip(curve(folder("whole"), "step"), curve(folder("whole"), "epoch"), strict=True))
     assert 1 < epochs[CUT] < 2
-    for name in ("loss", "eval_perplexity"):
+    for name in ("loss", "eval_perplexity", "eval_tlm_perplexity"):
         assert curve(folder("cut"), name) == curve(folder("whole"), name)
     assert record(folder("cut"))["files"] == record(folder("whole"))["files"], "the same weights, by their hashes"
 
@@ -137,9 +175,8 @@ def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], ou
     one, two = (load_file(folder(name) / "model.safetensors") for name in ("whole", "ranks"))
     assert one.keys() == two.keys()
     assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-3
-    assert curve(folder("ranks"), "eval_perplexity") == pytest.approx(
-        curve(folder("whole"), "eval_perplexity"), rel=1e-3
-    )
+    for name in ("eval_perplexity", "eval_tlm_perplexity", "eval_mean_loss"):
+        assert curve(folder("ranks"), name) == pytest.approx(curve(folder("whole"), name), rel=1e-3)
 
 
 def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output: list[str]) -> None:
@@ -187,7 +224,7 @@ def refused(
     monkeypatch.chdir(workplace)
 
     def run(*options: object) -> str:
-        assert main([str(part) for part in [*OPTIONS, "--output_dir", tmp_path / "refused", *options]]) == 2
+        assert main([str(part) for part in [*OPTIONS, *TEXT, "--output_dir", tmp_path / "refused", *options]]) == 2
         sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pretraining: ")]
         assert len(sentences) == 1
         assert not (tmp_path / "refused").exists()
@@ -215,6 +252,17 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--peft", "lora", "--frozen_encoder", "true"): "--frozen_encoder: adapters leave embeddings and head",
         ("--new_pieces", "5"): "--new_pieces: the tokenizer is of the kind BPE",
         ("--languages", "en"): "--languages: chooses among those of --data",
+        ("--objective", "mlm", "tlm"): "--objective tlm: reads translations; pass --parallel LANG-LANG=FILE",
+        ("--language_ids", "true"): "--language_ids: base (bert) has no embeddings of languages, as XLM has",
+        ("--streaming", "true"): "--streaming: a run reads its text before it trains; pass --max_train_examples",
+        (
+            "--metric_for_best_model",
+            "mean_loss",
+        ): "--metric_for_best_model mean_loss: is the mean of several objectives",
+        (*PAIRS, "--objective", "mlm", "tlm", "--parallel_columns", "en"): "--parallel_columns: expected two names",
+        (*PAIRS, "--objective", "mlm", "tlm", "--validation", "en-ht", "--validation_parallel", "en-ht=test.tsv"): (
+            "--validation: holds a part of --parallel out, and there is --validation_parallel; leave one out."
+        ),
     }.items():
         assert sentence in refused(*options), options
 

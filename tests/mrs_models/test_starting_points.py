@@ -14,6 +14,7 @@ from mrs_models.adapters import Lora, add_lora, save_adapter, write_lora_state
 from mrs_models.decoding import Decoding
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.generator import Generator
+from mrs_models.masked_lm import load_masked_lm
 from mrs_models.starting_points import ADAPTERS, RETRIEVER, ROUTER, require_start, start_kind
 from mrs_models.tiny_generator import build_tiny_generator
 
@@ -39,6 +40,8 @@ def refused(name: Path | str, family: str, kind: str = "two") -> str:
     with pytest.raises(InputError) as caught:
         if family == "retrieval":
             build_dual_encoder(str(name), "mean", encoders=kind)
+        elif family == "pretraining":
+            load_masked_lm(str(name), None, 0)
         else:
             Generator.build(str(name), ["en"], 20, 20, Decoding(max_tokens=10))
     sentence = str(caught.value)
@@ -51,12 +54,13 @@ def refused(name: Path | str, family: str, kind: str = "two") -> str:
 
 def test_no_start_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: Path, writer: Path) -> None:
     assert refused(writer, "retrieval").startswith("is a trained generator; a retriever starts from an encoder, ")
+    assert refused(writer, "pretraining").startswith("is a trained generator; masked language modelling goes on with ")
     for kind in ("two", "static"):
         run = retriever(checkpoint, tmp_path / kind, kind)
         assert refused(run, "generation").startswith("is a trained retriever; a generator starts from a seq")
 
 
-@pytest.mark.parametrize("family", ["retrieval", "generation"])
+@pytest.mark.parametrize("family", ["retrieval", "generation", "pretraining"])
 @pytest.mark.parametrize("what", ["adapter", "adapter/document", "checkpoint"])
 def test_nor_from_adapters_without_their_base(checkpoint: Path, tmp_path: Path, family: str, what: str) -> None:
     pytest.importorskip("peft")
