@@ -28,20 +28,14 @@ import itertools
 import json
 import logging
 import math
-import os
-import platform
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
-from accelerate.utils import extract_model_from_parallel
 from datasets import Dataset
 from datasets.utils.logging import disable_progress_bar as no_data_bars
 from mrs_trainers.generation import Generation, GenerationArguments, GenerationTrainingArguments
@@ -54,10 +48,19 @@ from sentence_transformers.sentence_transformer.losses import (
 from sentence_transformers.util import dot_score
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader
-from transformers import BartForConditionalGeneration, BertConfig, BertModel, PreTrainedTokenizerFast, TrainerCallback
-from transformers.optimization import get_scheduler
-from transformers.trainer_callback import PrinterCallback
+from training_race import (
+    SKIPPED,
+    TIMERS,
+    Clock,
+    add_race_options,
+    bare_loop,
+    check_race_options,
+    machine,
+    race,
+    show,
+    train_once,
+)
+from transformers import BartForConditionalGeneration, BertConfig, BertModel, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar as no_model_bars
 
 from mrs_datasets.prepared import open_prepared
@@ -74,11 +77,10 @@ from mrs_training.sampling import WINDOW
 RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("retrieval", "generation", "sorting")
 TARGETS = {"library": 0.98, "bare": 0.85, "accelerate": 0.95, "unsorted": 1.4}
-TIMERS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+SHOWN = ("pairs_per_second", "tokens_per_second", "utilisation", "messages_answered_per_second", "padding")
 SEED = 20210605
 MOST = {"message": 70, "reply": 30}  # tokens of a text, those around it included
 MEAN, SIGMA = 20.0, 0.8  # of the tokens before they are cut
-SKIPPED = 2  # steps before the clock starts
 SMOOTHING = 0.2
 DIRECTIONS = ("query_to_doc", "doc_to_query")
 
@@ -105,27 +107,6 @@ SIZES = {
     "small": Size(hidden=128, layers=4, heads=2, batch=64, steps=20, answers=32),
     "mbert": Size(768, layers=12, heads=12, batch=256, steps=30, answers=128, vocabulary=119_547, large=True),
 }
-
-
-class Clock(TrainerCallback):
-    """Steps a second, of `steps` steps but the first ones; a GPU is waited for at both ends alone."""
-
-    def __init__(self, steps: int, options: argparse.Namespace) -> None:
-        self._steps, self._now, self._cuda = steps, TIMERS[options.timer], options.device == "cuda"
-        self._done, self._start, self.speed = 0, 0.0, 0.0
-
-    def step(self) -> None:
-        """A step is done."""
-        self._done += 1
-        if self._done in (SKIPPED, self._steps):
-            if self._cuda:
-                torch.cuda.synchronize()
-            now = self._now()
-            self.speed = (self._steps - SKIPPED) / (now - self._start) if self._done == self._steps else 0.0
-            self._start = now
-
-    def on_step_end(self, *args: Any, **kwargs: Any) -> None:
-        self.step()
 
 
 @dataclass(frozen=True)
@@ -223,35 +204,6 @@ class Bench:
         return Run(recipe, parts, training, options, data)
 
 
-def train_once(trainer: Any, clock: Clock) -> None:
-    """Train once, silently."""
-    trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(clock)
-    trainer.train()
-    extract_model_from_parallel(trainer.model, keep_fp32_wrapper=False)  # else wrappers pile up from run to run
-
-
-def race(bench: Bench, steps: int, entries: dict[str, Callable[[Clock], None]]) -> dict[str, Any]:
-    """Run the entries in turns; the first one against each of the others."""
-    speeds: dict[str, list[float]] = {name: [] for name in entries}
-    for _ in range(bench.options.rounds):
-        for name, entry in entries.items():
-            clock = Clock(steps, bench.options)
-            entry(clock)
-            assert clock.speed, f"{name} made fewer than {steps} steps"
-            speeds[name].append(clock.speed)
-    ours, *rivals = speeds
-    pairs = {name: list(zip(speeds[ours], speeds[name], strict=True)) for name in rivals}
-    return {
-        "steps": steps,
-        "steps_per_second": {name: round(max(values), 3) for name, values in speeds.items()},
-        "spread": {name: round(1 - min(values) / max(values), 3) for name, values in speeds.items()},
-        "ratio": {name: round(max(speeds[ours]) / max(speeds[name]), 3) for name in rivals},
-        "ratio_by_round": {name: [round(a / b, 3) for a, b in both] for name, both in pairs.items()},
-        "target": {name: TARGETS[name] for name in rivals},
-    }
-
-
 def bench_retrieval(bench: Bench) -> dict[str, Any]:
     """RetrievalTrainer against the library's trainer and a bare loop, without and with GradCache."""
     ours = bench.retriever(bench.data(bench.steps, bench.size.large))
@@ -284,15 +236,15 @@ def bench_retrieval(bench: Bench) -> dict[str, Any]:
 
     cached = CachedMultipleNegativesRankingLoss(model, mini_batch_size=cut, **nearest)
     figures = {
-        "uncached": race(bench, bench.steps, {
+        "uncached": race(bench.options, bench.steps, {
             "ours": lambda clock: train_once(ours.trainer(), clock),
             "library": lambda clock: train_once(library(MultipleNegativesRankingLoss(model, **nearest)), clock),
             "bare": bare,
-        }),
-        "cached": race(bench, bench.steps, {
+        }, TARGETS),
+        "cached": race(bench.options, bench.steps, {
             "ours": lambda clock: train_once(ours.trainer(mini_batch_size=cut), clock),
             "library": lambda clock: train_once(library(cached), clock),
-        }),
+        }, TARGETS),
     }  # fmt: skip
     messages, replies, _ = tokens_a_step(first)
     query, document = (linear_parameters(encoder.encoder) for encoder in encoders(model))
@@ -304,32 +256,22 @@ def bench_retrieval(bench: Bench) -> dict[str, Any]:
 def bench_generation(bench: Bench) -> dict[str, Any]:
     """GenerationTrainer against a bare Accelerate loop; and beam search."""
     ours = bench.generator(bench.data(bench.steps, bench.size.large))
-    model, training = ours.model, ours.training
+    model = ours.model
+
+    def loss(model: Any, batch: Any) -> torch.Tensor:
+        labels = batch.pop("labels").flatten()
+        logits = model(**batch).logits.float().flatten(0, 1)
+        return functional.cross_entropy(logits, labels, ignore_index=IGNORED, label_smoothing=SMOOTHING)
 
     def bare(clock: Clock) -> None:
-        trainer = ours.trainer()
-        accelerator = Accelerator(mixed_precision="bf16" if bench.half else "no", cpu=not bench.cuda)
-        optimizer, steps = trainer.create_optimizer(), bench.steps
-        schedule = get_scheduler(training.lr_scheduler_type, optimizer, training.get_warmup_steps(steps), steps)
-        loader: Any = DataLoader(
-            trainer.train_dataset, batch_sampler=trainer.pair_sampler, collate_fn=trainer.data_collator,
-            num_workers=bench.options.workers, pin_memory=bench.cuda,
-        )  # fmt: skip
-        wrapped, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)
-        wrapped.train()
-        for batch in loader:
-            labels = batch.pop("labels").flatten()
-            logits = wrapped(**batch).logits.float().flatten(0, 1)
-            loss = functional.cross_entropy(logits, labels, ignore_index=IGNORED, label_smoothing=SMOOTHING)
-            accelerator.backward(loss)
-            accelerator.clip_grad_norm_(wrapped.parameters(), training.max_grad_norm)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-            clock.step()
-        extract_model_from_parallel(wrapped, keep_fp32_wrapper=False)
+        bare_loop(ours.trainer(), bench.steps, loss, clock, bench.half)
 
-    figure = race(bench, bench.steps, {"ours": lambda clock: train_once(ours.trainer(), clock), "accelerate": bare})
+    figure = race(
+        bench.options,
+        bench.steps,
+        {"ours": lambda clock: train_once(ours.trainer(), clock), "accelerate": bare},
+        TARGETS,
+    )
     read, written, _ = tokens_a_step(ours.trainer())
     encoder, decoder = linear_parameters(model.model.encoder), linear_parameters(model.model.decoder)
     crossing = [layer.encoder_attn for layer in model.model.decoder.layers]  # its keys and values are of the message
@@ -363,7 +305,7 @@ def bench_sorting(bench: Bench) -> dict[str, Any]:
         def entry(window: int) -> Callable[[Clock], None]:
             return lambda clock: train_once(ours.trainer(length_window=window), clock)
 
-        figure = race(bench, steps, {name: entry(window) for name, window in windows.items()})
+        figure = race(bench.options, steps, {name: entry(window) for name, window in windows.items()}, TARGETS)
         shares = {name: tokens_a_step(ours.trainer(length_window=window))[2] for name, window in windows.items()}
         return {**figure, "padding": {name: round(share, 3) for name, share in shares.items()}}
 
@@ -399,36 +341,14 @@ def add_speed(bench: Bench, figure: dict[str, Any], products: float, tokens: flo
         figure["utilisation"] = {name: round(6 * products * speed / peak, 3) for name, speed in speeds.items()}
 
 
-def show(name: str, figures: dict[str, Any]) -> None:
-    """Print the ratios and speeds of a section's races."""
-    if "ratio" not in figures:
-        for part, value in figures.items():
-            if "ratio" in value:
-                show(f"{name}, {part}", value)
-        return
-    speed, spread = figures["steps_per_second"], figures["spread"]
-    for rival, ratio in figures["ratio"].items():
-        print(
-            f"{name}: ours {speed['ours']:.2f} steps/s (spread {spread['ours']:.0%}), {rival} {speed[rival]:.2f} "
-            f"({spread[rival]:.0%}), ratio {ratio:.3f} {figures['ratio_by_round'][rival]}, "
-            f"target {figures['target'][rival]}"
-        )
-    for key in ("pairs_per_second", "tokens_per_second", "utilisation", "messages_answered_per_second", "padding"):
-        if key in figures:
-            print(f"  {key.replace('_', ' ')}: {figures[key]}")
-
-
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="default: all")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--model", choices=sorted(SIZES), default="small")
     parser.add_argument("--batch", type=int, help="pairs a step (default 64; mbert 256)")
     parser.add_argument("--steps", type=int, help=f"of a run, the first {SKIPPED} not timed (sorting: one window)")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=0, help="processes that make batches (default: none)")
-    parser.add_argument("--timer", choices=sorted(TIMERS), default="wall", help="cpu: of this process, for trials")
+    add_race_options(parser)
     parser.add_argument("--peak_tflops", type=float, default=989.0, help="of the GPU (default: H200, bf16, dense)")
     parser.add_argument("--out", type=Path, help="default: results/bench_training[_cuda].json where all sections run")
     return parser
@@ -438,10 +358,7 @@ def main() -> None:
     """Race; print the ratios, and write them where all sections ran or --out is given."""
     parser = make_parser()
     options = parser.parse_args()
-    if options.steps is not None and options.steps <= SKIPPED:
-        parser.error(f"--steps {options.steps}: expected {SKIPPED + 1} or more.")
-    if options.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: there is no GPU that torch can use; pass --device cpu.")
+    check_race_options(parser, options)
     no_data_bars()
     no_model_bars()
     logging.getLogger("transformers").setLevel(logging.ERROR)
@@ -455,12 +372,8 @@ def main() -> None:
         record["batch"] = bench.batch
         for section in options.only:
             record[section] = functions[section](bench)
-            show(section, record[section])
-    record["machine"] = {"cores": os.cpu_count(), "threads": torch.get_num_threads()}
-    record["machine"] |= {"load_at_the_end": round(os.getloadavg()[0], 1)}
-    record["machine"] |= {"gpu": torch.cuda.get_device_name()} if bench.cuda else {}
-    packages = ("torch", "transformers", "sentence-transformers", "accelerate")
-    record["versions"] = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+            show(section, record[section], SHOWN)
+    record |= machine(options, ("torch", "transformers", "sentence-transformers", "accelerate"))
     out = options.out
     if out is None and set(options.only) == set(SECTIONS):
         out = RESULTS / f"bench_training{'_cuda' if bench.cuda else ''}.json"
