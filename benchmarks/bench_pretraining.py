@@ -1,9 +1,9 @@
 """Pretraining: the trainer against a bare loop, and packed rows against padded ones.
 
-Workload: sentences made of the embedded sample's English words, log-normal in length (mean 20 tokens, sigma .8), seeded;
-a BERT of random weights, rows of 128 tokens. All of a race train one model with the same optimizer, in turns (ABAB):
-steps a second from the end of the second step to the end of the last, the best round of each; the spread is how far the
-slowest lies below it.
+Workload: sentences made of the embedded sample's English words, log-normal in length (mean 20 tokens, sigma .8),
+seeded; a BERT of random weights, rows of 128 tokens. All of a race train one model with the same optimizer, in turns
+(ABAB): steps a second from the end of the second step to the end of the last, the best round of each; the spread is how
+far the slowest lies below it.
 
 trainer     PretrainingTrainer on packed rows against a loop with Accelerate alone, on the same batches with the same
             loss, that clips and schedules, too.
@@ -183,8 +183,8 @@ def bench_packing(bench: Bench) -> dict[str, Any]:
     """Packed rows against a sentence in each."""
     ours = bench.run()
     full, _ = tokens_a_step(ours.trainer(), bench.steps)
-    mean = np.mean([length for part in (ours.trainer(packing=False).train_dataset,) for length in _lengths(part)])
-    rows = max(1, round(full / float(mean)))
+    sentences = ours.trainer(packing=False).train_dataset
+    rows = max(1, round(full * len(sentences) / sum(len(row["input_ids"]) for _, row in sentences)))
     makers: dict[str, Callable[[], Any]] = {
         "ours": ours.trainer,
         "padded": lambda: ours.trainer(rows, packing=False, length_window=0),
@@ -197,18 +197,19 @@ def bench_packing(bench: Bench) -> dict[str, Any]:
     figure = race(bench.options, bench.steps, {name: entry(make) for name, make in makers.items()}, TARGETS)
     counted = {name: tokens_a_step(make(), bench.steps) for name, make in makers.items()}
     speeds = {name: tokens * figure["steps_per_second"][name] for name, (tokens, _) in counted.items()}
+    more = {name: counted["ours"][0] / tokens for name, (tokens, _) in counted.items()}
     return {
         **figure,
+        "ratio_by_round": {
+            name: [round(more[name] * ratio, 3) for ratio in ratios]
+            for name, ratios in figure["ratio_by_round"].items()
+        },
         "rows_a_step": {"ours": bench.batch, "others": rows},
         "tokens_per_second": {name: round(speed) for name, speed in speeds.items()},
         "padding": {name: share for name, (_, share) in counted.items()},
         "ratio_of_steps": figure["ratio"],
         "ratio": {name: round(speeds["ours"] / speed, 3) for name, speed in speeds.items() if name != "ours"},
     }
-
-
-def _lengths(rows: Any) -> list[int]:
-    return [len(rows[number][1]["input_ids"]) for number in range(len(rows))]
 
 
 def tokens_a_step(trainer: Any, steps: int) -> tuple[float, float]:
