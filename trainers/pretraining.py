@@ -1,4 +1,5 @@
-"""Continue the pretraining of an encoder on text, by one objective or several (XCOPA, section 4.4; XGLUE, section 3).
+"""Pretrain an encoder or a sequence-to-sequence model on text, by one objective or several (XGLUE, Liang et al. 2020,
+sections 3 and 4; XCOPA, Ponti et al. 2020, section 4.4).
 
     accelerate launch trainers/pretraining.py                              # a small model on the embedded sample
     accelerate launch trainers/pretraining.py --config trainers/configs/pretraining/t.yaml
@@ -6,8 +7,10 @@
         --text ht=ht.txt en=en.txt
     accelerate launch trainers/pretraining.py --objective mlm tlm --model_name_or_path intfloat/multilingual-e5-small \
         --text ht=ht.txt en=en.txt --parallel en-ht=pairs.tsv
+    accelerate launch trainers/pretraining.py --objective xdae --text ht=ht.txt en=en.txt
 
-The result is an encoder with its tokenizer and language-model head, which other trainers start from by its name.
+The result is an encoder with its tokenizer and language-model head, or a seq2seq model (xdae, xfnp); other trainers start
+from it by its name.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
 
 
 class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):
-    """An encoder in a run."""
+    """The model in a run."""
 
     family, metrics, steps, lower_is_better = PRETRAINING, METRICS, STEPS, METRICS
     resume_keys = (

@@ -18,11 +18,12 @@ from tests.forked_runs import forked_runs
 
 pytestmark = pytest.mark.integration
 
+CONFIGS = Path(__file__).resolve().parents[2] / "trainers" / "configs" / "pretraining"
 STEPS, CUT = 48, 24
 OBJECTIVES = ("xdae", "xfnp")
 OPTIONS: list[object] = [
     "--text", "en=en.txt", "ja=ja.txt", "--held_out", 20, "--test_text", "en=test.txt", "--max_steps", STEPS,
-    "--eval_steps", STEPS // 4, "--save_steps", STEPS // 4, "--max_tokens", 24, "--learning_rate", 0.01, "--use_cpu",
+    "--eval_steps", STEPS // 4, "--save_steps", STEPS // 4, "--max_tokens", 24, "--learning_rate", 0.003, "--use_cpu",
     "true", "--disable_tqdm", "true", "--logging_steps", 1,
 ]  # fmt: skip
 NOISE = ["--noise", "spans=.7", "shuffle+drop=.3"]
@@ -134,7 +135,7 @@ def test_generators_start_from_the_results_by_their_names(
     """They train, search and load again; a start from an encoder, too."""
     from mrs_models.generator import Generator
 
-    names = [f"{objective}_{kind}" for objective in OBJECTIVES for kind in ("whole", "encoder")]
+    names = ["xdae_whole", "xdae_encoder", "xfnp_encoder"]
     runs = [
         (
             [str(option) for option in (
@@ -200,3 +201,19 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output:
         ("--objective", "xdae", "--model_name_or_path", "encoder", "--decoder_layers", "7"): "has 1 layers to copy",
     }.items():
         assert found in refused(*options), options
+
+
+@pytest.mark.parametrize(("name", "rate", "steps"), [("xdae", 2e-4, 60_000), ("xfnp", 1e-4, 350_000)])
+def test_the_recipes_have_the_paper_s_settings(name: str, rate: float, steps: int, one_process: None) -> None:
+    from mrs_trainers.pretraining import Pretraining, make_parser
+
+    from mrs_core.arguments import parse_with_config
+
+    path = CONFIGS / f"{name}.yaml"
+    options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
+    Pretraining().require_sound(options, training)
+    assert (options.objective, options.model_name_or_path) == (name, "FacebookAI/xlm-roberta-base")
+    assert (options.decoder_layers, options.max_tokens, options.sampling_alpha) == (12, 512, 0.3)
+    assert (training.learning_rate, training.max_steps) == (rate, steps)
+    assert training.per_device_train_batch_size * training.gradient_accumulation_steps * 8 == 1024
+    assert all(line.startswith("#") or "  # " in line for line in path.read_text(encoding="utf-8").splitlines())
