@@ -50,7 +50,7 @@ def add_corpus(verbs: Any) -> None:
         ("--min-letters", float, "least share of letters among the characters of a line (default .5)"),
         ("--min-language-score", float, "drop lines unless the language's probability is above (CCNet: .5)"),
         ("--order", int, "characters of the longest n-grams of a trained model (default 6)"),
-        ("--reference-characters", int, "of a reference, thinned out evenly (default 20,000,000)"),
+        ("--reference-characters", int, "of a reference, thinned out evenly (default 10,000,000)"),
         ("--shard-lines", int, "lines of a file that is written (default 1,000,000)"),
     ):
         stays.add_argument(flag, type=kind, help=text)

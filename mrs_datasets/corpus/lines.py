@@ -111,9 +111,8 @@ def clean_lines(
         if not line.isascii() and _HALF_PAIR.search(line):
             dropped[NOT_UTF8] += 1
             continue
-        text = normalise_line(line)
-        if rules.repair or rules.mask:
-            text = normalise_line(clean_text(text, reddit, repairs))
+        # Repairs come first: wrongly decoded letters hold control characters.
+        text = normalise_line(clean_text(line, reddit, repairs) if rules.repair or rules.mask else line)
         if not text:
             dropped[EMPTY] += 1
         elif len(text) < rules.min_characters:

@@ -112,7 +112,7 @@ class CharacterModel:
     def train(cls, texts: Sequence[str], order: int = ORDER) -> CharacterModel:
         """Estimate a model of all n-grams of the texts.
 
-        Memory: about 60 bytes per character of the texts at its peak.
+        Memory: about 100 bytes per character of the texts at its peak.
 
         Raises:
             ValueError: there is no text, or the order is not from 1 to 9.

@@ -62,7 +62,7 @@ class CorpusSettings:
         min_language_score: a line stays if its language has a higher probability (Wenzek et al. 2020, section 3.3: .5).
         unchecked: languages of which no line's language is checked.
         order: characters of the model's longest n-grams.
-        reference_characters: of a reference text, lines are taken evenly until there are about this many (ours: 1.2 GB
+        reference_characters: of a reference text, lines are taken evenly until there are about this many (ours: 1 GB
             of memory).
         keep: thirds of each language by perplexity that are written: head (the lowest), middle, tail (section 3.4).
             Ours: head and middle.
@@ -74,7 +74,7 @@ class CorpusSettings:
     min_language_score: float = 0.5
     unchecked: tuple[str, ...] = ()
     order: int = ORDER
-    reference_characters: int = 20_000_000
+    reference_characters: int = 10_000_000
     keep: tuple[str, ...] = (HEAD, MIDDLE)
     max_perplexity: Mapping[str, float] = field(default_factory=dict)
     shard_lines: int = 1_000_000

@@ -1,4 +1,4 @@
-"""The stages of a corpus that are divided into shards: clean, duplicates, models, score."""
+"""The stages of a corpus that are divided into shards: models, clean, duplicates, score."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Stages:
         Raises:
             InputError: as the shards; finished work stays.
         """
+        models, trained = self._models()  # first: a useless reference is refused before hours of reading
         files, cleaned = self._clean()
         codes = self._duplicates(files, cleaned)
-        models, trained = self._models()
         lines, scored = self._score(files, cleaned, codes, models)
         return Staged(cleaned, scored, lines, models, trained)
 

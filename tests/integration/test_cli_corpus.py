@@ -1,0 +1,148 @@
+"""`mrs data corpus` through the command line: made-up texts with every kind of dirt, every line accounted for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from datasets import load_dataset
+
+from mrs_cli.data import main
+from mrs_core.errors import InputError
+from mrs_training.pretraining.texts import TextSource, read_texts
+from tests.conftest import Mrs
+from tests.corpus_texts import DROPPED, GARBLED, GOOD, LINES, Texts, contents, lines_of, write_texts
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Texts:
+    return write_texts(tmp_path_factory.mktemp("texts"))
+
+
+@pytest.fixture(scope="module")
+def corpus(mrs: Mrs, texts: Texts) -> Path:
+    """Return the folder that two processes wrote."""
+    done = mrs("data", "corpus", *texts.options, "--out", "out", "--workers", 2, cwd=texts.folder)
+    assert done.returncode == 0, done.stderr
+    assert "wrote out: a folder per language, README.md, corpus.json" in done.stdout
+    assert not (texts.folder / ".out.build").exists()
+    for stage in ("clean", "duplicates", "models", "score", "write"):
+        assert f"{stage}: 100%" in done.stderr
+    return texts.folder / "out"
+
+
+def test_every_line_is_accounted_for(corpus: Path, texts: Texts) -> None:
+    report = json.loads((corpus / "corpus.json").read_text(encoding="utf-8"))
+    for language in ("en", "de"):
+        facts = report["languages"][language]
+        assert facts["lines"] == LINES
+        assert facts["dropped"] == {**DROPPED, "tail third left out": GARBLED}
+        assert list(facts["dropped"]) == [*DROPPED, "tail third left out"], "in the order of the rules"
+        assert facts["kept"] == GOOD
+        assert facts["thirds"] == {"head": 20, "middle": 20, "tail": 20}
+        found = lines_of(corpus / language)
+        assert sorted(found) == ["head", "middle"]
+        assert sorted(found["head"] + found["middle"]) == sorted(texts.good[language]), "all garbled lines are the tail"
+        assert [text for text in texts.good[language] if text in found["head"]] == found["head"], "in their order"
+    without = report["languages"]["ru"]
+    assert (without["lines"], without["kept"], without["dropped"]) == (LINES, GOOD + GARBLED, DROPPED)
+    assert lines_of(corpus / "ru") == {"all": texts.good["ru"] + texts.garbled["ru"]}
+    assert report["languages"]["en"]["other_languages"] == {"de": 6}
+    assert [(text["language"], text["name"]) for text in report["texts"]] == [
+        ("en", "a.txt.gz"), ("en", "b.txt.xz"), ("de", "de.txt.zst"), ("ru", "ru.txt"),
+    ]  # fmt: skip
+    assert str(texts.folder) not in json.dumps(report), "no folders of this machine"
+    card = (corpus / "README.md").read_text(encoding="utf-8")
+    assert "140 lines in en, de, ru, one sentence or document a line, of 273 that were read." in card
+    assert str(texts.folder) not in card
+
+
+def test_the_same_bytes_from_one_process_and_from_the_models(
+    corpus: Path, texts: Texts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["corpus", *texts.options, "--out", str(tmp_path / "again"), "--workers", "1"])
+    assert contents(tmp_path / "again") == contents(corpus)
+    at = texts.options.index("--reference")
+    given = [f"{language}={corpus / 'models' / language}.safetensors" for language in ("en", "de")]
+    options = [*texts.options[:at], "--model", *given, *texts.options[at + 3 :]]
+    main(["corpus", *options, "--out", str(tmp_path / "given"), "--workers", "1"])
+    for language in ("en", "de", "ru"):
+        assert contents(tmp_path / "given" / language) == contents(corpus / language)
+    assert not (tmp_path / "given" / "models").exists()
+    assert "kept" in capsys.readouterr().out
+
+
+def test_pretraining_and_datasets_read_it(corpus: Path, texts: Texts) -> None:
+    data = read_texts([TextSource.parse(f"{code}={corpus / code}") for code in ("en", "ru")], [], [], "text", 0, [])
+    assert sorted(data.train["en"]) == sorted(texts.good["en"])
+    assert len(data.train["ru"]) == GOOD + GARBLED
+    rows = load_dataset(str(corpus), "de")["train"]
+    assert sorted(rows["text"]) == sorted(texts.good["de"])
+
+
+def test_it_is_pretrained_on(mrs: Mrs, corpus: Path, texts: Texts, tmp_path: Path) -> None:
+    options = ["--held_out", 4, "--max_steps", 2, "--per_device_train_batch_size", 4, "--max_tokens", 32]
+    given = ["--text", f"en={corpus / 'en'}", f"de={corpus / 'de'}", "--output_dir", "run"]
+    done = mrs("train", "pretraining", *given, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert record["data"]["rows"]["en"] == {"train": GOOD - 4, "validation": 4}
+
+
+def test_every_third_and_a_bound(texts: Texts, corpus: Path, tmp_path: Path) -> None:
+    bound = json.loads((corpus / "corpus.json").read_text(encoding="utf-8"))["languages"]["en"]["perplexity"]["middle"]
+    start = ["corpus", *texts.options, "--workers", "1", "--out"]
+    main([*start, str(tmp_path / "a"), "--max-perplexity", f"en={bound}", "--shard-lines", "7"])
+    report = json.loads((tmp_path / "a" / "corpus.json").read_text(encoding="utf-8"))["languages"]
+    assert report["en"]["dropped"] == {**DROPPED, "perplexity too high": GARBLED}
+    assert report["de"]["dropped"] == DROPPED
+    assert sorted(lines_of(tmp_path / "a" / "de")) == ["head", "middle", "tail"]
+    assert sorted(lines_of(tmp_path / "a" / "de")["tail"]) == sorted(texts.garbled["de"])
+    assert [entry["lines"] for entry in report["en"]["files"]] == [7, 7, 6, 7, 7, 6]
+    assert lines_of(tmp_path / "a" / "en") == lines_of(corpus / "en")
+
+
+REFUSED = {
+    "no language": (["--text", "a.txt"], "expected LANG=SOURCE"),
+    "no file": (["--text", "en=none.txt"], "en=none.txt: no such file or folder"),
+    "an empty folder": (["--text", "en={folder}/empty"], "the folder has no"),
+    "a binary file": (["--text", "en={folder}/languages.safetensors"], "is a binary file"),
+    "a damaged file": (["--text", "en={folder}/cut.txt.gz"], "cut.txt.gz: the compressed file is damaged or cut off"),
+    "a language that the detector lacks": (
+        ["--text", "fi={folder}/ru.txt"],
+        "does not know 'fi'; pass another",
+    ),
+    "a reference without text": (["--reference", "fi={folder}/ru.txt"], "--reference fi: there is no --text in it"),
+    "a useless reference": (["--reference", "ru={folder}/blank.txt"], "has no line that stays"),
+    "two models": (["--model", "en={folder}/out/models/en.safetensors"], "there is a --model for this language, too"),
+    "no model": (["--model", "ru={folder}/ru.txt"], "ru.txt: is no model that"),
+    "a bound without a model": (["--max-perplexity", "ru=5"], "--max-perplexity ru: it has no language model"),
+    "a bound that is no number": (["--max-perplexity", "en=low"], "expected LANG=NUMBER"),
+    "an impossible bound": (["--max-perplexity", "en=1"], "expected a number above 1"),
+    "a third that does not exist": (["--keep", "best"], "--keep: expected some of head, middle, tail"),
+    "bounds that cross": (["--min-characters", "500"], "is more than --max-characters"),
+    "a share above one": (["--min-letters", "2"], "--min-letters: expected a share"),
+    "an order of none": (["--order", "0"], "--order: expected 1 to 9"),
+    "no detector": (["--language-model", "{folder}/empty"], "has no languages.safetensors"),
+    "no workers": (["--workers", "0"], "--workers 0: expected 1 or more"),
+    "a score of one": (["--min-language-score", "1"], "--min-language-score: expected 0 or more and below 1"),
+    "rules that nothing passes": (["--min-language-score", "0.9999999"], "no line stays (language uncertain 2"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_is_one_sentence_and_leaves_nothing(case: str, texts: Texts, corpus: Path, tmp_path: Path) -> None:
+    (texts.folder / "empty").mkdir(exist_ok=True)
+    (texts.folder / "blank.txt").write_text("\n\n")
+    (texts.folder / "cut.txt.gz").write_bytes((texts.folder / "en" / "a.txt.gz").read_bytes()[:-20])
+    options, expected = REFUSED[case]
+    given = [option.format(folder=texts.folder) for option in options]
+    with pytest.raises(InputError) as caught:
+        main(["corpus", *texts.options, "--workers", "1", *given, "--out", str(tmp_path / "out")])
+    assert expected in str(caught.value)
+    assert str(caught.value).endswith(".")
+    assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] in ([], [".out.build"]), "work stays for --resume"

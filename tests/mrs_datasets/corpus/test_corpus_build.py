@@ -1,0 +1,240 @@
+"""A corpus in stages: interrupted anywhere and resumed with equal bytes, duplicates in parts, thinning, thirds."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_core.errors import InputError
+from mrs_datasets.corpus import build as build_module
+from mrs_datasets.corpus import stages as stages_module
+from mrs_datasets.corpus.build import build_corpus
+from mrs_datasets.corpus.lines import LineRules, line_keys
+from mrs_datasets.corpus.settings import Corpus, CorpusSettings, IdentifierFile, Source
+from mrs_datasets.corpus.shards import clean_shard, duplicates_shard, reference_lines
+from mrs_datasets.corpus.write import thirds
+from mrs_datasets.pipeline.checked_files import read_codes
+from mrs_datasets.reddit import near_duplicates
+from mrs_models.language_detector import DETECTOR, LanguageDetector
+from tests.corpus_texts import GOOD, contents, lines_of, write_texts
+
+Build = Callable[..., dict[str, Any]]
+RULES = LineRules(max_characters=300)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    write_texts(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(texts: Path) -> Corpus:
+    sources = [("en", "en/a.txt.gz"), ("de", "de.txt.zst"), ("en", "en/b.txt.xz")]
+    return Corpus(
+        tuple(Source(language, texts / name) for language, name in sources),
+        IdentifierFile(texts / DETECTOR, LanguageDetector.load),
+        references={language: (texts / f"reference.{language}.txt",) for language in ("en", "de")},
+    )
+
+
+@pytest.fixture(scope="module")
+def settings() -> CorpusSettings:
+    return CorpusSettings(RULES, min_language_score=0.9)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(
+    corpus: Corpus, settings: CorpusSettings, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("whole") / "out"
+    build_corpus(corpus, settings, out)
+    return contents(out)
+
+
+@pytest.mark.parametrize(
+    ("place", "call"),
+    [("model_shard", 2), ("clean_shard", 1), ("clean_shard", 3), ("duplicates_shard", 2), ("score_shard", 2)],
+)
+def test_interrupted_in_a_stage(
+    place: str, call: int, corpus: Corpus, settings: CorpusSettings, uninterrupted: dict[str, bytes],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    calls = dict.fromkeys(("model_shard", "clean_shard", "duplicates_shard", "score_shard"), 0)
+
+    def counted(name: str, stop: int) -> Callable[..., Any]:
+        work = getattr(stages_module, name)
+
+        def shard(*arguments: Any) -> Any:
+            calls[name] += 1
+            if calls[name] == stop:
+                raise KeyboardInterrupt
+            return work(*arguments)
+
+        return shard
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stages_module, place, counted(place, call))
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus(corpus, settings, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="holds an interrupted build; pass --resume"):
+        build_corpus(corpus, settings, tmp_path / "out")
+    calls[place] = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(stages_module, place, counted(place, 99))
+        build_corpus(corpus, settings, tmp_path / "out", resume=True)
+    shards = {"model_shard": 2, "clean_shard": 3, "duplicates_shard": 2, "score_shard": 3}[place]
+    assert calls[place] == shards - call + 1, "what was done is not done again"
+    assert contents(tmp_path / "out") == uninterrupted
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_interrupted_while_writing_and_after(
+    corpus: Corpus, settings: CorpusSettings, uninterrupted: dict[str, bytes], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build_module, "corpus_card", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus(corpus, settings, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == [".out.build"]
+    with monkeypatch.context() as patch:  # the corpus is whole, the work is not removed yet
+        patch.setattr("mrs_datasets.pipeline.work_folder.WorkFolder.remove", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus(corpus, settings, tmp_path / "out", resume=True)
+    assert contents(tmp_path / "out") == uninterrupted
+    monkeypatch.setattr(stages_module, "clean_shard", stop)
+    report = build_corpus(corpus, settings, tmp_path / "out", resume=True)
+    assert report == json.loads(uninterrupted["corpus.json"])
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_resuming_with_other_settings(
+    corpus: Corpus, settings: CorpusSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build_module, "write_language", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus(corpus, settings, tmp_path / "out")
+    with pytest.raises(InputError, match="was begun with other min_language_score"):
+        build_corpus(corpus, replace(settings, min_language_score=0.5), tmp_path / "out", resume=True)
+    with pytest.raises(InputError, match="was begun with other texts"):
+        build_corpus(replace(corpus, sources=corpus.sources[:2]), settings, tmp_path / "out", resume=True)
+    monkeypatch.setattr(stages_module, "score_shard", stop)  # what is kept is decided last
+    build_corpus(corpus, replace(settings, keep=("tail",)), tmp_path / "out", resume=True)
+    assert list(lines_of(tmp_path / "out" / "en")) == ["tail"]
+
+
+def test_what_is_there_is_kept_or_replaced(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "diary.txt").write_text("mine")
+    for overwrite, problem in ((False, "exists already"), (True, r"has no corpus\.json, so it was not made here")):
+        with pytest.raises(InputError, match=problem):
+            build_corpus(corpus, settings, out, overwrite=overwrite)
+    (out / "corpus.json").write_text("{}")
+    build_corpus(corpus, settings, out, overwrite=True)
+    assert not (out / "diary.txt").exists()
+
+
+def test_unchecked_languages_and_none(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
+    report = build_corpus(corpus, replace(settings, unchecked=("de",)), tmp_path / "a", workers=1)
+    assert "other language" not in report["languages"]["de"]["dropped"]
+    assert report["languages"]["en"]["dropped"]["other language"] == 6
+    report = build_corpus(replace(corpus, identifier=None), settings, tmp_path / "b")
+    assert not any("other language" in facts["dropped"] for facts in report["languages"].values())
+
+
+def test_fasttext_names_the_languages(lid_model: Path, tmp_path: Path) -> None:
+    from mrs_core.language_id import LanguageIdentifier
+
+    (tmp_path / "de.txt").write_text("Das klingt gut, danke dir!\nQuesto è molto bello, grazie!\n12345 abcdefgh\n")
+    source = Source("de-AT", tmp_path / "de.txt")
+    corpus = Corpus((source,), IdentifierFile(lid_model, LanguageIdentifier.open))
+    report = build_corpus(corpus, CorpusSettings(), tmp_path / "out")
+    assert lines_of(tmp_path / "out" / "de-AT")["all"][0] == "Das klingt gut, danke dir!"
+    assert report["languages"]["de-AT"]["other_languages"] == {"it": 1}
+
+
+@given(
+    st.lists(
+        st.sampled_from(["one line here", "One line, here!", "another line", "a third line", "x" * 12]), max_size=30
+    )
+)
+def test_the_first_of_equal_lines_stays(lines: list[str]) -> None:
+    keys = line_keys(lines).tolist()
+    expected = [keys.index(key) < number for number, key in enumerate(keys)]
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(near_duplicates, "PART_PAIRS", 4)  # several parts, several reads
+        patch.setattr(near_duplicates, "SCAN_PAIRS", 3)
+        folder = Path(name)
+        cleaned = []
+        for number, part in enumerate((lines[:7], lines[7:])):
+            (folder / f"{number}.txt").write_text("".join(f"{line}\n" for line in part))
+            cleaned.append(folder / f"{number}.arrow")
+            clean_shard(folder / f"{number}.txt", cleaned[-1], LineRules(), lambda _: None)
+        counts = duplicates_shard(cleaned, folder / "codes.npy", len(lines), lambda _: None)
+        assert read_codes(folder / "codes.npy", len(lines)).astype(bool).tolist() == expected
+        assert counts == {"duplicate": sum(expected)}
+        assert not list(folder.glob(".*"))
+
+
+@given(st.lists(st.integers(10, 30), min_size=1, max_size=40), st.integers(10, 200))
+def test_references_are_thinned_out_evenly(lengths: list[int], most: int) -> None:
+    lines = [f"{'abcdefghij'[n % 10]}" * length for n, length in enumerate(lengths)]
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "a.txt"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        found, step = reference_lines([path], LineRules(), most)
+    assert found == lines[::step]
+    assert sum(map(len, found)) <= most or len(found) == 1
+    assert step == 1 or sum(map(len, lines[:: step // 2])) > most
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=1, max_size=50))
+def test_thirds(values: list[float]) -> None:
+    head, middle = thirds(np.array(values))
+    ordered, n = sorted(values), len(values)
+    assert (head, middle) == (ordered[-(-n // 3) - 1], ordered[-(-2 * n // 3) - 1])
+    if len(set(values)) == n:
+        sizes = Counter("h" if v <= head else "m" if v <= middle else "t" for v in values)
+        assert max(sizes.values()) - min(sizes[name] for name in "hmt") <= 1
+
+
+def test_damaged_work_is_told(
+    corpus: Corpus, settings: CorpusSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build_module, "write_language", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus(corpus, settings, tmp_path / "out")
+    path = next((tmp_path / ".out.build" / "score").glob("*.arrow"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"arrow: is damaged .* delete it and continue with --resume"):
+        build_corpus(corpus, settings, tmp_path / "out", resume=True)
+    path.unlink()
+    report = build_corpus(corpus, settings, tmp_path / "out", resume=True)
+    assert report["languages"]["en"]["kept"] == GOOD
