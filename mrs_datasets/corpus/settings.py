@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 from mrs_core.errors import InputError
 from mrs_datasets.corpus.lines import LineRules
 from mrs_datasets.corpus.ngrams import MOST_ORDER, ORDER
+from mrs_datasets.text_files import require_text
 
 HEAD, MIDDLE, TAIL, ALL = "head", "middle", "tail", "all"
 BUCKETS = (HEAD, MIDDLE, TAIL)
@@ -139,9 +141,11 @@ class Corpus:
         """Refuse what cannot become a corpus.
 
         Raises:
-            InputError: the identifier does not know a language, there are two models of one, or an option names a
-                language that has no text or no model.
+            InputError: a file is binary, the identifier does not know a language, there are two models of one, or an
+                option names a language that has no text or no model.
         """
+        for path in [*(source.path for source in self.sources), *chain.from_iterable(self.references.values())]:
+            require_text(path)
         languages = self.languages
         known = set(self.identifier.open().languages) if self.identifier else set()
         for language in languages:

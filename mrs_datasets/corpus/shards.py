@@ -25,7 +25,6 @@ from mrs_datasets.pipeline.stages import Advance
 from mrs_datasets.pipeline.work_folder import writing
 from mrs_datasets.reddit.language import LOW_SCORE, UNKNOWN_LANGUAGE
 from mrs_datasets.reddit.near_duplicates import Arrival, repeated
-from mrs_datasets.text_files import require_text
 
 BATCH_LINES = 1 << 14
 BATCH_CHARACTERS = 1 << 24  # of a batch with long lines: 64 MB
@@ -58,7 +57,7 @@ def clean_shard(path: Path, target: Location, rules: LineRules, advance: Advance
     """Normalise the lines of a file, and write those that stay, with their keys.
 
     Raises:
-        InputError: the file is missing, binary or damaged, or the disk reports an error.
+        InputError: the file is missing or damaged, or the disk reports an error.
     """
     dropped: Counter[str] = Counter()
     repairs: Counter[str] = Counter()
@@ -81,7 +80,6 @@ def clean_shard(path: Path, target: Location, rules: LineRules, advance: Advance
 
 def _batches(path: Path, advance: Advance = lambda _: None) -> Iterator[list[str]]:
     """The lines of a file, as many at a time as memory should hold."""
-    require_text(path)
     held: list[str] = []
     characters = 0
     for _, line in read_lines(path, tolerant=True, advance=advance):

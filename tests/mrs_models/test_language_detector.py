@@ -136,3 +136,12 @@ def test_an_adapter_within_its_run_detects_with_the_run_s(detector: LanguageDete
     (tmp_path / "adapter" / "adapter.json").write_text("{}")
     detector.save(tmp_path)
     assert Suggester(Echo(), tmp_path / "adapter").detect("are you there")[0] == "en"
+
+
+def test_it_identifies_as_fasttext_does() -> None:
+    detector = LanguageDetector.train({"en": ["the cat", "the dog"], "es": ["el gato", "el perro"]})
+    texts = ["the bird", "el pájaro", "123", ""]
+    expected = [detector.rank(text)[0] for text in texts[:2]]
+    assert detector.identify(texts) == [*expected, ("und", 0.0), ("und", 0.0)]
+    assert [language for language, _ in expected] == ["en", "es"]
+    assert LanguageDetector.train({"en": ["the cat", "the dog"]}).identify(["the bird"]) == [("en", 1.0)]

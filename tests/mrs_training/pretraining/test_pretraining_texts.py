@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,11 +41,12 @@ def test_text_files_and_folders(write: Write, tmp_path: Path) -> None:
     one = write("a.txt", "\ufeffone  sentence\r\n\n  two\n")
     write("many/b.txt", "b\n")
     write("many/c.txt.gz", gzip.compress(b"c\n"))
-    write("many/d.json", "{}")
+    write("many/d.txt.zst", zstandard.ZstdCompressor().compress(b"d\n"))
+    write("many/e.json", "{}")
     data = read(f"ht={one}", f"ht={tmp_path / 'many'}", f"en={one}")
-    assert data.train == {"ht": ["one sentence", "two", "b", "c"], "en": ["one sentence", "two"]}
+    assert data.train == {"ht": ["one sentence", "two", "b", "c", "d"], "en": ["one sentence", "two"]}
     assert [source["source"] for source in data.sources] == ["a.txt", "many", "a.txt"], "no folders above"
-    assert data.facts()["data"]["rows"] == {"ht": {"train": 4}, "en": {"train": 2}}
+    assert data.facts()["data"]["rows"] == {"ht": {"train": 5}, "en": {"train": 2}}
     assert read(f"ht={one}").facts()["data"]["content_hash"] != data.facts()["data"]["content_hash"]
 
 
