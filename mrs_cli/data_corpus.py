@@ -163,7 +163,7 @@ def _identifier(model: str | None) -> IdentifierFile | None:
     Raises:
         InputError: there is no such model, or it is damaged.
     """
-    from mrs_core.language_id import LanguageIdentifier
+    from mrs_core.language_id import LanguageIdentifier, open_identifier
     from mrs_datasets.corpus.settings import IdentifierFile
 
     if model == NO_CHECK:
@@ -177,7 +177,13 @@ def _identifier(model: str | None) -> IdentifierFile | None:
             raise InputError(f"--language-model {model}: has no {DETECTOR}; pass the folder of a reply model.")
         LanguageDetector.load(path)
         return IdentifierFile(path, LanguageDetector.load)
-    return IdentifierFile(LanguageIdentifier.open(path).path, LanguageIdentifier.open)
+    found = open_identifier(path)
+    if found is None:
+        raise InputError(
+            "--language-model: none is installed; pass the path of fastText's lid.176.ftz, the folder of a reply model "
+            f"that knows the languages, or `{NO_CHECK}` to leave them unchecked."
+        )
+    return IdentifierFile(found.path, LanguageIdentifier.open)
 
 
 def _print(report: dict[str, Any]) -> None:

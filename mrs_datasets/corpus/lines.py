@@ -111,8 +111,9 @@ def clean_lines(
         if not line.isascii() and _HALF_PAIR.search(line):
             dropped[NOT_UTF8] += 1
             continue
-        # Repairs come first: wrongly decoded letters hold control characters.
-        text = normalise_line(clean_text(line, reddit, repairs) if rules.repair or rules.mask else line)
+        text = normalise_line(line)
+        if (rules.repair or rules.mask) and len(text) <= rules.max_characters:
+            text = normalise_line(clean_text(line, reddit, repairs))  # wrongly decoded letters hold control characters
         if not text:
             dropped[EMPTY] += 1
         elif len(text) < rules.min_characters:

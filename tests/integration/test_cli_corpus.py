@@ -146,3 +146,15 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(case: str, texts: Texts, c
     assert str(caught.value).endswith(".")
     assert not (tmp_path / "out").exists()
     assert [path.name for path in tmp_path.iterdir()] in ([], [".out.build"]), "work stays for --resume"
+
+
+def test_without_a_language_model_the_ways_out_are_named(
+    texts: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MRS_LANGUAGE_MODEL", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    start = ["corpus", "--text", f"ru={texts.folder / 'ru.txt'}", "--workers", "1", "--out", str(tmp_path / "out")]
+    with pytest.raises(InputError, match="--language-model: none is installed; .* or `none` to leave them unchecked"):
+        main(start)
+    main([*start, "--language-model", "none"])
+    assert set(lines_of(tmp_path / "out" / "ru")["all"]) > set(texts.good["ru"] + texts.garbled["ru"])

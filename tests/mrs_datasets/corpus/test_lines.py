@@ -110,3 +110,10 @@ def test_the_build_s_repairs_and_masks() -> None:
     assert clean_lines([line], LineRules(), Counter(), repairs) == [
         "voilÃ â <b>une</b> page: https://example.com/a?b=c"
     ]
+
+
+def test_a_line_that_is_too_long_is_not_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mrs_datasets.corpus.lines.clean_text", None)  # its patterns would run over gigabytes
+    dropped: Counter[str] = Counter()
+    assert clean_lines(["word " * 100], LineRules(repair=True, max_characters=100), dropped) == []
+    assert +dropped == {TOO_LONG: 1}
