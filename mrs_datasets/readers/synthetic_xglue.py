@@ -147,7 +147,7 @@ def _ner(own: Phrases, random: Random, _: str) -> Iterator[Row]:
 
 
 def _pos(own: Phrases, random: Random, _: str) -> Iterator[Row]:
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for part in random.choice(own["pos"]).split():
         text, _, tag = part.partition("/")
         if text.startswith("{"):
