@@ -77,9 +77,11 @@ def main(argv: Sequence[str]) -> int:
     from mrs_training.reproduce.cells import Setup, chosen_cells
     from mrs_training.reproduce.report import write_report
     from mrs_training.reproduce.runner import FAILED_NOW, prepare_data, run_cells
-    from mrs_training.reproduce.table import only_tables, read_table, with_checkpoints
+    from mrs_training.reproduce.table import at_tiny_scale, only_tables, read_table, with_checkpoints
 
     table = read_table(TABLES, options.table)
+    if options.scale == "tiny":
+        table = at_tiny_scale(table)
     printed = options.printed or table.main.get(options.scale)
     if printed:
         table = only_tables(table, printed)

@@ -9,6 +9,7 @@ A table is a YAML file:
     data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them;
                                       `tiny`: the command that generates a small one for `--scale tiny`
     tiny: OPTION: VALUE               what `--scale tiny` changes in every cell that does not set the option itself
+    tiny_same: ENDING: OTHER          cells that are one run at `--scale tiny`, where all models are tiny
     main: full, tiny                  the printed tables of a run without `--table`, by scale (default: all)
     cells: ID: config, options, seeds, data, needs_configs, tiny, trainer
     tables: ID: title, metrics, rows, columns, leads, percent
@@ -165,6 +166,16 @@ class Table:
     tables: dict[str, TableSpec]
     other_models: list[str] = field(default_factory=list)
     main: dict[str, list[str]] = field(default_factory=dict)
+    tiny_same: dict[str, str] = field(default_factory=dict)
+
+    def same(self) -> dict[str, str]:
+        """Cell -> the one that is the same run at the tiny scale, by `tiny_same`."""
+        return {
+            name: name.removesuffix(ending) + other
+            for ending, other in self.tiny_same.items()
+            for name in self.cells
+            if name.endswith(ending)
+        }
 
 
 def only_tables(table: Table, names: Sequence[str]) -> Table:
@@ -183,6 +194,21 @@ def only_tables(table: Table, names: Sequence[str]) -> Table:
         wanted += [other for _, one in references(options) if (other := one.partition("/")[0]) not in wanted]
     cells = {name: cell for name, cell in table.cells.items() if name in wanted}
     return replace(table, tables=kept, cells=cells)
+
+
+def at_tiny_scale(table: Table) -> Table:
+    """The table with one cell in place of those that are the same run there; their rows have its figures."""
+    same = table.same()
+
+    def renamed(parts: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: same.get(value, value) if key == "cell" else value for key, value in parts.items()}
+
+    tables = {
+        name: replace(grid, rows={row: renamed(parts) for row, parts in grid.rows.items()})
+        for name, grid in table.tables.items()
+    }
+    cells = {name: cell for name, cell in table.cells.items() if name not in same}
+    return replace(table, cells=cells, tables=tables)
 
 
 def with_checkpoints(table: Table, given: Mapping[str, str]) -> Table:
@@ -307,10 +333,13 @@ def _require_sound(table: Table, where: str) -> None:
                     raise InputError(f"{where}, tables {name}, {row}: average_of names no row or column {above!r}.")
             if place.cell and place.cell not in table.cells:
                 raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
-        for scale, names in table.main.items():
-            if lacking := [one for one in names if one not in table.tables]:
-                raise InputError(f"{where}, main {scale}: there is no table {lacking[0]!r}.")
         _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
+    for scale, names in table.main.items():
+        if lacking := [one for one in names if one not in table.tables]:
+            raise InputError(f"{where}, main {scale}: there is no table {lacking[0]!r}.")
+    for cell, other in table.same().items():
+        if other not in table.cells:
+            raise InputError(f"{where}, tiny_same: there is no cell {other!r} for {cell}.")
 
 
 def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -> None:

@@ -14,7 +14,7 @@ from mrs_training.reproduce import runner
 from mrs_training.reproduce.cells import States, all_cells
 from mrs_training.reproduce.report import write_report
 from mrs_training.reproduce.runner import prepare_data, run_cells
-from mrs_training.reproduce.table import only_tables, parse_table, read_table, with_checkpoints
+from mrs_training.reproduce.table import at_tiny_scale, only_tables, parse_table, read_table, with_checkpoints
 from tests.mrs_training.reproduce.conftest import Ready
 
 TABLE = """
@@ -111,6 +111,19 @@ def test_a_tiny_mean_is_over_the_languages_that_there_are(ready: Ready) -> None:
     assert "| one | .5000 (.5000 to .5000) | .6250 (.6250 to .6250) | .5625 (.5625 to .5625) |" in page
 
 
+def test_cells_that_differ_in_the_models_name_alone_are_one_tiny_run(ready: Ready) -> None:
+    text = (
+        TABLE.replace("main: {full", "tiny_same: {nd: rst}\nmain: {full")
+        .replace("second", "fnd")
+        .replace("first", "frst")
+    )
+    table = at_tiny_scale(parse_table("test", text, "test.yaml"))
+    assert set(table.cells) == {"start", "frst"}
+    assert table.tables["main"].place("two", "ht").cell == "frst"
+    with pytest.raises(InputError, match="tiny_same: there is no cell 'fother' for fnd"):
+        parse_table("test", text.replace("{nd: rst}", "{nd: other}"), "test.yaml")
+
+
 def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> None:
     model = tmp_path / "model"
     model.mkdir()
@@ -170,6 +183,7 @@ def test_xglues_cells_have_what_they_are_made_of() -> None:
     main = only_tables(table, table.main["full"])
     assert {task for task in TASKS if f"{task.lower()}-xlmr" in main.cells} == set(TASKS)
     assert len(main.cells) == 9 * 3 + 2 * 4 + 3
+    assert len(at_tiny_scale(main).cells) == 9 * 2 + 2 * 3 + 3
     tiny = only_tables(table, table.main["tiny"])
     more = {"xnli-xlmr-ml", "xnli-lc-ml", "ntg-xdae-ml", "ntg-xfnp-ml", "tasks-lc"}
     assert set(tiny.cells) - set(main.cells) == more, "the other two modes"
