@@ -337,9 +337,9 @@ def _require_sound(table: Table, where: str) -> None:
     for scale, names in table.main.items():
         if lacking := [one for one in names if one not in table.tables]:
             raise InputError(f"{where}, main {scale}: there is no table {lacking[0]!r}.")
-    for cell, other in table.same().items():
-        if other not in table.cells:
-            raise InputError(f"{where}, tiny_same: there is no cell {other!r} for {cell}.")
+    for mine, instead in table.same().items():
+        if instead not in table.cells:
+            raise InputError(f"{where}, tiny_same: there is no cell {instead!r} for {mine}.")
 
 
 def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -> None:
