@@ -70,16 +70,17 @@ def require_sound_mixture(options: PretrainingArguments, objectives: Mapping[str
 def _require_read(options: PretrainingArguments, reads: set[str]) -> None:
     """Refuse text that no objective reads, and an objective without text."""
     own = {
-        "text": ("text", "validation_text", "test_text"),
+        "text": ("text", "validation_text", "test_text", "text_column", "data", "languages"),
         "parallel": ("parallel", "validation_parallel", "test_parallel", "parallel_columns", "restart_positions"),
     }
     why = {
         "text": "translations alone, --parallel, are read by",
         "parallel": "translations are read by tlm, and there is only",
     }
+    default = PretrainingArguments()
     for kind, options_of_it in own.items():
         for name in options_of_it if kind not in reads else ():
-            if getattr(options, name):
+            if getattr(options, name) != getattr(default, name):
                 raise InputError(
                     f"--{name}: has no effect: {why[kind]} --objective {' '.join(options.objective)}; leave it out."
                 )

@@ -63,6 +63,7 @@ def test_what_cannot_share_a_run_is_refused_in_a_sentence() -> None:
             {"objective": ["tlm"], "text": ["ht=ht.txt"]},
             "--text: has no effect: translations alone, --parallel, are read by --objective tlm; leave it out.",
         ),
+        ({"objective": ["tlm"], "languages": ["ht"]}, "--languages: has no effect: translations alone"),
     ):
         with pytest.raises(InputError) as caught:
             require_sound_mixture(replace(options, **changes), ALL)
