@@ -129,7 +129,10 @@ REFUSED = {
     "no detector": (["--language-model", "{folder}/empty"], "has no languages.safetensors"),
     "no workers": (["--workers", "0"], "--workers 0: expected 1 or more"),
     "a score of one": (["--min-language-score", "1"], "--min-language-score: expected 0 or more and below 1"),
-    "rules that nothing passes": (["--min-language-score", "0.9999999"], "no line stays (language uncertain 2"),
+    "bounds that nothing passes": (
+        ["--reference", "ru={folder}/ru.txt", "--max-perplexity", "en=1.001", "de=1.001", "ru=1.001"],
+        "no line stays (perplexity too high 180, duplicate 21, other language 18); pass other texts",
+    ),
 }
 
 
