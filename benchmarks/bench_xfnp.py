@@ -1,9 +1,9 @@
 """Future n-gram prediction: a step of xFNP (two streams) against one of the same model with one stream.
 
 Workload: English texts of the embedded sample, packed into rows of 64 tokens, 16 rows a batch; a small ProphetNet
-(one layer of 128 and 512 each side, 4 heads, a vocabulary of 6,000 at most), random weights. Both models read the same batches of
-masked spans, with the same optimizer, one thread, in turns; the best of three rounds of each counts. The losses of the
-first stream must be equal before training, up to 1e-4. Seeded.
+(one layer of 128 and 512 each side, 4 heads, a vocabulary of 6,000 at most), random weights. Both models read the same
+batches of masked spans, with the same optimizer, one thread, in turns; the best of three rounds of each counts. The
+losses of the first stream must be equal before training, up to 1e-4. Seeded.
 
 Run: python benchmarks/bench_xfnp.py [--steps N]
 """
@@ -83,9 +83,13 @@ def main() -> None:
             firsts.append(next_token_losses(model(**batch, use_cache=False)["logits"], labels).sum().item())
     if abs(firsts[0] - firsts[1]) > 1e-4 * abs(firsts[0]):
         raise AssertionError(f"the losses of the first stream differ: {firsts}")
-    best = best_in_turns({name: stepper(model, batches, options.steps) for name, model in models.items()}, options.steps)
+    best = best_in_turns(
+        {name: stepper(model, batches, options.steps) for name, model in models.items()}, options.steps
+    )
     ratio = best["2"] / best["1"]
-    print(f"a step of two streams: {best['2'] * 1e3:.1f} ms; of one: {best['1'] * 1e3:.1f} ms; {ratio:.2f} times as long")
+    print(
+        f"a step of two streams: {best['2'] * 1e3:.1f} ms; of one: {best['1'] * 1e3:.1f} ms; {ratio:.2f} times as long"
+    )
     figures = {"ms_two_streams": best["2"] * 1e3, "ms_one_stream": best["1"] * 1e3, "ratio": round(ratio, 3)}
     write_result(__file__, __doc__, figures, ("torch", "transformers"))
 

@@ -9,8 +9,8 @@ sections 3 and 4; XCOPA, Ponti et al. 2020, section 4.4).
         --text ht=ht.txt en=en.txt --parallel en-ht=pairs.tsv
     accelerate launch trainers/pretraining.py --objective xdae --text ht=ht.txt en=en.txt
 
-The result is an encoder with its tokenizer and language-model head, or a seq2seq model (xdae, xfnp); other trainers start
-from it by its name.
+The result is an encoder with its tokenizer and language-model head, or a seq2seq model (xdae, xfnp); other trainers
+start from it by its name.
 """
 
 from __future__ import annotations
