@@ -255,8 +255,11 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise InputError(f"{where}: the record is not valid YAML ({str(error).splitlines()[0]}).") from None
-    model = read_record(content["like"]) if isinstance(content, dict) and content.get("like") else None
-    if model is not None:
+    model = None
+    if isinstance(content, dict) and "like" in content:
+        if content["like"] not in catalogued():
+            raise InputError(f"{where}: like must name a record, one of {', '.join(catalogued())}.")
+        model = read_record(content["like"])
         content = {"kinds": {}, "columns": {}, **content}
     parts = {"kinds": Kind, "columns": Column, "variants": Variant}
     values = _checked(DatasetRecord, content, where)

@@ -20,14 +20,14 @@ def parts_found(files: list[Path], kind: Kind, shown: list[str], where: str) -> 
     """
     for column, text in kind.spans.items():
         outside = Examples()
-        for start, table in batches(files, list(kind.columns)):
+        for start, table in batches(files, list(dict.fromkeys([column, text, *shown]))):
             pairs = zip(table[column].to_pylist(), table[text].to_pylist(), strict=True)
             mask = np.array([not all(_is_part(span, whole) for span in spans or ()) for spans, whole in pairs], bool)
             outside.add(mask, joined(table, shown), start)
         yield from outside.finding(ERROR, f"{column} that are not in {text} where they start", where)
     if kind.aligned:
         uneven = Examples()
-        for start, table in batches(files, list(kind.columns)):
+        for start, table in batches(files, list(dict.fromkeys([*kind.aligned, *shown]))):
             rows = zip(*(table[name].to_pylist() for name in kind.aligned), strict=True)
             mask = np.array([len({len(held) for held in row if held is not None}) > 1 for row in rows], bool)
             uneven.add(mask, joined(table, shown), start)

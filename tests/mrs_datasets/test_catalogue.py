@@ -53,6 +53,10 @@ def test_mrs_has_its_configs() -> None:
     [
         (lambda c: c.pop("citation"), "missing field 'citation'"),
         (lambda c: c.update(licenze="x"), "unknown field 'licenze'"),
+        (lambda c: c.update(like="glue"), "like must name a record, one of mrs, "),
+        (lambda c: c["kinds"]["pairs"].update(hidden=["answer"]), "'answer' is not described"),
+        (lambda c: c["kinds"]["pairs"].update(sizes={"xx": {"train": 1}}), "language 'xx' is not described"),
+        (lambda c: c["kinds"]["pairs"].update(empties="note"), "expected error or warning, found 'note'"),
         (lambda c: c["kinds"]["pairs"].pop("splits"), "kinds, pairs: missing field 'splits'"),
         (lambda c: c["kinds"]["pairs"].update(columns=["message", "answer"]), "'answer' is not described"),
         (lambda c: c["kinds"]["pairs"].update(config="pairs"), "config needs"),
