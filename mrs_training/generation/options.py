@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from transformers import Seq2SeqTrainingArguments
 
 from mrs_core.errors import InputError
 from mrs_models.decoding import Decoding
-from mrs_models.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, is_encoder
-from mrs_training.options import TINY, TrainerDefaults, require_least, require_one_of, trains_lora
+from mrs_training.decoder_options import DecoderArguments, with_decoder
+from mrs_training.options import TrainerDefaults, require_least
 from mrs_training.reply.generation_training import BEST_METRIC
 from mrs_training.reply.options import ReplyArguments
 
@@ -22,7 +22,7 @@ MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no sourc
 
 
 @dataclass
-class GenerationArguments(ReplyArguments):
+class GenerationArguments(ReplyArguments, DecoderArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     task: str = field(
@@ -38,16 +38,6 @@ class GenerationArguments(ReplyArguments):
     )
     pivot: str | None = field(
         default=None, metadata={"help": "of an XGLUE task: the language to train on (default en; XGLUE, 6.3.1)"}
-    )
-    decoder: str | None = field(
-        default=None,
-        metadata={
-            "help": f"of an encoder's checkpoint: {COPIED} from its layers (default; Rothe et al. 2020), or fresh"
-        },
-    )
-    decoder_layers: int | None = field(
-        default=None,
-        metadata={"help": f"of an encoder's checkpoint: the decoder's layers (default {DECODER_LAYERS})"},
     )
     message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages, or source texts, are cut"})
     reply_tokens: int = field(
@@ -120,33 +110,7 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
         raise InputError(
             f"--groups {options.groups}: find the same replies without --diversity_penalty; pass it, such as .5."
         )
-    return _with_decoder(options)
-
-
-def _with_decoder(options: GenerationArguments) -> GenerationArguments:
-    """The options with a decoder where the checkpoint is an encoder.
-
-    Raises:
-        InputError: they do not fit the kind of the checkpoint.
-    """
-    name = options.model_name_or_path
-    if name == TINY or not is_encoder(name, options.model_revision):
-        for option in ("decoder", "decoder_layers"):
-            if getattr(options, option) is not None:
-                raise InputError(
-                    f"--{option}: {name} is no encoder (BERT, XLM-R) and has its own decoder; leave it out."
-                )
-        return options
-    if trains_lora(options):
-        raise InputError(f"--peft lora adapts a trained model, and {name} has no decoder yet; leave it out.")
-    decoder, layers = (
-        options.decoder or COPIED,
-        DECODER_LAYERS if options.decoder_layers is None else options.decoder_layers,
-    )
-    require_one_of("decoder", decoder, DECODERS)
-    options = replace(options, decoder=decoder, decoder_layers=layers)
-    require_least(options, "decoder_layers", 1)
-    return options
+    return with_decoder(options)
 
 
 def decoding_of(options: GenerationArguments) -> Decoding:
