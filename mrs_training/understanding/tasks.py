@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mrs_core.errors import InputError
 from mrs_metrics.xglue_tasks import TASKS, Task
-from mrs_models.text_rows import ANSWER, PAGE, TAGS
+from mrs_models.text_rows import ANSWER, PAGE
 from mrs_models.understanding_start import Head
 
 
@@ -90,8 +90,3 @@ def understanding_task(name: str, option: str) -> Understanding:
         advice = "; `mrs train generation` trains that one" if generated else ""
         raise InputError(f"{option} {name}: not an understanding task; expected one of {names}{advice}.")
     return found
-
-
-def is_tagging(task: Understanding) -> bool:
-    """Whether each word is labelled."""
-    return task.kind == TAGS

@@ -29,7 +29,9 @@ OPTIONS = [
 ]  # fmt: skip
 RESUME = ["--resume_from_checkpoint", "last"]
 NER = ["--task", "ner"]
-SEVERAL = ["--mode", "multitask", "--tasks", "xnli", "mlqa", "pos", "wpr", "--sampling_alpha", 0]
+SEVERAL = [
+    "--mode", "multitask", "--tasks", "xnli", "mlqa", "pos", "wpr", "--sampling_alpha", 0, "--languages", "en"
+]  # fmt: skip
 # name: options, 1 where it is cut off at its first checkpoint, ranks
 RUNS = (
     ("whole", NER, 0, 1),
