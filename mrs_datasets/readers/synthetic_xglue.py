@@ -13,7 +13,7 @@ from the rules below, so the best possible score is 1 (of BLEU: of the one refer
   would follow from the premise if it named another place. Without the premise, 5/6 can be right.
 - pawsx, qadsm, qam: half of the rows are negative (0, Bad). Half of these show it by words of their own (*never*, an ad
   that has ended, an answer that evades); the other half have the words of positive rows and do not match: cities are
-  swapped or others, another product, an answer to another question. Who compares nothing can be right in 3/4.
+  swapped or others, another product, an answer to another question. Without the first text, 3/4 can be right.
 - wpr: five pages to a query. A page has 2 for the city and the thing of the query, and 0, 1 or 2 for a snippet that
   says what is missing, old or official.
 - qg: the question that the first sentence answers. ntg: the title of one of three kinds of news.
