@@ -326,8 +326,10 @@ def _check_row(part: Part, number: int, at: str) -> None:
         require_label(task.task, value, at)
         return
     try:
-        answers = [(str(one["text"]), int(one["start"])) for one in value]
+        answers = [(str(one["text"]), int(one["start"])) for one in value or ()]
     except (TypeError, KeyError, ValueError):
+        answers = []
+    if not answers:
         raise InputError(f"{at}: expected answers with text and start, found {value!r:.80}.") from None
     context = part.columns["context"][number]
     for text, start in answers:

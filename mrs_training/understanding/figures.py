@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_core.files import atomic_write
+from mrs_core.metric_errors import metric_errors
 from mrs_metrics.xglue import XglueScores, aggregate, average_scores, score_interval, score_task
 from mrs_models.text_rows import ANSWER, PAGE, TAGS
 from mrs_training.card import Record
@@ -20,14 +21,15 @@ def scored(part: Part, predictions: Sequence[Any]) -> XglueScores:
     """The scores of a split whose answers are known.
 
     Raises:
-        ValueError: a label of the data is none of the task's, or there is nothing to score.
+        InputError: there is nothing to score, such as pages that are each the only one of their query.
     """
     assert part.gold is not None
     gold: list[Any] = part.gold
     if part.task.kind == ANSWER:
         gold = [[answer["text"] for answer in answers] for answers in gold]
     queries = part.columns[part.task.query] if part.task.query else None
-    return score_task(part.task.name, predictions, gold, part.language, queries)
+    with metric_errors(part.name):
+        return score_task(part.task.name, predictions, gold, part.language, queries)
 
 
 def figures_of(predictions: Predictions, parts: Parts) -> Record:

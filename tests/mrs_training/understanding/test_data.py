@@ -136,6 +136,7 @@ def pair(label: str | None) -> pa.Table:
             "expected the columns premise, hypothesis, label of XNLI, but premise is missing",
         ),
         ("mlqa", question("Rome", 9), "row 1: the context has no 'Rome' at character 9; prepare the data again"),
+        ("mlqa", question("Rome", 10).set_column(3, "answers", pa.array([[]], ANSWERS)), "expected answers with text"),
         ("mlqa", question("Rome", -5), "row 1: the context has no 'Rome' at character -5"),
     ],
 )
