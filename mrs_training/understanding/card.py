@@ -26,7 +26,7 @@ SETTINGS = ("mode", "max_tokens", "window_overlap", "sampling_alpha", *SHOWN, "n
 PIPELINES = {"tags": "token-classification", "answer": "question-answering"}  # of a kind; else text-classification
 SEVERAL = "several"  # tasks in one model
 PAIR = '{"text": "First text.", "text_pair": "Second text."}'
-INPUTS = {"tags": '"Angela Merkel visited Paris ."', "answer": 'question="Who came?", context="Ann came to Rome."'}
+INPUTS = {"tags": '"Ann Smith visited Paris ."', "answer": 'question="Who came?", context="Ann came to Rome."'}
 MODES = {
     "pivot": "pivot-language fine-tuning (section 6.3.1)",
     "multilanguage": "multi-language fine-tuning (section 6.3.2)",
