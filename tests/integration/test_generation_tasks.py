@@ -212,6 +212,7 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--pivot", "de", "--train", f"de={null}"): "row 2: news_title is missing; training rows need every column.",
         ("--pivot", "de", "--train", f"de={broken}"): "broken.parquet: cannot be read as Parquet",
         ("--pivot", "de", "--train", f"de={tmp_path / 'empty.jsonl'}"): "empty.jsonl: the file is empty",
+        ("--pivot", "de", "--train", "de=data"): "data: no train split of 'ntg-de'; the folder has",
         ("--languages", "it"): "--languages it: data has no test split of ntg in it; it has en de es fr.",
         ("--validation", "ru"): "--validation ru: expected source, all, or languages of the data (en de es fr).",
         ("--beams", "0"): "--beams: expected a whole number from 1, found 0.",
