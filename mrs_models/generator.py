@@ -318,7 +318,7 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
     from transformers import AutoTokenizer
 
     base, revision = base_of(folder)
-    model = cast("PreTrainedModel", load_adapter(folder))
+    model = corrected(cast("PreTrainedModel", load_adapter(folder)))
     tokenizer = AutoTokenizer.from_pretrained(
         base, trust_remote_code=False, **({"revision": revision} if revision else {})
     )

@@ -25,7 +25,8 @@ TYPE = "prophetnet"
 def corrected(model: Model) -> Model:
     """The model with the terms of relative positions in their places, if it is a ProphetNet; any other as it is."""
     if _is_prophetnet(model.config):
-        for layer in model.base_model.decoder.layers:
+        base: Any = model.base_model
+        for layer in base.decoder.layers:
             attention = layer.self_attn
             attention.get_predict_relative_pos_embeddings = MethodType(_predict_relative_positions, attention)
     return model

@@ -126,7 +126,8 @@ def build_prophetnet_from_encoder(
                 nn.init.xavier_uniform_(parameter)
         _copy_embeddings(encoder, model.prophetnet, tokenizer)
     copy_layers(encoder, model.prophetnet, decoder, LAYER, LAYER)
-    model.prophetnet.decoder.layers[-1].feed_forward_layer_norm.reset_parameters()  # as `build_from_encoder`
+    last: Any = model.prophetnet.decoder.layers[-1]
+    last.feed_forward_layer_norm.reset_parameters()  # as `build_from_encoder`
     return write_checkpoint(model, tokenizer, folder, TIED)
 
 

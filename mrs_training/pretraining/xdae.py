@@ -11,7 +11,7 @@ from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_metrics.signature import signature
 from mrs_models.denoising import NextTokenLoss, RowNoising
 from mrs_models.encoder_decoder import build_from_encoder
-from mrs_models.noising import SPAN_LENGTH, SPAN_SHARE, NoisingCollator, parse_noises
+from mrs_models.noising import MAX_TOKENS, SPAN_LENGTH, SPAN_SHARE, NoisingCollator, parse_noises
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.pretraining.objective import Pretrained
 from mrs_training.pretraining.options import PretrainingArguments
@@ -58,7 +58,7 @@ class Denoising(Seq2SeqObjective):
         parts: Pretrained,
         noises: dict[tuple[str, ...], float],
         seed: int,
-        max_tokens: int | None = None,
+        max_tokens: int = MAX_TOKENS,
         share: float = SPAN_SHARE,
         length: float = SPAN_LENGTH,
     ) -> RowNoising:
@@ -66,6 +66,6 @@ class Denoising(Seq2SeqObjective):
         noising = NoisingCollator(
             int(tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id, frame.end, noises=noises, seed=seed,
             span_share=share, span_length=length, special_ids=separators(tokenizer),
-            **({} if max_tokens is None else {"max_tokens": max_tokens}),
+            max_tokens=max_tokens,
         )  # fmt: skip
         return RowNoising(noising, frame)

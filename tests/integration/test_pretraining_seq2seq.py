@@ -39,7 +39,8 @@ def sentence(draw: random.Random, letters: str) -> str:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Texts in two languages, and a small encoder."""
+    """Texts in two languages, and a small encoder with its language-model head."""
+    from mrs_models.masked_lm import load_masked_lm, load_tokenizer
     from mrs_models.tiny import build_tiny
 
     folder, draw = tmp_path_factory.mktemp("seq2seq"), random.Random(0)
@@ -47,8 +48,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = [sentence(draw, words) for _ in range(count)]
         (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     texts = [line for name in ("en", "ja") for line in (folder / f"{name}.txt").read_text().splitlines()]
-    (folder / "encoder").mkdir()
-    build_tiny(texts, folder / "encoder", 0, 120, "[MASK]")
+    (folder / "plain").mkdir()
+    plain = str(build_tiny(texts, folder / "plain", 0, 120, "[MASK]"))
+    load_masked_lm(plain, None, 0)[0].save_pretrained(folder / "encoder")
+    load_tokenizer(plain, None).save_pretrained(folder / "encoder")
     return folder
 
 
