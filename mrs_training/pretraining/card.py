@@ -21,7 +21,7 @@ SHOWN = (
     "sampling_alpha", "batches", "frozen_encoder", "new_pieces", *SHARED,
 )  # fmt: skip
 SEQ2SEQ_SHOWN = (
-    "objective", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers", "max_tokens",
+    "objective", "shares", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers", "max_tokens",
     "packing", "sampling_alpha", "batches", *SHARED,
 )  # fmt: skip
 # What the held-out perplexity of an objective is of, and what else its card says of limits.
@@ -65,7 +65,10 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
         **shared_values(record, repo_id, adapter, SEQ2SEQ_SHOWN if seq2seq else SHOWN),
     }
     if seq2seq:
-        values["predicted"], values["limits"] = PREDICTED[metrics["objective"]]
+        told = {name: PREDICTED[name] for name in metrics["objective"].split()}
+        of = " ({})" if len(told) > 1 else ""
+        values["predicted"] = " and ".join(what + of.format(name) for name, (what, _) in told.items())
+        values["limits"] = " ".join(limit for _, limit in told.values() if limit)
     library = "peft" if adapter else "transformers"
     front = licence_front(record) | {
         "library_name": library,

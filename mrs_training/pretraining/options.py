@@ -40,7 +40,7 @@ OPTIONS_OF = {
     "future_tokens": ("xfnp",),
     **dict.fromkeys(("decoder", "decoder_layers"), SEQ2SEQ),
 }
-OF_ENCODERS = ("masked_share", "whole_words", "frozen_encoder", "new_pieces")
+OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", "new_pieces")
 
 
 @dataclass

@@ -23,7 +23,6 @@ class FutureNgrams(Seq2SeqObjective):
     """The encoder reads a text with masked spans, the decoder writes the spans and predicts two tokens at a time."""
 
     about = "future n-gram prediction (xFNP; XGLUE, section 4.2)"
-    trains = "a ProphetNet"
 
     def write_tiny(
         self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments

@@ -227,7 +227,7 @@ def test_the_recipes_have_the_paper_s_settings(name: str, rate: float, steps: in
     path = CONFIGS / f"{name}.yaml"
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
     Pretraining().require_sound(options, training)
-    assert (options.objective, options.model_name_or_path) == (name, "FacebookAI/xlm-roberta-base")
+    assert (options.objective, options.model_name_or_path) == ([name], "FacebookAI/xlm-roberta-base")
     assert (options.decoder_layers, options.max_tokens, options.sampling_alpha) == (12, 512, 0.3)
     assert (training.learning_rate, training.max_steps) == (rate, steps)
     assert training.per_device_train_batch_size * training.gradient_accumulation_steps * 8 == 1024
