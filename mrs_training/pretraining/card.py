@@ -21,8 +21,8 @@ SHOWN = (
     "sampling_alpha", "batches", "frozen_encoder", "new_pieces", *SHARED,
 )  # fmt: skip
 SEQ2SEQ_SHOWN = (
-    "objective", "shares", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers", "max_tokens",
-    "packing", "sampling_alpha", "batches", *SHARED,
+    "objective", "shares", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers",
+    "max_tokens", "packing", "sampling_alpha", "batches", *SHARED,
 )  # fmt: skip
 # What the held-out perplexity of an objective is of, and what else its card says of limits.
 PREDICTED = {
