@@ -52,12 +52,14 @@ class Objective(ABC):
         trains: the kind of model: objectives of one kind can share a run.
         reads: the option whose text it reads: `text`, sentences, or `parallel`, translations.
         packs: whether its rows are filled by --packing; else they differ in length, and are sorted by it.
+        packs_held_out: whether held-out rows are, too; else each is a sentence.
     """
 
     about: str
     trains: str = "a sequence-to-sequence model"
     reads: str = "text"
     packs: bool = True
+    packs_held_out: bool = False
 
     @abstractmethod
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:

@@ -40,11 +40,13 @@ class Seq2SeqState:
     Attributes:
         row: how it is told the language.
         frame: the special tokens around its texts, the same for all languages but for the language's own.
+        filled: tokens of the rows that sentences fill; 0: each row is a sentence.
     """
 
     vocabulary: Vocabulary
     row: LanguageTokens
     frame: TokenFrame
+    filled: int
 
 
 class Seq2SeqObjective(Objective):
@@ -99,7 +101,8 @@ class Seq2SeqObjective(Objective):
                 "trained with it.",
                 file=sys.stderr,
             )
-        return Pretrained(model, tokenizer, notes, Seq2SeqState(vocabulary, row, frame))
+        filled = options.max_tokens if options.packing else 0
+        return Pretrained(model, tokenizer, notes, Seq2SeqState(vocabulary, row, frame, filled))
 
     def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
         """Another seq2seq objective's model.

@@ -218,10 +218,10 @@ def _sampler(
 def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Sequence[Any]], option: str) -> HeldOut:
     """Held-out sentences or translations, ready to be measured."""
     objective, parts = part.objective, part.parts
-    rows = {}
+    rows, pack = {}, options.packing and objective.packs_held_out
     for language, found in texts.items():
         where = f"{option} {language}"
-        rows[language] = objective.encode(found, parts, options, False, where).rows
+        rows[language] = objective.encode(found, parts, options, pack, where).rows
         rows[language].shared = objective.shared(language, parts, where)
     return HeldOut(objective, parts, objective.held_out_collator(parts), rows)
 

@@ -22,6 +22,8 @@ from mrs_training.pretraining.seq2seq import Seq2SeqObjective, tokens_of
 class FutureNgrams(Seq2SeqObjective):
     """The encoder reads a text with masked spans, the decoder writes the spans and predicts two tokens at a time."""
 
+    # A model of packed rows writes spans of their length; of a lone sentence, whose span is short, it would say too much.
+    packs_held_out = True
     about = "future n-gram prediction (xFNP; XGLUE, section 4.2)"
 
     def write_tiny(
@@ -59,5 +61,5 @@ class FutureNgrams(Seq2SeqObjective):
 
     def signature(self, parts: Pretrained) -> str:
         """Of the first stream: the tokens are predicted one after the other, as a generator writes them."""
-        fixed = {"span": SPAN, "every": BLOCK, "seed": EVALUATION_SEED}
+        fixed = {"span": SPAN, "every": BLOCK, "rows": parts.state.filled or "sentences", "seed": EVALUATION_SEED}
         return signature("span_perplexity", avg="token", log="natural", **fixed, tok=tokens_of(parts))

@@ -26,9 +26,9 @@ OPTIONS: list[object] = [
     "--eval_steps", STEPS // 4, "--save_steps", STEPS // 4, "--max_tokens", 24, "--use_cpu",
     "true", "--disable_tqdm", "true", "--logging_steps", 1,
 ]  # fmt: skip
-OWN: dict[str, list[object]] = {  # the tokens of spans are few: a larger rate
+OWN: dict[str, list[object]] = {
     "xdae": ["--noise", "spans=.7", "shuffle+drop=.3", "--learning_rate", 0.003],
-    "xfnp": ["--learning_rate", 0.01],
+    "xfnp": ["--learning_rate", 0.003],
 }
 
 
