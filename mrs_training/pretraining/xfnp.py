@@ -22,7 +22,7 @@ from mrs_training.pretraining.seq2seq import Seq2SeqObjective, tokens_of
 class FutureNgrams(Seq2SeqObjective):
     """The encoder reads a text with masked spans, the decoder writes the spans and predicts two tokens at a time."""
 
-    # A model of packed rows writes spans of their length; of a lone sentence, whose span is short, it would say too much.
+    # A model of packed rows writes spans of their length: for a lone sentence it would say too much.
     packs_held_out = True
     about = "future n-gram prediction (xFNP; XGLUE, section 4.2)"
 
