@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from datasets import Dataset
 
-from mrs_core.errors import InputError, first_line
+from mrs_core.errors import InputError
 from mrs_core.files import content_hash
-from mrs_core.lines import read_lines
 from mrs_core.metric_errors import metric_errors
 from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.json_lines import parse_object
+from mrs_datasets.task_files import read_task_file
 from mrs_evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_metrics.xglue_tasks import NO_TAG, require_label
 from mrs_metrics.xglue_wpr import query_starts
@@ -175,7 +175,7 @@ def _training(
             )
     limit = options.max_train_examples
     return {
-        code: _own_part(own[code], task, code, limit, seed)
+        code: _own_part(data, own[code], task, code, limit, seed)
         if code in own
         else _part(data, task, code, "train", limit, seed)
         for code in codes
@@ -220,29 +220,17 @@ def _part(data: PreparedData, task: Understanding, code: str, split: str, limit:
     return _checked(task, code, _limited(task, rows, limit, seed, where), where, split == "test")
 
 
-def _own_part(place: str, task: Understanding, code: str, limit: int | None, seed: int) -> Part:
+def _own_part(data: PreparedData, place: str, task: Understanding, code: str, limit: int | None, seed: int) -> Part:
     """Training examples from a value of `--train`."""
     where = f"--train {code}={place}"
     if Path(place).is_dir():
         return _part(open_prepared(place), task, code, "train", limit, seed)
-    return _checked(task, code, _limited(task, _read_file(Path(place), where), limit, seed, where), where, False)
-
-
-def _read_file(path: Path, where: str) -> Dataset:
-    if not path.is_file():
+    if not Path(place).is_file():
         raise InputError(f"{where}: no such file or folder.")
-    if path.suffix == ".parquet":
-        try:
-            return Dataset.from_parquet(str(path))
-        except Exception as error:  # whatever pyarrow and datasets raise for a damaged file
-            raise InputError(f"{where}: cannot be read as Parquet ({first_line(error)}).") from None
-    if path.suffix != ".jsonl":
-        raise InputError(f"{where}: expected a .parquet or .jsonl file, or a prepared folder.")
-    rows = [parse_object(f"{path}, line {number}", line) for number, line in read_lines(path)]
-    try:
-        return Dataset.from_list(rows)
-    except (ValueError, TypeError) as error:  # ArrowInvalid is a ValueError
-        raise InputError(f"{where}: its rows differ in their types ({first_line(error)}).") from None
+    record, own = data.record(), {task.config(code) for code in task.task.languages}
+    whole = record.schema(next(config for config, _, _ in record.configs() if config in own))
+    rows = read_task_file(Path(place), pa.schema([whole.field(column) for column in task.columns]))
+    return _checked(task, code, _limited(task, rows, limit, seed, where), where, False)
 
 
 def _own_sources(values: Sequence[str]) -> dict[str, str]:

@@ -212,5 +212,5 @@ def test_other_data_are_refused(tasks_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.parquet: cannot be read as Parquet"):
         load(tasks_folder, task="xnli", train=[f"en={tmp_path / 'x.parquet'}"])
     (tmp_path / "x.csv").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"x\.csv: expected a \.parquet or \.jsonl file, or a prepared folder"):
+    with pytest.raises(InputError, match=r"x\.csv: expected a file \*\.parquet or \*\.jsonl"):
         load(tasks_folder, task="xnli", train=[f"en={tmp_path / 'x.csv'}"])
