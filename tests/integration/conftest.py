@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,18 +46,25 @@ def train(one_process: None, prepared: PreparedData, tmp_path: Path, capsys: pyt
 
 
 @pytest.fixture
-def refused(
-    one_process: None, prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def refusal(
+    one_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., str]:
-    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
-    from mrs_trainers.retrieval import main
+    """Return a function that runs a trainer, expects a refusal with exit code 2 and gives its sentence."""
 
-    def run(*options: object) -> str:
-        argv = ["--data", prepared.folder, "--output_dir", tmp_path / "refused", *OPTIONS, *options]
-        assert main([str(part) for part in argv]) == 2
-        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("retrieval: ")]
+    def run(trainer: str, options: Sequence[object], folder: Path | None = None) -> str:
+        if folder is not None:
+            monkeypatch.chdir(folder)
+        argv = ["--output_dir", tmp_path / "refused", *options]
+        assert importlib.import_module(f"mrs_trainers.{trainer}").main([str(part) for part in argv]) == 2
+        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith(f"{trainer}: ")]
         assert len(sentences) == 1
         assert not (tmp_path / "refused" / "run.json").exists()
-        return sentences[0].removeprefix("retrieval: ")
+        return sentences[0].removeprefix(f"{trainer}: ")
 
     return run
+
+
+@pytest.fixture
+def refused(refusal: Callable[..., str], prepared: PreparedData) -> Callable[..., str]:
+    """`refusal` of the retrieval trainer."""
+    return lambda *options: refusal("retrieval", ["--data", prepared.folder, *OPTIONS, *options])

@@ -160,27 +160,9 @@ def test_the_result_writes(folder: Callable[[str], Path]) -> None:
 
 
 @pytest.fixture
-def refused(
-    one_process: None,
-    workplace: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Callable[..., str]:
-    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
-    from mrs_trainers.generation import main
-
-    monkeypatch.chdir(workplace)
-
-    def run(*options: object) -> str:
-        argv = [*BASIC, "--task", "ntg", *SHORT, "--output_dir", tmp_path / "refused", *options]
-        assert main([str(part) for part in argv]) == 2
-        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("generation: ")]
-        assert len(sentences) == 1
-        assert not (tmp_path / "refused").exists()
-        return sentences[0].removeprefix("generation: ")
-
-    return run
+def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
+    """`refusal` of this trainer."""
+    return lambda *options: refusal("generation", [*BASIC, "--task", "ntg", *SHORT, *options], workplace)
 
 
 def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workplace: Path, tmp_path: Path) -> None:

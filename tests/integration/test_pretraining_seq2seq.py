@@ -174,26 +174,9 @@ def test_generators_start_from_the_results_by_their_names(
 
 
 @pytest.fixture
-def refused(
-    one_process: None,
-    workplace: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Callable[..., str]:
-    """Return a function that trains, expects a refusal with exit code 2 and gives its sentence."""
-    from mrs_trainers.pretraining import main
-
-    monkeypatch.chdir(workplace)
-
-    def run(*options: object) -> str:
-        assert main([str(part) for part in [*OPTIONS, "--output_dir", tmp_path / "refused", *options]]) == 2
-        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pretraining: ")]
-        assert len(sentences) == 1
-        assert not (tmp_path / "refused").exists()
-        return sentences[0].removeprefix("pretraining: ")
-
-    return run
+def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
+    """`refusal` of this trainer."""
+    return lambda *options: refusal("pretraining", [*OPTIONS, *options], workplace)
 
 
 def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output: list[str]) -> None:
