@@ -217,9 +217,10 @@ class Suggester:
 
     @cached_property
     def _may_detect(self) -> bool:
-        from mrs_models.language_detector import DETECTOR
-
-        return self.folder is not None and len(self.languages) > 1 and (self.folder / DETECTOR).is_file()
+        try:
+            return len(self.languages) > 1 and bool(self._detector)
+        except InputError:  # none, or a damaged one: who names the language needs none
+            return False
 
     def _likely(self, answer: Answer, chance: float) -> Answer:
         """The answer, or none where it is not likely enough that one of its suggestions is used."""
