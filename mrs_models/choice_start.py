@@ -8,27 +8,19 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForMultipleChoice,
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AutoModel, AutoModelForMultipleChoice, PreTrainedConfig, PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_core.baselines import starting_point
-from mrs_core.errors import InputError, first_line
+from mrs_core.errors import InputError
+from mrs_models.checkpoint_loading import load_config, load_model, load_tokenizer
 from mrs_models.choice_inputs import ChoiceCoder, ChoiceCollator
 from mrs_models.multiple_choice import INPUTS, MODEL_TYPE, POOLINGS, ChoiceConfig, ChoiceModel
 from mrs_models.starting_points import MULTIPLE_CHOICE, RETRIEVER, STATIC, require_start, start_kind
 
 PAPER, LIBRARY = "paper", "library"
 HEADS = (PAPER, LIBRARY)
-DAMAGE = (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError, AttributeError, SafetensorError)
 MAX_TOKENS = 128  # ours: the longest input of XCOPA has 85 tokens of XLM-R
 # Shape of a model -> its value where nothing is asked for (Ponti et al. 2020, section 4.1).
 DEFAULTS: Mapping[str, str] = {"head": PAPER, "pooling": POOLINGS[0], "input": INPUTS[0]}
@@ -69,7 +61,7 @@ def load_choice_model(name: str | Path, revision: str | None = None) -> ChoicePa
     Raises:
         InputError: it is none, or damaged.
     """
-    config = _config(str(name), revision)
+    config = load_config(str(name), revision)
     if not _has_head(config):
         raise InputError(f"{name}: not a multiple-choice model ({config.model_type}); train one from it first.")
     parts = build_choice_model(str(name), revision)
@@ -144,8 +136,8 @@ def _set_shape(parts: ChoiceParts, dropout: float | None, max_tokens: int | None
 
 
 def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) -> ChoiceParts:
-    config = _config(name, revision)
-    tokenizer = _tokenizer(name, revision)
+    config = load_config(name, revision)
+    tokenizer = load_tokenizer(name, revision)
     if _has_head(config):
         _require_shape(name, shape_of(config), asked)
         return ChoiceParts(_with_its_head(name, revision), tokenizer)
@@ -160,7 +152,7 @@ def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) ->
             )
         _require_shape(f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}, asked)
         return ChoiceParts(_with_its_head(name, revision), tokenizer)
-    return _with_head(_model(AutoModel, name, revision), tokenizer, asked)
+    return _with_head(load_model(AutoModel, name, revision), tokenizer, asked)
 
 
 def _of_retriever(name: str, revision: str | None, asked: Mapping[str, str | None]) -> ChoiceParts:
@@ -186,7 +178,7 @@ def _with_head(encoder: PreTrainedModel, tokenizer: Any, asked: Mapping[str, str
 
 def _with_its_head(name: str, revision: str | None) -> PreTrainedModel:
     """A model of transformers' own class, or ours."""
-    model: Any = _model(AutoModelForMultipleChoice, name, revision)
+    model: Any = load_model(AutoModelForMultipleChoice, name, revision)
     if not isinstance(model, ChoiceModel):
         heads = [f"{model.base_model_prefix}.pooler", "pre_classifier", "classifier", "sequence_summary", "logits_proj"]
         model.trained_in_full = tuple(
@@ -214,34 +206,3 @@ def _require_shape(name: str, have: Mapping[str, Any], asked: Mapping[str, str |
             raise InputError(
                 f"--{option} {asked[option]}: does not fit {name}, which has {value}; leave the option out."
             )
-
-
-def _config(name: str, revision: str | None) -> PreTrainedConfig:
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(name, trust_remote_code=False, **_at(revision))
-    except DAMAGE as error:
-        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
-    return config
-
-
-def _tokenizer(name: str, revision: str | None) -> Any:
-    try:
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=False, **_at(revision))
-    except DAMAGE as error:
-        raise InputError(
-            f"--model_name_or_path {name}: its tokenizer cannot be loaded ({first_line(error)})."
-        ) from None
-
-
-def _model(kind: Any, name: str, revision: str | None) -> PreTrainedModel:
-    try:
-        model: PreTrainedModel = kind.from_pretrained(
-            name, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **_at(revision)
-        )
-    except DAMAGE as error:
-        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
-    return model
-
-
-def _at(revision: str | None) -> dict[str, Any]:
-    return {"revision": revision} if revision else {}

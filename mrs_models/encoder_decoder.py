@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from mrs_core.errors import InputError, first_line
+from mrs_models.checkpoint_loading import at
 from mrs_models.language_tokens import ENCODER_TYPES, ROWS
 from mrs_models.tiny import write_checkpoint
 
@@ -48,7 +49,7 @@ def is_encoder(name: str, revision: str | None = None) -> bool:
     from transformers import AutoConfig
 
     try:
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **_at(revision))
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **at(revision))
     except (OSError, ValueError, KeyError):
         return False
     return config.model_type in ENCODER_TYPES
@@ -132,10 +133,6 @@ def add_language_tokens(tokenizer: PreTrainedTokenizerFast, languages: Sequence[
     tokenizer.add_special_tokens({"eos_token": tokenizer.sep_token, "additional_special_tokens": tags})
 
 
-def _at(revision: str | None) -> dict[str, Any]:
-    return {"revision": revision} if revision else {}
-
-
 def load_encoder(name: str, revision: str | None, decoder: str, layers: int) -> tuple[Any, PreTrainedTokenizerFast]:
     """An encoder without a head, and its tokenizer.
 
@@ -148,10 +145,10 @@ def load_encoder(name: str, revision: str | None, decoder: str, layers: int) -> 
 
     disable_progress_bar()  # of reading the weights
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **_at(revision))
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
         model = AutoModel.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, add_pooling_layer=False,
-            **_at(revision),
+            **at(revision),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         raise InputError(

@@ -20,6 +20,7 @@ from mrs_core.errors import InputError, first_line
 from mrs_core.files import atomic_write
 from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
+from mrs_models.checkpoint_loading import at
 from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
 from mrs_models.padding import IGNORED, seq2seq_batch
@@ -319,9 +320,7 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
 
     base, revision = base_of(folder)
     model = corrected(cast("PreTrainedModel", load_adapter(folder)))
-    tokenizer = AutoTokenizer.from_pretrained(
-        base, trust_remote_code=False, **({"revision": revision} if revision else {})
-    )
+    tokenizer = AutoTokenizer.from_pretrained(base, trust_remote_code=False, **at(revision))
     return model, tokenizer
 
 
@@ -342,11 +341,10 @@ def load_seq2seq(
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # of reading the weights
-    arguments: dict[str, Any] = {"revision": revision} if revision else {}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **arguments)
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
         model = AutoModelForSeq2SeqLM.from_pretrained(
-            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **arguments
+            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **at(revision)
         )
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         if saved:

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
@@ -22,6 +21,7 @@ from tokenizers import Tokenizer
 
 from mrs_core.baselines import starting_point
 from mrs_core.errors import InputError
+from mrs_models.checkpoint_loading import DAMAGE, at
 from mrs_models.routes import POOLER_OUTPUT, build_settings, routes_of
 from mrs_models.starting_points import RETRIEVER, STATIC, checkpoint_prompts, start_kind
 
@@ -40,7 +40,6 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
     }
 )
 TOKEN_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
-DAMAGE = (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError, AttributeError, SafetensorError)
 
 
 class Start(ABC):
@@ -105,7 +104,7 @@ class _Encoder(Start):
 
     def _modules(self) -> list[Module]:
         """All modules of a sentence-transformers checkpoint, or a Transformer alone."""
-        arguments = {"revision": self.revision} if self.revision else {}
+        arguments = at(self.revision)
         weights = {**arguments, "use_safetensors": True, "dtype": torch.float32}  # a 16-bit one would train in 16 bits
         try:
             if load_file_path(self.name, "modules.json", revision=self.revision) is None:

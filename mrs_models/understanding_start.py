@@ -13,21 +13,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
-    AutoTokenizer,
-    PreTrainedConfig,
     PreTrainedModel,
 )
 from transformers.utils.logging import disable_progress_bar, get_verbosity, set_verbosity, set_verbosity_error
 
 from mrs_core.baselines import starting_point
-from mrs_core.errors import InputError, first_line
+from mrs_core.errors import InputError
+from mrs_models.checkpoint_loading import load_config, load_model, load_tokenizer
 from mrs_models.shared_body import MODEL_TYPE, SharedBodyConfig, SharedBodyModel, draw
 from mrs_models.starting_points import RETRIEVER, STATIC, UNDERSTANDING, require_start, start_kind
 from mrs_models.text_rows import ANSWER, LABEL, PAGE, TAGS
@@ -38,7 +35,6 @@ CLASSES: Mapping[str, tuple[str, Any]] = {
     TAGS: ("TokenClassification", AutoModelForTokenClassification),
     ANSWER: ("QuestionAnswering", AutoModelForQuestionAnswering),
 }
-DAMAGE = (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError, AttributeError, SafetensorError)
 MAX_TOKENS, LEAST_TOKENS = 512, 16  # XGLUE, section 6.1; what a question and a piece of text need
 
 
@@ -95,7 +91,7 @@ def load_understanding(name: str | Path, revision: str | None = None) -> Underst
     Raises:
         InputError: it is none, or damaged.
     """
-    config = _config(str(name), revision)
+    config = load_config(str(name), revision)
     heads = heads_of(config)
     if not heads:
         raise InputError(f"{name}: not a model for understanding tasks ({config.model_type}); train one from it first.")
@@ -136,7 +132,7 @@ def build_understanding(
         )
     disable_progress_bar()
     place = starting_point(name)
-    config = _config(place, revision)
+    config = load_config(place, revision)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
         raise InputError(
             f"--model_name_or_path {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such."
@@ -181,7 +177,7 @@ def built_as(record: Mapping[str, Any], name: str) -> UnderstandingParts:
 
 def has_head(name: str, task: str, head: Head, revision: str | None = None) -> bool:
     """Whether a checkpoint has a trained head for the task, which `build_understanding` would keep."""
-    config = _config(starting_point(name), revision)
+    config = load_config(starting_point(name), revision)
     return task in heads_of(config) or _fits(config, task, head)
 
 
@@ -252,21 +248,8 @@ def _set_length(model: PreTrainedModel, tokenizer: Any, max_tokens: int | None) 
     config.max_tokens = max_tokens or min(getattr(config, "max_tokens", None) or MAX_TOKENS, most)
 
 
-def _config(name: str, revision: str | None) -> PreTrainedConfig:
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(name, trust_remote_code=False, **_at(revision))
-    except DAMAGE as error:
-        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
-    return config
-
-
 def _tokenizer(name: str, revision: str | None) -> Any:
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **_at(revision))
-    except DAMAGE as error:
-        raise InputError(
-            f"--model_name_or_path {name}: its tokenizer cannot be loaded ({first_line(error)})."
-        ) from None
+    tokenizer = load_tokenizer(name, revision)
     if not tokenizer.is_fast or tokenizer.pad_token_id is None:
         lacks = "a padding token" if tokenizer.is_fast else "a fast version, which tells the place of each token"
         raise InputError(f"--model_name_or_path {name}: its tokenizer lacks {lacks}; use BERT, XLM-R or such.")
@@ -278,15 +261,6 @@ def _model(kind: Any, name: str, revision: str | None, **given: Any) -> PreTrain
     loud = get_verbosity()
     set_verbosity_error()  # that a head is missing, or another is left out, is as it should be
     try:
-        model: PreTrainedModel = kind.from_pretrained(
-            name, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **given, **_at(revision)
-        )
-    except DAMAGE as error:
-        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
+        return load_model(kind, name, revision, **given)
     finally:
         set_verbosity(loud)
-    return model
-
-
-def _at(revision: str | None) -> dict[str, Any]:
-    return {"revision": revision} if revision else {}

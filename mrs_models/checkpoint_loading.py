@@ -1,0 +1,72 @@
+"""Loading checkpoints of transformers: safetensors alone, never their own code, and a sentence where it fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+
+from mrs_core.errors import InputError, first_line
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+# What the libraries raise for a checkpoint that is damaged, or is none.
+DAMAGE = (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError, AttributeError, SafetensorError)
+
+
+def at(revision: str | None) -> dict[str, str]:
+    """The argument of `from_pretrained` for a revision; None leaves it to the library."""
+    return {"revision": revision} if revision else {}
+
+
+def load_config(name: str, revision: str | None) -> PreTrainedConfig:
+    """The configuration of a checkpoint.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    from transformers import AutoConfig
+
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(name, trust_remote_code=False, **at(revision))
+    except DAMAGE as error:
+        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
+    return config
+
+
+def load_tokenizer(name: str, revision: str | None) -> Any:
+    """The tokenizer of a checkpoint.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
+    except DAMAGE as error:
+        raise InputError(
+            f"--model_name_or_path {name}: its tokenizer cannot be loaded ({first_line(error)})."
+        ) from None
+
+
+def load_model(kind: Any, name: str, revision: str | None, **given: Any) -> PreTrainedModel:
+    """The model of a checkpoint, in float32.
+
+    Args:
+        kind: a class of transformers with `from_pretrained`.
+        given: its further arguments.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    import torch
+
+    try:
+        model: PreTrainedModel = kind.from_pretrained(
+            name, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **given, **at(revision)
+        )
+    except DAMAGE as error:
+        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
+    return model
