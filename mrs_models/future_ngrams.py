@@ -12,7 +12,7 @@ transformers' ProphetNet has the mean of its streams instead of their sum, and l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from mrs_core.errors import InputError
 from mrs_models.denoising import next_token_losses
 from mrs_models.language_tokens import TokenFrame
 from mrs_models.masking import Vocabulary, corrupt
-from mrs_models.noising import seeded_by
+from mrs_models.noising import DrawsByEpoch, seeded_by
 from mrs_models.padding import IGNORED, seq2seq_batch
 
 STREAMS = 2  # XGLUE, section 4.2: n = 2
@@ -68,7 +68,7 @@ def choose_spans(special: NDArray[np.bool_], rng: Generator, block: int = BLOCK,
 
 
 @dataclass
-class SpanMaskingCollator:
+class SpanMaskingCollator(DrawsByEpoch):
     """Rows of texts in several languages -> a batch for future n-gram prediction.
 
     What is masked in a row depends on the seed, the epoch and the row alone (see `seeded_by`). Call `set_epoch` before
@@ -85,17 +85,6 @@ class SpanMaskingCollator:
     vocabulary: Vocabulary
     frame: TokenFrame
     seed: int = 0
-    # In shared memory: workers that outlive an epoch hold a copy of the collator, and must see the next one's number.
-    _epoch: Tensor = field(
-        default_factory=lambda: torch.zeros((), dtype=torch.int64).share_memory_(),
-        init=False,
-        repr=False,
-        compare=False,
-    )
-
-    def set_epoch(self, epoch: int) -> None:
-        """Mask other spans from now on; equal numbers mask equal ones."""
-        self._epoch.fill_(epoch)
 
     def masked(self, text: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """X' and Y of a text: what the encoder reads, (n), and the tokens of its spans."""

@@ -13,17 +13,16 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
 from mrs_core.errors import InputError
-from mrs_models.noising import seeded_by
+from mrs_models.noising import DrawsByEpoch, seeded_by
 from mrs_models.padding import IGNORED, padded
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def corrupt(ids: Sequence[int], chosen: NDArray[np.bool_], rng: Generator, vocab
 
 
 @dataclass
-class MaskingCollator:
+class MaskingCollator(DrawsByEpoch):
     """Texts -> a batch for masked language modelling.
 
     What is hidden in a text depends on the seed, the epoch and the text alone (see `seeded_by`): not on the batch, the
@@ -190,21 +189,10 @@ class MaskingCollator:
     share: float = SHARE
     whole_words: bool = False
     seed: int = 0
-    # In shared memory: workers that outlive an epoch hold a copy of the collator, and must see the next one's number.
-    _epoch: Tensor = field(
-        default_factory=lambda: torch.zeros((), dtype=torch.int64).share_memory_(),
-        init=False,
-        repr=False,
-        compare=False,
-    )
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:  # refuses NaN too
             raise InputError(f"--masked_share {self.share:g}: expected more than 0 and at most 1 (BERT: {SHARE}).")
-
-    def set_epoch(self, epoch: int) -> None:
-        """Hide other tokens from now on; equal numbers hide equal ones."""
-        self._epoch.fill_(epoch)
 
     def masked(self, ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What the model reads of a text, and the tokens to predict, -100 elsewhere; (n) both."""

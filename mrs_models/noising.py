@@ -155,7 +155,24 @@ NOISES: dict[str, Callable[..., list[int]]] = {
 
 
 @dataclass
-class NoisingCollator:
+class DrawsByEpoch:
+    """A collator whose draws depend on the epoch, beside seed and text (see `seeded_by`)."""
+
+    # In shared memory: workers that outlive an epoch hold a copy of the collator, and must see the next one's number.
+    _epoch: Tensor = field(
+        default_factory=lambda: torch.zeros((), dtype=torch.int64).share_memory_(),
+        init=False,
+        repr=False,
+        compare=False,
+    )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw anew from now on; equal numbers draw the same."""
+        self._epoch.fill_(epoch)
+
+
+@dataclass
+class NoisingCollator(DrawsByEpoch):
     """Texts -> a batch for denoising: the source is the noised text, the target the clean one.
 
     The source is `noised + eos_ids`, the target `text + eos_ids`, and the decoder reads its prompt (start token,
@@ -208,13 +225,6 @@ class NoisingCollator:
     span_length: float = SPAN_LENGTH
     special_ids: Sequence[int] = ()
     begin_ids: Sequence[int] = ()
-    # In shared memory: workers that outlive an epoch hold a copy of the collator, and must see the next one's number.
-    _epoch: Tensor = field(
-        default_factory=lambda: torch.zeros((), dtype=torch.int64).share_memory_(),
-        init=False,
-        repr=False,
-        compare=False,
-    )
 
     def __post_init__(self) -> None:
         for name in (name for names in self._recipes for name in names):
@@ -234,7 +244,7 @@ class NoisingCollator:
         """Draw new noise from now on; equal numbers give equal noise."""
         if epoch < 0:
             raise InputError(f"epoch: expected 0 or more, found {epoch}.")
-        self._epoch.fill_(epoch)
+        super().set_epoch(epoch)
 
     def noise(self, tokens: Sequence[int]) -> list[int]:
         """The noised text of this epoch."""

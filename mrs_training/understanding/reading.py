@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mrs_models.padding import IGNORED
+from mrs_models.ranking.choice import softmax
 from mrs_models.span_rows import Asked, read_answers, span_rows
 from mrs_models.tag_rows import read_tags, tag_rows
 from mrs_models.text_rows import ANSWER, PAGE, TAGS, Row, Said, pair_rows
@@ -52,10 +53,5 @@ def predictions_of(part: Part, head: Head, rows: Sequence[Row], said: Sequence[S
         return read_answers(rows, said, asked_of(part))
     if part.task.kind == PAGE:
         grades = np.asarray([float(label) for label in head.labels])
-        return [round(float(_softmax(one.scores) @ grades), DIGITS) for one in said]
+        return [round(float(softmax(one.scores, 1.0) @ grades), DIGITS) for one in said]
     return [head.labels[int(one.scores.argmax())] for one in said]
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores.astype(np.float64) - scores.max())
-    return np.asarray(powers / powers.sum())
