@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelerate.utils import gather_object
 from torch import Tensor
 from torch.nn import functional
-from tqdm import tqdm
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
@@ -24,6 +22,7 @@ from mrs_training.allowlist import BEST
 from mrs_training.choice.data import Part
 from mrs_training.choice.figures import cross_entropy, right_answers
 from mrs_training.divergence import StopsWhenDiverged
+from mrs_training.own_validation import OwnValidation
 from mrs_training.sampling import SampledPairs
 from mrs_training.stopping import Resumable
 
@@ -56,7 +55,7 @@ class EncodedQuestions:
         return {**self._rows[number], "labels": self._labels[number]}
 
 
-class ChoiceTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+class ChoiceTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -76,17 +75,10 @@ class ChoiceTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer
         precision is that of training (`--bf16`); tests have the model's own.
         """
         self.parts.model.eval()
-        world, rank = self.args.world_size, self.args.process_index
         found: dict[str, float] = {}
         losses: list[float] = []
         for config, rows in self._encoded().items():
-            mine = choice_scores(
-                self.parts.model, self.parts.collator, rows[rank::world], self.args.per_device_eval_batch_size
-            )
-            shares = gather_object([mine]) if world > 1 else [mine]
-            scores: list[list[float]] = [[]] * len(rows)
-            for number, share in enumerate(shares):
-                scores[number::world] = share
+            scores = self.answered(rows, self._scores)
             labels = [question.label for question in self.validation[config].questions]
             losses += cross_entropy(scores, labels)
             right = right_answers(scores, labels)
@@ -94,14 +86,13 @@ class ChoiceTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer
         found = {"accuracy": sum(found.values()) / len(found), "loss": sum(losses) / len(losses), **found}
         if not abs(found["loss"]) < float("inf"):  # NaN fails too
             raise diverged(f"at step {self.state.global_step:,} the loss on validation is {found['loss']:.4g}")
-        if self.is_world_process_zero():
-            lines = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
-            tqdm.write(f"validation, step {self.state.global_step}: {lines}")
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.write_figures(found)
+        metrics = self.tell_figures(found, metric_key_prefix)
         self.parts.model.train()
         return metrics
+
+    def _scores(self, rows: Sequence[Encoded]) -> list[list[float]]:
+        return choice_scores(self.parts.model, self.parts.collator, rows, self.args.per_device_eval_batch_size)
 
     def _encoded(self) -> dict[str, list[Encoded]]:
         if not hasattr(self, "_validation_rows"):

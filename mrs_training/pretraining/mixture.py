@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
-from torch.utils.data import ConcatDataset, Dataset
-
 from mrs_core.errors import InputError
+from mrs_training.keyed_rows import KeyedRows
 from mrs_training.options import require_one_of
 from mrs_training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_training.pretraining.options import PretrainingArguments
@@ -105,23 +103,16 @@ def mixture(options: PretrainingArguments, objectives: Mapping[str, Objective], 
     return tuple(found)
 
 
-class NumberedRows(Dataset[tuple[int, dict[str, Any]]]):
-    """The rows of all objectives one after the other, each with the number of its objective.
+class NumberedRows(KeyedRows[int]):
+    """The rows of all objectives, each with the number of its objective.
 
     Args:
         rows: of each objective, by language.
     """
 
     def __init__(self, rows: Sequence[Sequence[TokenRows]]) -> None:
-        self._rows: ConcatDataset[dict[str, Any]] = ConcatDataset([part for parts in rows for part in parts])
+        super().__init__([(number, part) for number, parts in enumerate(rows) for part in parts])
         self.sizes = [sum(map(len, parts)) for parts in rows]
-        self._ends = list(accumulate(self.sizes))
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, number: int) -> tuple[int, dict[str, Any]]:
-        return sum(number >= end for end in self._ends), self._rows[number]
 
 
 class NumberedCollator:

@@ -17,6 +17,7 @@ from mrs_core.errors import diverged
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.divergence import StopsWhenDiverged
+from mrs_training.own_validation import OwnValidation
 from mrs_training.pretraining.mixture import WHICH, NumberedCollator, NumberedRows, Part
 from mrs_training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_training.pretraining.options import PretrainingArguments
@@ -98,7 +99,7 @@ def figures(found: Losses) -> dict[str, float]:
     return {"perplexity": pooled["perplexity"], "loss": pooled["loss"], **own}
 
 
-class PretrainingTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+class PretrainingTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
     """The library's trainer with our batches, loss and evaluation."""
 
     mixture: Sequence[Part]
@@ -143,9 +144,7 @@ class PretrainingTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Tr
         own = [mixed_figures(found, {part.name: part.share for part in self.mixture}) if rank == 0 else {}]
         if world > 1:
             own = broadcast_object_list(own)  # one rank's rounding for all
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in own[0].items()}
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        metrics = self.tell_figures(own[0], metric_key_prefix)
         model.train()
         return metrics
 

@@ -28,6 +28,7 @@ from mrs_models.generator import Generator, TextCoder
 from mrs_models.padding import IGNORED
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.divergence import StopsWhenDiverged
+from mrs_training.own_validation import OwnValidation
 from mrs_training.reply.data import LONG_WORK, RunData
 from mrs_training.sampling import SampledPairs
 
@@ -110,7 +111,7 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
         )
 
 
-class PairTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
+class PairTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq2SeqTrainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -127,9 +128,7 @@ class PairTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Seq2SeqTr
         """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
         self.generator.model.eval()
         found = broadcast_object_list([self.figures()])[0]
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        metrics = self.tell_figures(found, metric_key_prefix)
         self.generator.model.train()
         return metrics
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from accelerate.utils import gather_object
-from tqdm import tqdm
 from transformers import Trainer
 
 from mrs_core.errors import diverged
@@ -15,6 +13,8 @@ from mrs_models.text_rows import Row, RowCollator, Said, logits_of, say, underst
 from mrs_models.understanding_start import UnderstandingParts
 from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.divergence import StopsWhenDiverged
+from mrs_training.keyed_rows import KeyedRows
+from mrs_training.own_validation import OwnValidation
 from mrs_training.sampling import PairSampler, SampledPairs
 from mrs_training.understanding.data import Part, Parts, UnderstandingData, each
 from mrs_training.understanding.figures import Predictions, validation_figures
@@ -23,26 +23,6 @@ from mrs_training.understanding.reading import predictions_of, rows_of
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
-
-
-class TrainingRows:
-    """The rows of all sources, one after the other, with their task."""
-
-    def __init__(self, sources: Sequence[tuple[str, Sequence[Row]]]) -> None:
-        self._sources = sources
-        self._ends = np.cumsum([len(rows) for _, rows in sources])
-
-    def __len__(self) -> int:
-        return int(self._ends[-1])
-
-    def __getitem__(self, number: int) -> tuple[str, Row]:
-        source = int(np.searchsorted(self._ends, number, side="right"))
-        task, rows = self._sources[source]
-        return task, rows[number - int(self._ends[source]) + len(rows)]
-
-    def lengths(self) -> np.ndarray:
-        """(rows) tokens."""
-        return np.asarray([len(row) for _, rows in self._sources for row in rows])
 
 
 class TaskCollator:
@@ -61,7 +41,7 @@ def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
     return RowCollator(parts.tokenizer, task if parts.shared else None)
 
 
-class UnderstandingTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+class UnderstandingTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -99,24 +79,14 @@ class UnderstandingTrainer(StopsWhenDiverged, SampledPairs, AdapterCheckpoints, 
             head = self.parts.heads[part.task.name]
             predictions.setdefault(part.task.name, {})[part.language] = predictions_of(part, head, rows, said)
         found = {**validation_figures(predictions, self.validation), "loss": loss / max(1, labelled)}
-        if self.is_world_process_zero():
-            lines = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
-            tqdm.write(f"validation, step {self.state.global_step}: {lines}")
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.write_figures(found)
+        metrics = self.tell_figures(found, metric_key_prefix)
         self.parts.model.train()
         return metrics
 
     def _said(self, part: Part, rows: Sequence[Row]) -> list[Said]:
-        """What the model says of all rows, on every rank."""
-        world, rank, batch = self.args.world_size, self.args.process_index, self.args.per_device_eval_batch_size
-        collator = collator_of(self.parts, part.task.name)
-        mine = say(self.parts.model, collator, rows[rank::world], batch, part.task.kind)
-        if world == 1:
-            return mine
-        shares = gather_object([mine])
-        return [shares[number % world][number // world] for number in range(len(rows))]
+        collator, batch = collator_of(self.parts, part.task.name), self.args.per_device_eval_batch_size
+        return self.answered(rows, lambda mine: say(self.parts.model, collator, mine, batch, part.task.kind))
 
     def _encoded(self) -> Iterator[tuple[Part, list[Row]]]:
         if not hasattr(self, "_validation_rows"):
@@ -129,7 +99,7 @@ def make_understanding_trainer(
 ) -> UnderstandingTrainer:
     """The trainer of a run: sources are drawn by size^alpha, and in multitask a batch has one of them (section 6.1)."""
     sources = [(part.task.name, rows_of(part, parts, options.window_overlap)) for part in each(data.train)]
-    rows = TrainingRows(sources)
+    rows = KeyedRows(sources)
     trainer = UnderstandingTrainer(
         model=parts.model,
         args=training,
@@ -143,7 +113,7 @@ def make_understanding_trainer(
         training.per_device_train_batch_size,
         alpha=options.sampling_alpha,
         mixed=options.mode != MULTITASK,
-        lengths=rows.lengths(),
+        lengths=np.asarray([len(row) for _, own in sources for row in own]),
         window=options.length_window,
         world_size=training.world_size,
         rank=training.process_index,
