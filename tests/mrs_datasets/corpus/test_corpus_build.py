@@ -32,6 +32,11 @@ Build = Callable[..., dict[str, Any]]
 RULES = LineRules(max_characters=300)
 
 
+def stop(*arguments: Any) -> None:
+    """In place of a stage: the run is interrupted there."""
+    raise KeyboardInterrupt
+
+
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("texts")
@@ -105,9 +110,6 @@ def test_interrupted_while_writing_and_after(
     corpus: Corpus, settings: CorpusSettings, uninterrupted: dict[str, bytes], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    def stop(*arguments: Any) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
         patch.setattr(build_module, "corpus_card", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -124,16 +126,20 @@ def test_interrupted_while_writing_and_after(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_resuming_with_other_settings(
-    corpus: Corpus, settings: CorpusSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def interrupted_before_writing(
+    corpus: Corpus, settings: CorpusSettings, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*arguments: Any) -> None:
-        raise KeyboardInterrupt
-
+    """Begin a corpus that is interrupted before its last stage."""
     with monkeypatch.context() as patch:
         patch.setattr(build_module, "write_language", stop)
         with pytest.raises(KeyboardInterrupt):
-            build_corpus(corpus, settings, tmp_path / "out")
+            build_corpus(corpus, settings, out)
+
+
+def test_resuming_with_other_settings(
+    corpus: Corpus, settings: CorpusSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_before_writing(corpus, settings, tmp_path / "out", monkeypatch)
     with pytest.raises(InputError, match="was begun with other min_language_score"):
         build_corpus(corpus, replace(settings, min_language_score=0.5), tmp_path / "out", resume=True)
     with pytest.raises(InputError, match="was begun with other texts"):
@@ -222,13 +228,7 @@ def test_thirds(values: list[float]) -> None:
 def test_damaged_work_is_told(
     corpus: Corpus, settings: CorpusSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*arguments: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(build_module, "write_language", stop)
-        with pytest.raises(KeyboardInterrupt):
-            build_corpus(corpus, settings, tmp_path / "out")
+    interrupted_before_writing(corpus, settings, tmp_path / "out", monkeypatch)
     path = next((tmp_path / ".out.build" / "score").glob("*.arrow"))
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1

@@ -109,3 +109,15 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ready:
         return setup, chosen_cells(table, list(only))
 
     return make
+
+
+@pytest.fixture
+def preparing(ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run a stand-in for `mrs data prepare`, which writes an empty prepared folder."""
+    script = tmp_path / "prepare.py"
+    script.write_text(
+        "import pathlib, sys\nout = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
+        "(out / 'data').mkdir(parents=True, exist_ok=True)\n(out / 'report.json').write_text('{}')\n"
+        "open('calls.txt', 'a').write(' '.join(sys.argv[1:]) + chr(10))\n"
+    )
+    monkeypatch.setattr(runner, "_mrs", lambda: [sys.executable, str(script)])

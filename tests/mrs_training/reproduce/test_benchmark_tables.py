@@ -10,7 +10,6 @@ import pytest
 from mrs_core.errors import InputError
 from mrs_evaluation.paper_results import paper_figure
 from mrs_metrics.xglue_tasks import TASKS
-from mrs_training.reproduce import runner
 from mrs_training.reproduce.cells import States, all_cells
 from mrs_training.reproduce.report import write_report
 from mrs_training.reproduce.runner import prepare_data, run_cells
@@ -79,15 +78,8 @@ def test_a_row_with_another_metric_has_not_the_main_ones_interval(ready: Ready, 
 
 
 def test_the_tiny_scale_generates_its_data_and_changes_a_cells_own_options(
-    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ready: Ready, preparing: None, tmp_path: Path
 ) -> None:
-    script = tmp_path / "prepare.py"
-    script.write_text(
-        "import pathlib, sys\nout = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
-        "(out / 'data').mkdir(parents=True, exist_ok=True)\n(out / 'report.json').write_text('{}')\n"
-        "open('calls.txt', 'a').write(' '.join(sys.argv[1:]) + chr(10))\n"
-    )
-    monkeypatch.setattr(runner, "_mrs", lambda: [runner.sys.executable, str(script)])
     setup, cells = ready("first", text=TABLE, tiny=True)
     for _ in range(2):
         found = prepare_data(setup, {}, ["sample", "tasks"], False, print)

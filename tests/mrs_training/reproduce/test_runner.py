@@ -112,16 +112,7 @@ def test_cells_without_their_data_are_skipped_with_the_reason(ready: Ready, tmp_
     assert States(prepare_data(setup, {"chats": prepared}, ["chats"], True, print), cells).state("chats/42") != DONE
 
 
-def test_source_files_are_prepared_once_by_the_tables_command(
-    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = tmp_path / "prepare.py"
-    script.write_text(
-        "import pathlib, sys\nout = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
-        "(out / 'data').mkdir(parents=True, exist_ok=True)\n(out / 'report.json').write_text('{}')\n"
-        "open('calls.txt', 'a').write(' '.join(sys.argv[1:]) + chr(10))\n"
-    )
-    monkeypatch.setattr(runner, "_mrs", lambda: [runner.sys.executable, str(script)])
+def test_source_files_are_prepared_once_by_the_tables_command(ready: Ready, preparing: None, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     setup, _ = ready("chats")
