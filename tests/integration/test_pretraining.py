@@ -175,8 +175,7 @@ def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], ou
     assert sum(line.startswith("wrote ranks") for line in output) == 1
     one, two = (load_file(folder(name) / "model.safetensors") for name in ("whole", "ranks"))
     assert one.keys() == two.keys()
-    # Adam makes whole steps of .003 even of a gradient that is 0 but for rounding, as that of a key's bias.
-    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 2e-2
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-3
     for name in ("eval_perplexity", "eval_tlm_perplexity", "eval_mean_loss"):
         assert curve(folder("ranks"), name) == pytest.approx(curve(folder("whole"), name), rel=1e-3)
 

@@ -17,6 +17,7 @@ from mrs_datasets.prepare import prepare
 from mrs_models.understanding_start import load_understanding
 from mrs_training.checked_card import checked_card
 from tests.forked_runs import forked_runs
+from tests.weights import FEW, differing
 
 pytestmark = pytest.mark.integration
 
@@ -129,18 +130,17 @@ def test_resumed_equals_uninterrupted(folders: dict[str, Path], name: str, like:
         assert record(folders[name])["files"] == record(folders[like])["files"], "the same weights, by their hashes"
         assert predictions(folders[name]) == predictions(folders[like])
     losses = [[entry["loss"] for entry in log(folders[run]) if "loss" in entry] for run in (name, like)]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-3)
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 
 @pytest.mark.parametrize(("one", "two"), [("whole", "ranks"), ("several", "several_on_ranks")])
 def test_two_ranks_train_and_validate_as_one(folders: dict[str, Path], one: str, two: str) -> None:
-    for key, close in (("loss", 1e-3), ("grad_norm", 1e-2), ("eval_loss", 1e-3), ("eval_score", 0.05)):
+    for key, close in (("loss", 1e-4), ("grad_norm", 1e-3), ("eval_loss", 1e-4), ("eval_score", 1e-6)):
         first, other = ([entry[key] for entry in log(folders[run]) if key in entry] for run in (one, two))
         assert len(first) == len(other) >= 2
         assert max(abs(a - b) for a, b in zip(first, other, strict=True)) < close, key
     first, other = (load_file(folders[run] / f"checkpoint-{STEPS}" / "model.safetensors") for run in (one, two))
-    # Adam makes whole steps even of a gradient that is 0 but for rounding, as that of a key's bias.
-    assert max(float((first[key] - other[key]).abs().max()) for key in first) < 2e-2
+    assert differing(first, other, 1e-4) < FEW
 
 
 def test_several_tasks_share_one_encoder(folders: dict[str, Path]) -> None:
