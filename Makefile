@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO := build/demo
 BUILT := build/demo-build
 CHOICE := build/demo-xcopa
+MANY := build/demo-staple
 FLOORS := build/floors
 # What the shipped baseline is distilled from: a hub id, or a folder with the model.
 ENCODER ?= intfloat/multilingual-e5-small
@@ -14,7 +15,7 @@ OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build demo-xcopa page test test-faults load test-properties test-floors quality bench sample baseline clean
+.PHONY: demo demo-build demo-xcopa demo-staple page test test-faults load test-properties test-floors quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -52,6 +53,21 @@ demo-xcopa: $(STAMP)  ## multiple choice on generated questions: learned, at cha
 	for view in full nop noq; do $(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/multiple_choice.py \
 		--config trainers/configs/multiple_choice/synthetic.yaml --data $(CHOICE)/data --view $$view \
 		--output_dir $(CHOICE)/$$view --overwrite true || exit 1; done
+
+demo-staple: $(STAMP)  ## all translations of a prompt: trained, decoded, filtered and reported, on a generated grammar
+	$(BIN)/mrs data prepare synthetic-staple --source synthetic --out $(MANY)/data --overwrite
+	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/generation.py \
+		--config trainers/configs/generation/staple/synthetic.yaml --data $(MANY)/data --output_dir $(MANY)/run --overwrite true
+	for split in validation test; do \
+		$(OFFLINE) $(BIN)/mrs staple decode $(MANY)/run --data $(MANY)/data --split $$split --nbest 50 \
+			--out $(MANY)/$$split.parquet --overwrite && \
+		$(BIN)/mrs staple combine $(MANY)/$$split.parquet --out $(MANY)/$$split.pooled.parquet --overwrite || exit 1; done
+	$(BIN)/mrs staple tune $(MANY)/validation.pooled.parquet --data $(MANY)/data --rule expected-f1 --out $(MANY)/filter --overwrite
+	$(BIN)/mrs staple filter $(MANY)/test.pooled.parquet --with $(MANY)/filter --out $(MANY)/kept.parquet --overwrite
+	$(BIN)/mrs staple filter $(MANY)/test.pooled.parquet --top 10 --out $(MANY)/ten.parquet --overwrite
+	$(BIN)/mrs staple export $(MANY)/kept.parquet --out $(MANY)/test.pred.txt --overwrite
+	$(BIN)/mrs staple report --data $(MANY)/data --split test --language qaa --out $(MANY)/report --overwrite \
+		--systems n-best-10=$(MANY)/ten.parquet expected-f1=$(MANY)/kept.parquet
 
 page: $(STAMP)  ## the chat page of `mrs demo`, with the model that ships in the package
 	$(OFFLINE) $(BIN)/mrs demo

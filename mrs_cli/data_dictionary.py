@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_core.errors import InputError
-from mrs_core.files import atomic_file, writing
+from mrs_core.files import atomic_file, require_new_file, writing
 from mrs_core.lines import read_lines
 from mrs_core.text import visible
 from mrs_datasets.dictionary_texts import PAIRS, TermReplacer, quasi_sentences, read_dictionary
@@ -53,8 +53,7 @@ def _replace_terms(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> None:
     if options.pairs < 1:
         raise InputError(f"--pairs: expected 1 or more, found {options.pairs}.")
-    if options.out.exists() and not options.overwrite:
-        raise InputError(f"{options.out} exists already; choose another file, or pass --overwrite.")
+    require_new_file(options.out, options.overwrite)
 
 
 def _write(path: Path, lines: Iterable[str]) -> int:

@@ -69,6 +69,7 @@ def run_stats(options: argparse.Namespace) -> int:
             require_any_language(code, "--language")
     own: dict[str, Callable[[PreparedData, list[str] | None], Printed]]
     own = {"mrs": _mrs, "xcopa": _xcopa, "staple": partial(_staple, rules=options.rules)}
+    own["synthetic-staple"] = own["staple"]
     own |= {"xglue": partial(_xglue, published=True), "synthetic-xglue": partial(_xglue, published=False)}
     content, parts = own[name](data, options.language) if name in own else ({}, [])
     described = list(

@@ -19,6 +19,7 @@ VERBS = {
     "train": "train a model (through accelerate)",
     "reproduce": "run the experiments behind a table of the documentation, and print it",
     "score": "score a file of suggestions",
+    "staple": "decode, filter, combine and analyse many translations of a prompt (STAPLE)",
     "metrics": "list the metric modules, publish them as Spaces",
     "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
     "suggest": "answer messages with a trained model",

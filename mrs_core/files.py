@@ -41,6 +41,16 @@ def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> No
         )
 
 
+def require_new_file(path: Path, overwrite: bool) -> None:
+    """Refuse a file that exists, before anything is computed.
+
+    Raises:
+        InputError: it exists, and `overwrite` is false.
+    """
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists already; choose another file, or pass --overwrite.")
+
+
 @contextmanager
 def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = None) -> Iterator[Path]:
     """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.

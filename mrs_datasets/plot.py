@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_core.drawing import drawing
 from mrs_core.errors import InputError
 from mrs_datasets.describe import SplitDescription, length_quantiles
 
@@ -25,33 +26,16 @@ def draw_data(
     Raises:
         InputError: the file cannot be written, or its format is not supported.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     if not rows:
         raise InputError(f"{title}: there is nothing to draw.")
-    if path.suffix.removeprefix(".") not in FigureCanvasAgg.get_supported_filetypes() or path.is_dir():
-        raise InputError(f"{path}: unsupported format; choose a file that ends in .png, .pdf or .svg.")
     configs = list(dict.fromkeys(row.config for row in rows))
     height = max(3.2, 0.26 * len(configs) + 1.4)
-    figure, axes = plt.subplots(1, 3 if curves else 2, figsize=(15 if curves else 11, height), layout="constrained")
-    figure.suptitle(title)
-    _draw_examples(axes[0], rows, configs)
-    _draw_lengths(axes[1], rows, configs)
-    if curves:
-        _draw_curves(axes[2], curves)
-    partial = path.with_name(f".partial-{path.name}")
-    try:
-        figure.savefig(partial, dpi=120)
-        partial.replace(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be written ({error}); choose another file that ends in .png.") from None
-    finally:
-        partial.unlink(missing_ok=True)
-        plt.close(figure)
+    with drawing(path, 1, 3 if curves else 2, figsize=(15 if curves else 11, height)) as (figure, axes):
+        figure.suptitle(title)
+        _draw_examples(axes[0], rows, configs)
+        _draw_lengths(axes[1], rows, configs)
+        if curves:
+            _draw_curves(axes[2], curves)
 
 
 def _draw_examples(axis: Any, rows: list[SplitDescription], configs: list[str]) -> None:

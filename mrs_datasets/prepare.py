@@ -20,6 +20,7 @@ from mrs_datasets.readers.seeds import seed_of
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
 from mrs_datasets.readers.synthetic_copa import read_synthetic_copa
+from mrs_datasets.readers.synthetic_staple import read_synthetic_staple
 from mrs_datasets.readers.synthetic_xglue import read_synthetic_xglue
 from mrs_datasets.readers.xcopa import read_xcopa
 from mrs_datasets.readers.xglue import read_xglue
@@ -39,6 +40,7 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
 }
 GENERATED: dict[str, Callable[[int, Report], Chunks]] = {  # from a seed, without files
     "synthetic-copa": read_synthetic_copa,
+    "synthetic-staple": read_synthetic_staple,
     "synthetic-xglue": read_synthetic_xglue,
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 from mrs_core.errors import InputError
 from mrs_datasets.describe import selected_configs
 from mrs_datasets.prepared import PreparedData
-from mrs_datasets.readers.staple import STAPLE, TABLE_2
+from mrs_datasets.readers.staple import TABLE_2
 from mrs_metrics.translations_f1 import oracle_curve
 
 CURVE = range(1, 21)  # Table 7 has 1, 5 and 10
@@ -25,7 +25,7 @@ class StapleStatistics:
         prompts, translations, ratio: the columns of Table 2: prompts, accepted translations, translations per prompt.
         quartiles: of the translations per prompt.
         references: prompts with an automatic reference translation.
-        paper_prompts, paper_translations: the values of Table 2, for a complete source.
+        paper_prompts, paper_translations: the values of Table 2, for a complete source; None for other data.
     """
 
     config: str
@@ -36,8 +36,8 @@ class StapleStatistics:
     ratio: float
     quartiles: list[int]
     references: int
-    paper_prompts: int
-    paper_translations: int
+    paper_prompts: int | None
+    paper_translations: int | None
 
 
 def lrf_weights(counts: Sequence[int]) -> list[float]:
@@ -65,7 +65,10 @@ def staple_split_statistics(data: PreparedData, configs: list[str] | None = None
     Raises:
         InputError: the data lack a named config.
     """
+    record = data.record()
     for config in selected_configs(data, configs):
+        if "translations" not in record.kind_of(config).columns:
+            continue
         for split in data.splits(config):
             rows = data.load(config, split).select_columns(["reference", "translations"]).with_format("arrow")
             lengths, references = [], 0
@@ -74,14 +77,14 @@ def staple_split_statistics(data: PreparedData, configs: list[str] | None = None
                 references += len(table) - table["reference"].null_count
             yield StapleStatistics(
                 config,
-                STAPLE.languages[config].name,
+                record.languages[record.language_of(config)].name,
                 split,
                 len(lengths),
                 sum(lengths),
                 sum(lengths) / len(lengths),
                 [int(value) for value in np.percentile(lengths, [25, 50, 75])],
                 references,
-                *TABLE_2[config][split],
+                *TABLE_2.get(config, {}).get(split, (None, None)),
             )
 
 

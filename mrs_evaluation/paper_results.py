@@ -1,6 +1,6 @@
 """The figures that papers print, to compare with ours: `paper_results.yaml` (MRS: Zhang et al. 2021, Tables 3, 4, 5),
-`paper_results_xcopa.yaml` (XCOPA: Ponti et al. 2020, Tables 5 to 8) and `paper_results_xglue.yaml` (XGLUE: Liang et al.
-2020, Tables 4 to 10)."""
+`paper_results_xcopa.yaml` (XCOPA: Ponti et al. 2020, Tables 5 to 8), `paper_results_xglue.yaml` (XGLUE: Liang et al.
+2020, Tables 4 to 10) and `paper_results_staple.yaml` (STAPLE: Mayhew et al. 2020, Tables 3, 4, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,18 @@ def paper_figure(path: str) -> float | None:
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, float) else None
+
+
+def paper_table(benchmark: str, *keys: str) -> dict[str, Any]:
+    """The part of a benchmark's file below some keys; empty where there is none.
+
+    >>> paper_table("staple", "table_3", "ko")["jspak3"]
+    [2, 0.312]
+    """
+    found: Any = _figures(benchmark)
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return dict(found) if isinstance(found, dict) else {}
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from mrs_core.metric_errors import metric_errors
 from mrs_datasets.readers.staple_files import read_task_file
 from mrs_datasets.readers.staple_official import read_official_file
-from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, merge_equal, read_texts, weighted_f1_signature
+from mrs_metrics.translations_f1 import Row, Tally, WeightedF1Scores, merge_equal, read_texts, weighted_f1_signature
 
 
 def score_files(
@@ -54,3 +54,35 @@ def score_files(
                 set(predicted_texts[first:last]),
             )
         return tally.scores(predicted.ids)
+
+
+def read_accepted(rows: Iterable[Row], rules: str = "paper") -> dict[str, dict[str, float]]:
+    """Prompt's id -> accepted translation, as the rules read it -> weight; all texts are read at once.
+
+    Args:
+        rows: `id` and `translations`; a blind prompt has none.
+    """
+    kept = [(row["id"], row["translations"]) for row in rows]
+    texts = iter(read_texts([entry["text"] for _, entries in kept for entry in entries], rules, accepted=True))
+    return {
+        key: merge_equal([next(texts) for _ in entries], [float(entry["weight"]) for entry in entries], rules)
+        for key, entries in kept
+    }
+
+
+class Accepted:
+    """The accepted translations of prompts, read once, to score many systems by the paper's rules.
+
+    Args:
+        rows: `id` and `translations`, of each one at least.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._accepted = read_accepted(rows)
+
+    def score(self, predictions: Mapping[str, Sequence[str]]) -> WeightedF1Scores:
+        """What `score_translations` gives for predictions, id -> translations."""
+        tally = Tally("paper")
+        for key, accepted in self._accepted.items():
+            tally.add(key, accepted, set(read_texts(list(predictions.get(key, ())))))
+        return tally.scores(predictions)

@@ -180,7 +180,7 @@ def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{folder}: cannot load the tokenizer ({first_line(error)}); {again(folder)}.") from None
-    return TextCoder(tokenizer, facts.row, config, facts.message_tokens, facts.reply_tokens)
+    return facts.coder(tokenizer, config)
 
 
 def as_json(decoding: Decoding) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +24,7 @@ from torch import Tensor
 from mrs_core.errors import InputError
 from mrs_core.text import normalise_reply
 from mrs_models.prophetnet import may_cache, most_tokens
+from mrs_models.search_steps import Processor, Record, Rules, no_defaults, processors_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 LARGEST_DIVERSITY = 10_000.0
 LARGEST_LENGTH_PENALTY = 3.0
 _SCRIPTS_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-
-Processor = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -129,12 +127,11 @@ def decode(
         ValueError: inputs and prompts do not fit each other.
     """
     ends, pad = ends_and_pad(model)
-    _check(model, inputs, prompts, settings, n)
-    phrases = [list(word) for word in bad_words if word]
-    rules = _Rules(settings, n, len(prompts[0]) if prompts else 0, ends, pad, phrases)
+    require_room(model, inputs, prompts, settings, n)
+    rules = Rules(settings, n, len(prompts[0]) if prompts else 0, ends, pad, [list(word) for word in bad_words if word])
     order = sorted(range(len(inputs)), key=lambda number: -len(inputs[number]))
     results: list[list[Hypothesis]] = [[] for _ in inputs]
-    with torch.inference_mode(), _no_defaults(model):
+    with torch.inference_mode(), no_defaults(model):
         for begin in range(0, len(order), settings.batch_size):
             numbers = order[begin : begin + settings.batch_size]
             found = _decode_batch(model, [inputs[i] for i in numbers], [prompts[i] for i in numbers], rules)
@@ -204,22 +201,6 @@ def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-class _Rules(NamedTuple):
-    """What all batches share; `prompt` is the prompts' length."""
-
-    settings: Decoding
-    n: int
-    prompt: int
-    ends: list[int]
-    pad: int
-    bad_words: list[list[int]]
-
-    @property
-    def width(self) -> int:
-        """Beams of a group."""
-        return self.settings.beams // self.settings.groups
-
-
 def ends_and_pad(model: Any) -> tuple[list[int], int]:
     """The ids that end a reply, and the one that fills batches.
 
@@ -238,9 +219,14 @@ def ends_and_pad(model: Any) -> tuple[list[int], int]:
     return ends, ends[0] if pad is None else pad
 
 
-def _check(
+def require_room(
     model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], settings: Decoding, n: int
 ) -> None:
+    """Refuse what a model cannot search for.
+
+    Raises:
+        InputError, ValueError: see `decode`.
+    """
     if not 1 <= n <= settings.beams:
         raise InputError(
             f"--beams {settings.beams}: gives 1 to {settings.beams} replies per message, and {n} are asked for."
@@ -261,28 +247,22 @@ def _check(
         )
 
 
-@contextmanager
-def _no_defaults(model: Any) -> Iterator[None]:
-    """Hide the checkpoint's generation config: generate takes from it what a given config leaves unset."""
-    from transformers import GenerationConfig
-
-    own = model.generation_config
-    model.generation_config = GenerationConfig()
-    try:
-        yield
-    finally:
-        model.generation_config = own
-
-
-def _decode_batch(
-    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], rules: _Rules
-) -> list[list[Hypothesis]]:
+def encoded(
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], pad: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The encoder's states (texts, length, width), their mask (texts, length), and the prompts (texts, tokens)."""
     longest = max(map(len, inputs))
-    padded = [[*tokens, *[rules.pad] * (longest - len(tokens))] for tokens in inputs]
+    padded = [[*tokens, *[pad] * (longest - len(tokens))] for tokens in inputs]
     marks = [[1] * len(tokens) + [0] * (longest - len(tokens)) for tokens in inputs]
     ids, mask = (torch.tensor(rows, device=model.device) for rows in (padded, marks))
     hidden = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # once for all groups
-    start = torch.tensor([list(prompt) for prompt in prompts], device=model.device)
+    return hidden, mask, torch.tensor([list(prompt) for prompt in prompts], device=model.device)
+
+
+def _decode_batch(
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], rules: Rules
+) -> list[list[Hypothesis]]:
+    hidden, mask, start = encoded(model, inputs, prompts, rules.pad)
     groups: list[list[list[Hypothesis]]] = []
     earlier: list[Tensor] = []
     for _ in range(rules.settings.groups):
@@ -303,18 +283,28 @@ def _by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
 
 
 def _decode_group(
-    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, earlier: Sequence[Tensor], rules: _Rules
+    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, earlier: Sequence[Tensor], rules: Rules
 ) -> tuple[list[list[Hypothesis]], Tensor]:
     """One search: each message's hypotheses, best first, and the (messages, steps, width) tokens that it chose.
 
     A token is -1 where it does not count. `generate` goes on with a finished message for as long as its batch lasts;
     so that the rest of the batch does not matter, its choices count up to the end of its longest hypothesis.
     """
-    from transformers import GenerationConfig
+    record = Record(rules.prompt, rules.width, rules.ends)
+    output = generate(model, hidden, mask, start, rules, [*processors_of(rules), *_penalties(rules, earlier), record])
+    hypotheses = read_hypotheses(output.sequences, getattr(output, "beam_indices", None), record, rules, len(start))
+    lengths = [max((len(hypothesis.tokens) for hypothesis in found), default=0) for found in hypotheses]
+    return hypotheses, record.counted(torch.tensor(lengths, device=start.device), [*rules.ends, rules.pad])
+
+
+def generate(
+    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, rules: Rules, processors: Sequence[Processor]
+) -> Any:
+    """What `model.generate` returns for encoded texts: the sequences of each, and of beams where they come from."""
+    from transformers import GenerationConfig, LogitsProcessorList
     from transformers.modeling_outputs import BaseModelOutput
 
     width, settings = rules.width, rules.settings
-    record = _Record(rules.prompt, width, max(2, 1 + len(rules.ends)) * width)
     config = GenerationConfig(
         num_beams=width,
         num_return_sequences=width if settings.groups > 1 else min(rules.n, width),
@@ -329,20 +319,17 @@ def _decode_group(
         decoder_start_token_id=start[:, 0].tolist(),
         **({"length_penalty": settings.length_penalty} if width > 1 else {}),
     )
-    output = model.generate(
+    return model.generate(
         encoder_outputs=BaseModelOutput(last_hidden_state=hidden),
         attention_mask=mask,
         decoder_input_ids=start,
         generation_config=config,
-        logits_processor=_processors(rules, earlier, record, model.device),
+        logits_processor=LogitsProcessorList(processors),
     )
-    hypotheses = _read(output.sequences, getattr(output, "beam_indices", None), record, rules, len(start))
-    lengths = [max((len(hypothesis.tokens) for hypothesis in found), default=0) for found in hypotheses]
-    return hypotheses, record.counted(torch.tensor(lengths, device=start.device), [*rules.ends, rules.pad])
 
 
-def _read(
-    sequences: Tensor, beam_indices: Tensor | None, record: _Record, rules: _Rules, messages: int
+def read_hypotheses(
+    sequences: Tensor, beam_indices: Tensor | None, record: Record, rules: Rules, messages: int
 ) -> list[list[Hypothesis]]:
     """Hypotheses of each message from what generate returns, flat and with placeholders where it found too few."""
     sequences = sequences[:, rules.prompt :]
@@ -355,15 +342,15 @@ def _read(
     real = ended.any(1)
     first = torch.arange(rows, device=sequences.device) // each * rules.width
     if beam_indices is None:  # one beam: the row stays the same
-        sources = first[:, None].expand(-1, steps)
+        last = first
     else:
         # Only a message's first beam is a search at the start, the others are copies of it at -1e9; and a finished
         # reply can go on where nothing else is left. Neither is a hypothesis.
         sources = beam_indices.long()
         real = real & (sources[:, 0] == first) & ((sources >= 0).sum(1) == lengths + 1)
-    logs = record.log_probabilities(sequences, sources.clamp(min=0)).double()
-    counted = torch.arange(steps, device=logs.device) <= lengths[:, None]
-    scores = logs.masked_fill(~counted, 0.0).sum(1) / (lengths + 1.0) ** rules.settings.length_penalty
+        last = sources.gather(1, lengths[:, None])[:, 0].clamp(min=0)
+    totals = record.ended(lengths, last, sequences.gather(1, lengths[:, None])[:, 0])
+    scores = totals / (lengths + 1.0) ** rules.settings.length_penalty
     found: list[list[Hypothesis]] = [[] for _ in range(messages)]
     columns = (sequences.tolist(), lengths.tolist(), scores.tolist(), real.tolist())
     for row, (tokens, length, score, is_real) in enumerate(zip(*columns, strict=True)):
@@ -372,52 +359,11 @@ def _read(
     return [_by_score(hypotheses) for hypotheses in found]
 
 
-def _processors(rules: _Rules, earlier: Sequence[Tensor], record: _Record, device: torch.device) -> list[Processor]:
-    from transformers import LogitsProcessorList, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor
-
-    settings = rules.settings
-    # With one beam generate hands over logits, with more log-probabilities.
-    processors: list[Processor] = [_log_probabilities] if rules.width == 1 else []
-    # The prompt is not part of the reply: its start token may well be the end token, which must not count as repeated.
-    if settings.no_repeat_ngram:
-        processors.append(_after_prompt(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram), rules.prompt))
-    if rules.bad_words:
-        processors.append(_after_prompt(NoBadWordsLogitsProcessor(rules.bad_words, rules.ends), rules.prompt))
-    processors.append(_limits(rules))
-    if earlier and settings.diversity_penalty:
-        processors.append(_hamming(earlier, rules))
-    return LogitsProcessorList([*processors, record])
+def _penalties(rules: Rules, earlier: Sequence[Tensor]) -> list[Processor]:
+    return [_hamming(earlier, rules)] if earlier and rules.settings.diversity_penalty else []
 
 
-def _log_probabilities(_: Tensor, scores: Tensor) -> Tensor:
-    return scores.log_softmax(-1)
-
-
-def _after_prompt(processor: Processor, prompt: int) -> Processor:
-    """A processor that sees the reply without the prompt."""
-    return lambda input_ids, scores: processor(input_ids[:, prompt:], scores)
-
-
-def _limits(rules: _Rules) -> Processor:
-    """No padding in a reply, no end before `min_tokens`, nothing but an end after `max_tokens`."""
-
-    def limit(input_ids: Tensor, scores: Tensor) -> Tensor:
-        length = input_ids.shape[1] - rules.prompt
-        if length >= rules.settings.max_tokens:
-            last = torch.full_like(scores, -torch.inf)
-            last[:, rules.ends] = scores[:, rules.ends]
-            return last
-        scores = scores.clone()
-        if rules.pad not in rules.ends:
-            scores[:, rules.pad] = -torch.inf
-        if length < rules.settings.min_tokens:
-            scores[:, rules.ends] = -torch.inf
-        return scores
-
-    return limit
-
-
-def _hamming(earlier: Sequence[Tensor], rules: _Rules) -> Processor:
+def _hamming(earlier: Sequence[Tensor], rules: Rules) -> Processor:
     """Subtracts the penalty from a token's log-probability each time that earlier groups chose it at this step."""
 
     def penalise(input_ids: Tensor, scores: Tensor) -> Tensor:
@@ -430,43 +376,3 @@ def _hamming(earlier: Sequence[Tensor], rules: _Rules) -> Processor:
         return scores - rules.settings.diversity_penalty * counts
 
     return penalise
-
-
-class _Record:
-    """Records what scores and later groups need of each step; the scores pass unchanged.
-
-    Generate's own record (`output_scores`) holds the scores of the whole vocabulary at every step: gigabytes for a
-    vocabulary of 250,000. A step chooses its `keep` best continuations over the beams of a message, so each beam's
-    `keep` best tokens are enough.
-    """
-
-    def __init__(self, prompt: int, width: int, keep: int) -> None:
-        self._prompt, self._width, self._keep = prompt, width, keep
-        self._values: list[Tensor] = []
-        self._tokens: list[Tensor] = []
-        self._chosen: list[Tensor] = []
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        if input_ids.shape[1] > self._prompt:
-            self._chosen.append(input_ids[:, -1].view(-1, self._width))
-        best = scores.topk(min(self._keep, scores.shape[1]))
-        self._values.append(best.values)
-        self._tokens.append(best.indices)
-        return scores
-
-    def log_probabilities(self, sequences: Tensor, sources: Tensor) -> Tensor:
-        """(rows, steps): of each token, in the beam `sources` that it was chosen in."""
-        length = sequences.shape[1]
-        steps = torch.arange(length, device=sequences.device)
-        values = torch.stack(self._values[:length])[steps, sources]
-        same = torch.stack(self._tokens[:length])[steps, sources] == sequences[..., None]
-        # A token that is missing here ties with the last one that was kept.
-        return torch.where(same.any(-1), values.masked_fill(~same, -torch.inf).amax(-1), values[..., -1])
-
-    def counted(self, lengths: Tensor, never: Sequence[int]) -> Tensor:
-        """(messages, steps, width) tokens that the beams chose, -1 from a message's `lengths` on and for `never`."""
-        if not self._chosen:
-            return torch.empty(len(lengths), 0, self._width, dtype=torch.long, device=lengths.device)
-        chosen = torch.stack(self._chosen, 1)
-        over = torch.arange(chosen.shape[1], device=lengths.device) >= lengths[:, None]
-        return chosen.masked_fill(over[..., None] | torch.isin(chosen, torch.tensor(never, device=chosen.device)), -1)

@@ -7,7 +7,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -21,10 +21,11 @@ from mrs_core.files import atomic_write
 from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.checkpoint_loading import at
-from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, suggestions
+from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, ends_and_pad, suggestions
 from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
 from mrs_models.padding import IGNORED, seq2seq_batch
 from mrs_models.prophetnet import corrected, most_tokens
+from mrs_models.sampling import Sampling, sample
 from mrs_models.standalone import complete_tokenizer, default_language, generation_config
 from mrs_models.starting_points import GENERATION, GENERATOR, require_start
 from mrs_models.suggest_arguments import require_count, require_messages
@@ -36,6 +37,26 @@ MOST_SUGGESTIONS = 50  # ours: a beam search for more would be slow
 
 
 @dataclass(frozen=True)
+class Direction:
+    """Which languages a generator reads and writes, and in which order it writes.
+
+    Attributes:
+        source: the language of all messages; None: the one that is asked for.
+        target: the language of all replies; None: the one that is asked for.
+        right_to_left: the last token of a reply is written first (Kaneko et al. 2020, as one of STAPLE's systems).
+            Texts are always in their usual order; the tokens of labels and hypotheses are in that of writing.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    right_to_left: bool = False
+
+    def ordered(self, tokens: Sequence[int]) -> list[int]:
+        """The tokens of a text in the order in which they are written, or these in the order of the text."""
+        return list(reversed(tokens)) if self.right_to_left else list(tokens)
+
+
+@dataclass(frozen=True)
 class TextCoder:
     """Texts to token ids and back, by the rules of a model's row.
 
@@ -43,6 +64,7 @@ class TextCoder:
         tokenizer, row: of the model.
         config: the model's, for its start token.
         message_tokens, reply_tokens: the most tokens of a text, end tokens included; longer texts are cut.
+        direction: languages and order of the texts.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -50,17 +72,23 @@ class TextCoder:
     config: Any
     message_tokens: int
     reply_tokens: int
+    direction: Direction = field(default_factory=Direction)
 
     def messages(self, texts: Sequence[str], language: str) -> list[list[int]]:
         """The encoder's ids of each message."""
-        before, after = self._ids(language, self.row.before), self._ids(language, self.row.after)
+        source = self.source_language(language)
+        before, after = self._ids(source, self.row.before), self._ids(source, self.row.after)
         room = self.message_tokens - len(before) - len(after)
         return [[*before, *ids, *after] for ids in self._cut(texts, room)]
 
     def replies(self, texts: Sequence[str]) -> list[list[int]]:
-        """The labels of each reply: its tokens and end tokens."""
+        """The labels of each reply: its tokens, in the order in which they are written, and end tokens."""
         end = self._ids("en", self.row.end)  # has no language in it
-        return [[*ids, *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
+        return [[*self.direction.ordered(ids), *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
+
+    def source_language(self, language: str) -> str:
+        """The language of the messages, where one is asked for."""
+        return self.direction.source or language
 
     def vocabulary_hash(self) -> str:
         """Eight hexadecimal digits, equal for equal vocabularies."""
@@ -73,11 +101,11 @@ class TextCoder:
         Raises:
             InputError: the vocabulary lacks the language's token.
         """
-        return self._ids(language, self.row.prompt)
+        return self._ids(self.direction.target or language, self.row.prompt)
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of decoded ids."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+        return str(self.tokenizer.decode(self.direction.ordered(ids), skip_special_tokens=True)).strip()
 
     def _cut(self, texts: Sequence[str], room: int) -> list[list[int]]:
         if not texts:
@@ -114,7 +142,8 @@ class ReplyWriter(ABC):
     def __init__(self, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
         self.coder, self.decoding = coder, decoding
         self.languages = list(languages)
-        self._blocked = blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
+        blocked = blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
+        self._blocked = [coder.direction.ordered(ids) for ids in blocked]
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
         """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
@@ -133,11 +162,34 @@ class ReplyWriter(ABC):
         texts = [[(self.coder.text(tokens), score) for tokens, score in row] for row in found]
         return [suggestions(row, k, self.decoding.blocked) for row in texts]
 
+    def hypotheses(self, texts: Sequence[str], language: str, settings: Decoding) -> list[list[Hypothesis]]:
+        """What all beams find for each source, best first, with the model's own scores, without penalties.
+
+        Args:
+            settings: of the search, instead of the model's own.
+
+        Raises:
+            ArgumentError: the sources are not a list of texts.
+            InputError: the model is too short for them, or cannot search like this.
+        """
+        inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
+        return self._own_scores(inputs, prompt, self._search(inputs, prompt, settings), settings)
+
     @abstractmethod
     def _search(
         self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
     ) -> list[list[Hypothesis]]:
         """The hypotheses of all beams for each input, as `mrs_models.decoding.decode`."""
+
+    def _own_scores(
+        self,
+        inputs: Sequence[Sequence[int]],
+        prompt: Sequence[int],
+        found: list[list[Hypothesis]],
+        settings: Decoding,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses with scores of the model alone, without penalties between groups; best first."""
+        return found
 
 
 class Generator(ReplyWriter):
@@ -161,6 +213,7 @@ class Generator(ReplyWriter):
         reply_tokens: int,
         decoding: Decoding,
         revision: str | None = None,
+        direction: Direction | None = None,
     ) -> Generator:
         """Load a checkpoint by its hub id or folder, to be trained.
 
@@ -170,7 +223,8 @@ class Generator(ReplyWriter):
         """
         require_start(name, GENERATION, revision)
         model, tokenizer = load_seq2seq(name, revision)
-        coder = TextCoder(tokenizer, row_of(model.config, tokenizer), model.config, message_tokens, reply_tokens)
+        row, towards = row_of(model.config, tokenizer), direction or Direction()
+        coder = TextCoder(tokenizer, row, model.config, message_tokens, reply_tokens, towards)
         for language in languages:
             _require_room(coder, len(coder.prompt(language)), decoding.max_tokens)
         return cls(model, coder, languages, decoding)
@@ -184,8 +238,7 @@ class Generator(ReplyWriter):
         """
         facts = read_generator_settings(folder)
         model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
-        coder = TextCoder(tokenizer, facts.row, model.config, facts.message_tokens, facts.reply_tokens)
-        return cls(model.eval(), coder, facts.languages, facts.decoding)
+        return cls(model.eval(), facts.coder(tokenizer, model.config), facts.languages, facts.decoding)
 
     def save(self, folder: Path) -> None:
         """Write model, tokenizer and `generator.json`; plain transformers can use them too."""
@@ -197,7 +250,7 @@ class Generator(ReplyWriter):
     def save_settings(self, folder: Path) -> None:
         """Write `generator.json`, the tokenizer and the generation config: all but the weights."""
         language = default_language(self.languages)
-        complete_tokenizer(self.coder.tokenizer, self.coder.row, language)
+        complete_tokenizer(self.coder.tokenizer, self.coder.row, self.coder.source_language(language))
         self.coder.tokenizer.save_pretrained(str(folder))
         generation_config(self.model, self.coder.prompt(language), self.decoding).save_pretrained(str(folder))
         facts = {
@@ -205,6 +258,7 @@ class Generator(ReplyWriter):
             "languages": self.languages,
             "message_tokens": self.coder.message_tokens,
             "reply_tokens": self.coder.reply_tokens,
+            "direction": asdict(self.coder.direction),
             "decoding": asdict(self.decoding),
         }
         atomic_write(folder / GENERATOR, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
@@ -214,22 +268,63 @@ class Generator(ReplyWriter):
     ) -> list[list[Hypothesis]]:
         return decode(self.model, inputs, [prompt] * len(inputs), settings, settings.beams, self._blocked)
 
+    def sample(
+        self, texts: Sequence[str], language: str, settings: Decoding, sampling: Sampling, seeds: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """What is drawn for each source, as `mrs_models.sampling.sample`."""
+        inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
+        return sample(self.model, inputs, [prompt] * len(inputs), settings, sampling, seeds, self._blocked)
+
+    def _own_scores(
+        self,
+        inputs: Sequence[Sequence[int]],
+        prompt: Sequence[int],
+        found: list[list[Hypothesis]],
+        settings: Decoding,
+    ) -> list[list[Hypothesis]]:
+        if settings.groups == 1:
+            return found
+        rows = [list(dict.fromkeys(tuple(tokens) for tokens, _ in row)) for row in found]
+        sources = [ids for ids, row in zip(inputs, rows, strict=True) for _ in row]
+        ends = [self.end]
+        totals = iter(self.log_probs_of_ids(sources, prompt, [[*tokens, *ends] for row in rows for tokens in row]))
+        power = settings.length_penalty
+        scored = [[Hypothesis(list(ids), float(next(totals)) / (len(ids) + 1) ** power) for ids in row] for row in rows]
+        return [sorted(row, key=lambda hypothesis: -hypothesis.score) for row in scored]
+
     @torch.inference_mode()
     def losses(
         self, messages: Sequence[str], replies: Sequence[str], language: str, batch_size: int = 64
     ) -> tuple[np.ndarray, np.ndarray]:
         """Negative log-likelihood of each reply in nats, and its tokens with the end token: (n,) and (n,)."""
-        prompt = self.coder.prompt(language)
         sources, targets = self.coder.messages(messages, language), self.coder.replies(replies)
+        tokens = np.array([len(target) for target in targets], dtype=np.int64)
+        return -self.log_probs_of_ids(sources, self.coder.prompt(language), targets, batch_size), tokens
+
+    @torch.inference_mode()
+    def log_probs_of_ids(
+        self,
+        sources: Sequence[Sequence[int]],
+        prompt: Sequence[int],
+        targets: Sequence[Sequence[int]],
+        batch_size: int = 64,
+    ) -> np.ndarray:
+        """(n,) float64 log-probability in nats of each target, end token included, given its source."""
         collate = PairCollator(self.pad)
-        losses, tokens = np.zeros(len(sources)), np.array([len(target) for target in targets], dtype=np.int64)
+        found = np.zeros(len(sources))
         for numbers in _by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
-            batch = collate([{"input_ids": sources[n], "labels": targets[n], "prompt": prompt} for n in numbers])
+            rows = [(list(sources[n]), list(targets[n])) for n in numbers]
+            batch = collate([{"input_ids": ids, "labels": target, "prompt": list(prompt)} for ids, target in rows])
             batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
             labels = batch.pop("labels")
             logits = self.model(**batch).logits.float()
-            losses[numbers] = _negative_log_likelihoods(logits, labels)
-        return losses, tokens
+            found[numbers] = -_negative_log_likelihoods(logits, labels)
+        return found
+
+    @property
+    def end(self) -> int:
+        """The id that ends a text; the first, where a model has several."""
+        return ends_and_pad(self.model)[0][0]
 
     @torch.inference_mode()
     def log_probs(self, message: str, replies: Sequence[str], language: str, batch_size: int = 64) -> np.ndarray:
@@ -269,6 +364,15 @@ class GeneratorSettings(NamedTuple):
     reply_tokens: int
     decoding: Decoding
     languages: list[str]
+    direction: Direction
+
+    def coder(self, tokenizer: PreTrainedTokenizerBase, config: Any) -> TextCoder:
+        """The texts and ids of the generator.
+
+        Args:
+            config: the model's.
+        """
+        return TextCoder(tokenizer, self.row, config, self.message_tokens, self.reply_tokens, self.direction)
 
 
 def read_generator_settings(folder: Path) -> GeneratorSettings:
@@ -282,11 +386,12 @@ def read_generator_settings(folder: Path) -> GeneratorSettings:
         facts = json.loads(path.read_text(encoding="utf-8"))
         row, lengths = ROWS[facts["language_tokens"]], (int(facts["message_tokens"]), int(facts["reply_tokens"]))
         decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
+        direction = Direction(**facts.get("direction", {}))  # older files have none
         if not isinstance(languages, list):
             raise TypeError(f"languages: expected a list, found {languages!r}")
     except (OSError, ValueError, KeyError, TypeError, InputError) as error:
         raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
-    return GeneratorSettings(row, *lengths, decoding, languages)
+    return GeneratorSettings(row, *lengths, decoding, languages, direction)
 
 
 def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
@@ -339,6 +444,8 @@ def load_seq2seq(
     from safetensors import SafetensorError
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
+
+    import mrs_models.convolutional  # noqa: F401  (registers its type)
 
     disable_progress_bar()  # of reading the weights
     try:

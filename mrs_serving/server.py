@@ -91,9 +91,19 @@ class Supervisor(Multiprocess):
             if process.wait_until_ready(ANSWERS_WITHIN, self.should_exit) and process.pid is not None:
                 os.kill(process.pid, signal.SIGHUP)
 
+    def init_processes(self) -> None:
+        super().init_processes()
+        self._leave_their_ends()
+
+    def _leave_their_ends(self) -> None:
+        """Close the workers' ends of their pipes here: the end of one that is being asked then ends the waiting."""
+        for process in self.processes:
+            process.child_conn.close()
+
     def keep_subprocess_alive(self) -> None:
         before = {process.pid for process in self.processes}
         super().keep_subprocess_alive()
+        self._leave_their_ends()
         from prometheus_client import multiprocess  # the folder of the figures is known by now
 
         for pid in before - {process.pid for process in self.processes}:

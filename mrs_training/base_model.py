@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from mrs_models.starting_points import checkpoint_file
-from mrs_training.options import TINY
+from mrs_training.options import FROM_SCRATCH
 
 CARD, RECORD = "README.md", "run.json"
 
@@ -19,7 +19,7 @@ def base_license(name: str, revision: str | None = None) -> str | None:
     Args:
         name: a folder or a hub id; the small model from scratch has no card.
     """
-    if name == TINY:
+    if name in FROM_SCRATCH:
         return None
     from huggingface_hub import ModelCard
 
@@ -38,7 +38,7 @@ def started_from(name: str, revision: str | None = None) -> list[str]:
     Args:
         name: a folder or a hub id, whose `run.json` is read; the small model from scratch has none.
     """
-    path = checkpoint_file(name, RECORD, revision) if name != TINY else None
+    path = checkpoint_file(name, RECORD, revision) if name not in FROM_SCRATCH else None
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
         base, base_revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")

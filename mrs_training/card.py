@@ -9,7 +9,7 @@ from mrs_core.baselines import read_baselines
 from mrs_core.cards import markdown_table, render_card
 from mrs_core.hub import is_repo_id
 from mrs_training.allowlist import ADAPTER_FOLDER
-from mrs_training.options import TINY
+from mrs_training.options import FROM_SCRATCH
 
 Record = dict[str, Any]  # the JSON of `run.json`
 TEMPLATE = "model.md"
@@ -19,6 +19,7 @@ SHOWN = (
 )  # fmt: skip
 SPLITS = ("train", "validation", "test")
 CURVES = "![Training loss and validation figures](curves.png)"
+FREE = ("cc0-1.0",)  # licences of data that ask for nothing
 NO_NAMES = ("other", "unknown")  # the hub's values for a licence without a name
 
 
@@ -123,7 +124,7 @@ def data_of(data: Record) -> str:
 def base_model(record: Record, scratch: str) -> str:
     """The model that training started from; `scratch` is the text for one that was built for it."""
     name, revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
-    if name == TINY:
+    if name in FROM_SCRATCH:
         return scratch
     before = [f"`{base}`" for base in record.get("started_from", [])]
     chain = f" (which started from {', and that from '.join(before)})" if before else ""
@@ -139,7 +140,7 @@ def _on_hub(name: str) -> str | None:
     if name in read_baselines():
         return None  # its own base is in the chain
     old_name = "/" not in name and not name.startswith((".", "~"))  # without an organisation: bert-base-uncased
-    return name if name != TINY and (old_name or is_repo_id(name)) else None
+    return name if name not in FROM_SCRATCH and (old_name or is_repo_id(name)) else None
 
 
 def licence_front(record: Record) -> Record:
@@ -163,17 +164,35 @@ def dataset_front(data: Record) -> Record:
 
 
 def licence_of(record: Record) -> str | None:
-    """The licence of the weights, where it is known: the project's own for its sample, else the base model's."""
-    if record["arguments"]["model_name_or_path"] == TINY:
+    """The licence of the weights, where it is known: that of the data where the record states one with terms, the
+    project's own for its sample, else the base model's."""
+    if terms := _data_terms(record):
+        return terms
+    if record["arguments"]["model_name_or_path"] in FROM_SCRATCH:
         return "apache-2.0" if record["data"].get("reader") == "sample" else None
     found = record.get("base_license")
     return None if found in NO_NAMES else found
 
 
+def _data_terms(record: Record) -> str | None:
+    """The licence of the training data, where the record states it and it asks for something of who passes on what was
+    made from them."""
+    found = record["data"].get("licence")
+    return None if found in (None, *FREE, *NO_NAMES) else str(found)
+
+
 def _licence(record: Record) -> str:
     """What is known about the licence, in words."""
     base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
-    if record["arguments"]["model_name_or_path"] == TINY:
+    if terms := _data_terms(record):
+        began = record["arguments"]["model_name_or_path"] not in FROM_SCRATCH
+        name = f"`{base}`" if base else "the base model"
+        says = f"its card states `{stated}`" if stated else "its card states none"
+        more = f" The terms of {name} that they started from apply too: {says}." if began else ""
+        return (
+            f"`{terms}`: the weights were trained on {record['data']['title']} and carry the terms of these data.{more}"
+        )
+    if record["arguments"]["model_name_or_path"] in FROM_SCRATCH:
         if known:
             return (
                 f"`{known}`: the model was trained from scratch on the sample of mrs-suggest, which has this licence."

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 
+from mrs_core.drawing import drawing
+
 COLOURS = ("#3caea3", "#ed553b", "#f6d55c", "#173f5f")
 
 
@@ -19,25 +21,18 @@ def draw_curves(
         best_step: the kept checkpoint's step, marked by a line.
         shown: figures on validation, such as `mrr` -> their labels.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-    loss = [(entry["step"], entry["loss"]) for entry in log_history if "loss" in entry]
-    left.plot(*zip(*loss, strict=True) if loss else ([], []), color="#20639b", marker=".", label="training loss")
-    left.set(xlabel="step", ylabel="loss", title="Training loss")
-    for (key, label), colour in zip(shown.items(), cycle(COLOURS), strict=False):
-        points = [(entry["step"], entry[f"eval_{key}"]) for entry in log_history if f"eval_{key}" in entry]
-        if points:
-            right.plot(*zip(*points, strict=True), marker=".", color=colour, label=label)
-    right.set(xlabel="step", ylim=(0, None), title="Validation")
-    for axis in (left, right):
-        axis.grid(alpha=0.3)
-        if best_step is not None:
-            axis.axvline(best_step, color="black", linestyle=":", linewidth=1, label=f"kept: step {best_step}")
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(frameon=False, fontsize=8)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    with drawing(path, 1, 2, figsize=(10, 3.8)) as (_, (left, right)):
+        loss = [(entry["step"], entry["loss"]) for entry in log_history if "loss" in entry]
+        left.plot(*zip(*loss, strict=True) if loss else ([], []), color="#20639b", marker=".", label="training loss")
+        left.set(xlabel="step", ylabel="loss", title="Training loss")
+        for (key, label), colour in zip(shown.items(), cycle(COLOURS), strict=False):
+            points = [(entry["step"], entry[f"eval_{key}"]) for entry in log_history if f"eval_{key}" in entry]
+            if points:
+                right.plot(*zip(*points, strict=True), marker=".", color=colour, label=label)
+        right.set(xlabel="step", ylim=(0, None), title="Validation")
+        for axis in (left, right):
+            axis.grid(alpha=0.3)
+            if best_step is not None:
+                axis.axvline(best_step, color="black", linestyle=":", linewidth=1, label=f"kept: step {best_step}")
+            if axis.get_legend_handles_labels()[0]:
+                axis.legend(frameon=False, fontsize=8)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from mrs_core.errors import InputError
 from mrs_models.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, is_encoder
-from mrs_training.options import TINY, LoraArguments, require_least, require_one_of, trains_lora
+from mrs_training.options import FROM_SCRATCH, LoraArguments, require_least, require_one_of, trains_lora
 
 
 @dataclass
@@ -37,7 +37,7 @@ def with_decoder(options: Options) -> Options:
         InputError: they do not fit the kind of the checkpoint.
     """
     name = options.model_name_or_path
-    if name == TINY or not is_encoder(name, options.model_revision):
+    if name in FROM_SCRATCH or not is_encoder(name, options.model_revision):
         for option in ("decoder", "decoder_layers"):
             if getattr(options, option) is not None:
                 raise InputError(

@@ -18,9 +18,10 @@ from mrs_training.generation.families import TASK_GENERATION
 from mrs_training.pretraining.families import PRETRAINING
 from mrs_training.reply.families import FAMILIES as REPLY_FAMILIES
 from mrs_training.run import as_json, of_adapter, read_record
+from mrs_training.staple.families import STAPLE_GENERATION
 from mrs_training.understanding.families import UNDERSTANDING
 
-OTHERS = (TASK_GENERATION, MULTIPLE_CHOICE, PRETRAINING, UNDERSTANDING)
+OTHERS = (TASK_GENERATION, STAPLE_GENERATION, MULTIPLE_CHOICE, PRETRAINING, UNDERSTANDING)
 FAMILIES = MappingProxyType({family.name: family for family in (*REPLY_FAMILIES, *OTHERS)})
 
 

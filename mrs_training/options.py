@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
 TINY = "tiny"
+CONVOLUTIONAL = "convolutional"
+FROM_SCRATCH = (TINY, CONVOLUTIONAL)  # names of models that are built here; all trainers have `tiny`
 # Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
     "auto_find_batch_size": "the size of a batch is fixed by --per_device_train_batch_size",
@@ -31,7 +33,13 @@ ADAPTERS = ("none", "lora")
 
 @dataclass
 class RunArguments:
-    """The options of every trainer."""
+    """The options of every trainer.
+
+    Attributes:
+        scratch: the names of models that the trainer builds.
+    """
+
+    scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
     data: str = field(
         default="sample", metadata={"help": "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`"}
@@ -138,8 +146,11 @@ def _require_sound_lora(options: LoraArguments) -> None:
         for name in LORA_OPTIONS:
             if is_given(options, name):
                 raise InputError(f"--{name}: has no effect without --peft lora; pass that too, or leave it out.")
-    elif options.model_name_or_path == TINY:
-        raise InputError("--peft lora adapts a trained model, and `tiny` is untrained; pass --model_name_or_path.")
+    elif options.model_name_or_path in FROM_SCRATCH:
+        raise InputError(
+            f"--peft lora adapts a trained model, and `{options.model_name_or_path}` is untrained; pass "
+            "--model_name_or_path."
+        )
 
 
 def trains_lora(options: RunArguments) -> bool:
@@ -170,10 +181,11 @@ def with_model_revision(options: Arguments) -> Arguments:
         InputError: the two name different revisions, or a revision is given for something that is not on the hub.
     """
     name, revision = options.model_name_or_path, options.model_revision
-    if name == TINY or Path(name).exists():
-        require_no_revision(
-            f"--model_name_or_path {name}", revision, "is built here" if name == TINY else "is a folder"
-        )
+    if name in FROM_SCRATCH and name not in options.scratch:
+        raise InputError(f"--model_name_or_path {name}: a model of `mrs train generation` alone; pass another one.")
+    built = name in FROM_SCRATCH
+    if built or Path(name).exists():
+        require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
         return options
     name, revision = split_revision(name, revision)
     return replace(options, model_name_or_path=name, model_revision=revision)

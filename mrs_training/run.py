@@ -19,7 +19,7 @@ from mrs_core.provenance import commit, hardware, versions
 from mrs_training.allowlist import ADAPTER_FOLDER, BEST, CARD, CURVES, EXPORTS, MODEL, RECORD, TRAINING_ARGUMENTS
 from mrs_training.card import Record
 from mrs_training.family import Family
-from mrs_training.options import TINY, RunArguments
+from mrs_training.options import FROM_SCRATCH, TINY, RunArguments
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -188,7 +188,7 @@ def _without_places(arguments: Record) -> Record:
         for key, value in arguments.items()
     }
     base = str(plain.get("model_name_or_path", TINY))
-    if base != TINY and not base.startswith(".") and Path(base).is_dir():
+    if base not in FROM_SCRATCH and not base.startswith(".") and Path(base).is_dir():
         plain["model_name_or_path"] = f"./{base}"  # so that it cannot be mistaken for a hub id
     return plain
 

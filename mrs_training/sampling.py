@@ -235,6 +235,37 @@ class MixedSampler(StepSampler):
         return np.concatenate(parts)[order]
 
 
+class CountedSampler(StepSampler):
+    """Another sampler's steps, with numbers that also tell how often the epoch has used a row before.
+
+    `row + rows * uses`, so that what is drawn for a row, such as one of its targets, can differ at each use.
+
+    Args:
+        sampler: whose steps they are.
+        rows: that it numbers.
+
+    >>> [[number % 2 for number in rows] for rows in CountedSampler(PairSampler([2], batch_size=2), 2)]
+    [[1, 0]]
+    >>> mixed = MixedSampler([PairSampler([1], batch_size=1), PairSampler([4], batch_size=1)], [1, 4], [0.5, 0.5])
+    >>> sorted(number for numbers in CountedSampler(mixed, 5) for number in numbers)
+    [0, 1, 2, 3, 4, 5, 10, 15]
+    """
+
+    def __init__(self, sampler: StepSampler, rows: int) -> None:
+        super().__init__(sampler._batch, sampler._world_size, sampler._rank, sampler._accumulation)
+        self._sampler, self._rows, self.steps = sampler, rows, sampler.steps
+
+    def drawn(self, epoch: int) -> np.ndarray:
+        """(steps, examples per step) numbers of an epoch."""
+        steps = self._sampler.drawn(epoch)
+        flat = steps.ravel()
+        order = np.argsort(flat, kind="stable")
+        begins = np.flatnonzero(np.diff(flat[order], prepend=-1))
+        uses = np.empty_like(flat)
+        uses[order] = np.arange(len(flat)) - np.repeat(begins, np.diff(begins, append=len(flat)))
+        return (flat + self._rows * uses).reshape(steps.shape)
+
+
 def _quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
     """Whole numbers that add up to `total` in these shares, by largest remainders, none below its `least`."""
     exact = share * total

@@ -29,6 +29,8 @@ import pytest  # noqa: E402  (the caches come first)
 from hypothesis import settings  # noqa: E402
 from hypothesis.internal.conjecture import providers  # noqa: E402
 
+from tests import warm_python  # noqa: E402
+
 if TYPE_CHECKING:
     from mrs_datasets.prepared import PreparedData
 
@@ -47,10 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """In a gate, draw no constants from whatever modules a process has happened to load by then."""
     if config.getoption("--hypothesis-profile", None) is None:
         providers._get_local_constants = lambda: providers._local_constants
+    config.option.loadscopereorder = False  # xdist takes the files as they are sorted below
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files with slower tests come first: at the end, no process waits long for the others."""
+    slower = {item.path for item in items if item.get_closest_marker("integration")}
+    items.sort(key=lambda item: item.path not in slower)
 
 
 def pytest_unconfigure() -> None:
-    """Remove the session's caches."""
+    """End the session's processes and remove its caches."""
+    warm_python.end()
     shutil.rmtree(CACHES, ignore_errors=True)
 
 
@@ -94,8 +104,7 @@ def mrs() -> Mrs:
     """Return a function that runs the `mrs` command in its own process, in the folder `cwd`."""
 
     def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "mrs_cli.main", *map(str, arguments)]
-        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=120)
+        return warm_python.run([sys.executable, "-m", "mrs_cli.main", *arguments], cwd=cwd)
 
     return run
 

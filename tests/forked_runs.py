@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,14 +21,16 @@ def forked_runs(module: str, runs: Sequence[Run], folder: Path, seconds: float) 
     Returns:
         The exit codes of each run's ranks, with spaces between them, and the lines that all runs printed.
     """
+    from tests import warm_python  # not where this file is the program
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     places = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(
-        [sys.executable, "-P", __file__, module, json.dumps(runs), str(port)],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=seconds,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(places)},
+    environment = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(places)}
+    done = warm_python.run(
+        [sys.executable, __file__, module, json.dumps(runs), str(port)],
+        cwd=folder, env={**os.environ, **environment, "PYTHONSAFEPATH": "1"}, timeout=seconds, merged=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
     printed = done.stdout.splitlines()

@@ -23,9 +23,10 @@ LAYERS: dict[str, set[str]] = {
     "mrs_evaluation": {"mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
     "mrs_training": {"mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
     "mrs_serving": {"mrs_models", "mrs_metrics", "mrs_core"},
+    "mrs_staple": {"mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
     "trainers": {"mrs_training", "mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
     "mrs_cli": {
-        "mrs_trainers", "mrs_model_cards", "mrs_training", "mrs_serving", "mrs_evaluation", "mrs_models",
+        "mrs_trainers", "mrs_model_cards", "mrs_training", "mrs_serving", "mrs_staple", "mrs_evaluation", "mrs_models",
         "mrs_datasets", "mrs_metrics", "mrs_core",
     },
     "model_cards": set(),

@@ -1,8 +1,11 @@
-"""Train a seq2seq generator: on message-reply pairs (Zhang et al. 2021, section 4.2), or on a task of XGLUE.
+"""Train a seq2seq generator: on message-reply pairs (Zhang et al. 2021, section 4.2), on a task of XGLUE, or on STAPLE,
+whose task is to write all translations of a prompt that learners would (Mayhew et al. 2020).
 
     accelerate launch trainers/generation.py                                    # a small model on the embedded sample
     accelerate launch trainers/generation.py --config trainers/configs/generation/unicoder/mt_es.yaml --data DIR
     accelerate launch trainers/generation.py --config trainers/configs/generation/xglue/xdae.yaml --data XGLUE
+    accelerate launch trainers/generation.py --config trainers/configs/generation/staple/pt.yaml --data STAPLE
+    accelerate launch trainers/generation.py --task staple --data build/staple --languages qaa --draw weighted
 
 The defaults train a small model from scratch in minutes on two CPU cores; the paper's settings are in the YAML files.
 """
@@ -11,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
@@ -29,18 +31,20 @@ from mrs_training.generation.options import (
     STEPS,
     GenerationArguments,
     GenerationTrainingArguments,
-    require_no_task_options,
+    require_own_options,
     resolved_search,
 )
 from mrs_training.generation.recipe import TaskGeneration
 from mrs_training.generation.tasks import task_of
 from mrs_training.launch import train
-from mrs_training.options import TINY
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData
 from mrs_training.reply.families import GENERATION
 from mrs_training.reply.generation_training import METRICS, GenerationTrainer, encode_sources, perplexities
 from mrs_training.reply.recipe import ReplyRecipe
+from mrs_training.sampling import make_sampler
+from mrs_training.staple.options import STAPLE
+from mrs_training.staple.recipe import StapleGeneration
 
 if TYPE_CHECKING:
     from transformers import HfArgumentParser, Trainer, TrainingArguments
@@ -54,7 +58,7 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
     resume_keys = ("decoder", "decoder_layers")
 
     def resolved(self, options: GenerationArguments) -> GenerationArguments:
-        require_no_task_options(options)
+        require_own_options(options)
         return resolved_search(options, SUGGESTIONS)
 
     def build(self, options: GenerationArguments, training: TrainingArguments, data: RunData) -> Generator:
@@ -68,7 +72,8 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
         with training.main_process_first(local=False):  # one rank fills the cache, the others read it
             rows, lengths = encode_sources(data, parts.coder)
         sizes, alpha = [len(source) for source in data.sources.values()], data.plan.sampling_alpha
-        trainer = make_pair_trainer(GenerationTrainer, parts, options, training, rows, lengths, sizes, alpha)
+        sampler = make_sampler(sizes, options, training, alpha, lengths)
+        trainer = make_pair_trainer(GenerationTrainer, parts, training, rows, sampler)
         trainer.validation = data.validation
         return trainer
 
@@ -78,9 +83,8 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
     def add_figures(self, fitted: Fitted[GenerationArguments, RunData, Generator], figures: Record) -> None:
         for scope, value in perplexities(fitted.parts, fitted.data.test).items():
             figures["systems"][MODEL][scope]["perplexity"] = value
-        base, coder = fitted.options.model_name_or_path, fitted.parts.coder
-        name = TINY if base == TINY else Path(base).name
-        tokens = f"{name}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"
+        coder = fitted.parts.coder
+        tokens = f"{coder.config.model_type}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"  # not where it began
         figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
         signature = perplexity_signature(tokens, cut=coder.reply_tokens)
         for signatures in figures["signatures"].values():
@@ -99,6 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         options, training = parse_with_config(make_parser(), argv)
         if options.task == REPLY:
             train(Generation(), options, training)
+        elif options.task == STAPLE:
+            train(StapleGeneration(), options, training)
         else:
             train(TaskGeneration(task_of(options.task)), options, training)
 

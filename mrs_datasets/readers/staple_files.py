@@ -11,6 +11,7 @@ a test compares the two ways.
 from __future__ import annotations
 
 import codecs
+import hashlib
 import lzma
 import math
 import zlib
@@ -28,6 +29,11 @@ ID_PREFIX = "prompt_"
 CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
 MAX_AT_ONCE = 1 << 30  # chosen: the largest published file has 60 MB; larger files are read line by line
 _NO_ENDS = bytes(set(range(256)) - set(b"|\n"))
+
+
+def prompt_id(prompt: str) -> str:
+    """The id of a prompt: `prompt_` and the MD5 of its text, as in the task."""
+    return f"{ID_PREFIX}{hashlib.md5(prompt.encode(), usedforsecurity=False).hexdigest()}"
 
 
 class Block(NamedTuple):
@@ -121,6 +127,31 @@ def read_staple_predictions(path: Path) -> dict[str, list[str]]:
         InputError: see `read_blocks`.
     """
     return {block.id: block.lines for block in read_blocks(path)}
+
+
+def write_staple_predictions(prompts: Mapping[str, str], predictions: Mapping[str, Sequence[str]], path: Path) -> int:
+    """Write predictions in the task's format; return how many translations.
+
+    A prompt without translations stays as a block without lines, so that reading the file back loses no prompt.
+
+    Args:
+        prompts: id -> text, in the order of the file.
+        predictions: id -> translations; equal ones are written once.
+
+    Raises:
+        InputError: a text that the format cannot hold.
+    """
+    blocks, count = [], 0
+    for key, prompt in prompts.items():
+        if "|" in key or len(f"{key}{prompt}".splitlines()) != 1:
+            raise InputError(
+                f"{path}: prompt {key!r:.80}: the format allows no | in an id and no line end in a prompt."
+            )
+        texts = list(dict.fromkeys(predictions.get(key, ())))
+        count += len(texts)
+        blocks.append("\n".join([f"{key}|{prompt}", *texts, ""]))
+    atomic_write(path, "\n".join(blocks))
+    return count
 
 
 def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:

@@ -5,23 +5,27 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
 from datasets import Dataset
 
+from mrs_models.convolutional_start import build_convolutional
 from mrs_models.encoder_decoder import build_from_encoder
-from mrs_models.generator import Generator, PairCollator
+from mrs_models.generator import Direction, Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.generation.options import GenerationArguments, decoding_of
-from mrs_training.options import TINY
+from mrs_training.options import CONVOLUTIONAL, TINY
 from mrs_training.reply.generation_training import PairTrainer, SmoothedLoss
-from mrs_training.sampling import make_sampler
+from mrs_training.sampling import StepSampler
 
 if TYPE_CHECKING:
+    import torch
     from transformers import TrainingArguments
 
+    TrainingRows: TypeAlias = Dataset | torch.utils.data.Dataset[Any]
+
 Trainer = TypeVar("Trainer", bound=PairTrainer)
+BUILDERS = {TINY: build_tiny_generator, CONVOLUTIONAL: build_convolutional}
 
 
 class GeneratorMethods:
@@ -46,60 +50,58 @@ class GeneratorMethods:
 
 
 def build_generator(
-    options: GenerationArguments, training: TrainingArguments, texts: Iterable[str], languages: Sequence[str]
+    options: GenerationArguments,
+    training: TrainingArguments,
+    texts: Iterable[str],
+    languages: Sequence[str],
+    direction: Direction | None = None,
 ) -> Generator:
-    """The model to train: `tiny`, a checkpoint, or an encoder with a new decoder.
+    """The model to train: `tiny`, `convolutional`, a checkpoint, or an encoder with a new decoder.
 
     Args:
-        texts: what the tokenizer of `tiny` is trained on.
-        languages: those that are read and written.
+        texts: what the tokenizer of a model from scratch is trained on.
+        languages: those that are asked for; with a direction, one of theirs is read or written too.
 
     Raises:
         InputError: see `Generator.build`.
     """
+    fixed = [code for code in (direction.source, direction.target) if code] if direction else []
+    known = list(dict.fromkeys([*languages, *fixed]))
     with tempfile.TemporaryDirectory() as folder:
         name, revision = options.model_name_or_path, options.model_revision
-        if name == TINY:
-            build_tiny_generator(texts, languages, Path(folder), training.seed, options.vocabulary)
+        if name in BUILDERS:
+            BUILDERS[name](texts, known, Path(folder), training.seed, options.vocabulary)
             name = folder
         elif options.decoder and options.decoder_layers:  # of an encoder
             decoder = options.decoder, options.decoder_layers
-            build_from_encoder(name, revision, languages, Path(folder), training.seed, *decoder)
+            build_from_encoder(name, revision, known, Path(folder), training.seed, *decoder)
             name, revision = folder, None
         lengths = options.message_tokens, options.reply_tokens
-        generator = Generator.build(name, languages, *lengths, decoding_of(options), revision)
+        generator = Generator.build(name, languages, *lengths, decoding_of(options), revision, direction)
     if options.freeze_embeddings:
         generator.model.get_input_embeddings().requires_grad_(False)
     return generator
 
 
 def make_pair_trainer(
-    kind: type[Trainer],
-    parts: Generator,
-    options: GenerationArguments,
-    training: TrainingArguments,
-    rows: Dataset,
-    lengths: np.ndarray,
-    sizes: Sequence[int],
-    alpha: float,
+    kind: type[Trainer], parts: Generator, training: TrainingArguments, rows: TrainingRows, sampler: StepSampler
 ) -> Trainer:
     """The library's trainer with our batches and loss; `kind` has its validation.
 
     Args:
-        rows, lengths: of all sources, as `encode_pairs` gives them.
-        sizes: rows of each source.
-        alpha: how sources are mixed, see `mrs_training.sampling.shares`.
+        rows: of all sources, encoded as `encode_pairs` does.
+        sampler: of their numbers.
     """
     smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
     trainer = kind(
         model=parts.model,
         args=training,
         train_dataset=rows,
-        eval_dataset=rows.select([]),  # ours is in `validation`
+        eval_dataset=Dataset.from_dict({}),  # ours is in `validation`
         data_collator=PairCollator(parts.pad),
         compute_loss_func=SmoothedLoss(smoothing),
     )
     training.label_smoothing_factor = smoothing
-    trainer.pair_sampler = make_sampler(sizes, options, training, alpha, lengths)
+    trainer.pair_sampler = sampler
     trainer.generator = parts
     return trainer

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from transformers import Seq2SeqTrainingArguments
 
 from mrs_core.errors import InputError
 from mrs_models.decoding import Decoding
 from mrs_training.decoder_options import DecoderArguments, with_decoder
-from mrs_training.options import TrainerDefaults, require_least
+from mrs_training.options import FROM_SCRATCH, TrainerDefaults, is_given, require_least
 from mrs_training.reply.generation_training import BEST_METRIC
 from mrs_training.reply.options import ReplyArguments
+from mrs_training.staple.options import STAPLE, StapleArguments
 
 REPLY = "reply"  # the task that has no table row: the message-reply task
 PIVOT, MULTILANGUAGE = "pivot", "multilanguage"  # XGLUE, 6.3.1 and 6.3.2
 MODES = (PIVOT, MULTILANGUAGE)
-TASK_OPTIONS = ("mode", "pivot")  # that replies do not have
+XGLUE_OPTIONS = ("mode", "pivot")  # that other tasks do not have
+STAPLE_OPTIONS = tuple(StapleArguments.__annotations__)
 STEPS = 1000  # when neither epochs nor steps are given: minutes on two cores
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no source names lengths for generation
 
 
 @dataclass
-class GenerationArguments(ReplyArguments, DecoderArguments):
+class GenerationArguments(StapleArguments, ReplyArguments, DecoderArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
+    scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
     task: str = field(
         default=REPLY,
-        metadata={"help": f"{REPLY}, or a task of XGLUE: qg (question generation), ntg (news title generation)"},
+        metadata={
+            "help": f"{REPLY}; a task of XGLUE: qg (question generation), ntg (news title generation); or {STAPLE}: "
+            "all translations that learners would write"
+        },
     )
     mode: str | None = field(
         default=None,
@@ -81,15 +88,17 @@ class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
     report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
-def require_no_task_options(options: GenerationArguments) -> None:
-    """Refuse the options of other tasks with `reply`.
+def require_own_options(options: GenerationArguments) -> None:
+    """Refuse the options of other tasks.
 
     Raises:
         InputError: it names the option.
     """
-    for name in TASK_OPTIONS:
-        if getattr(options, name) is not None:
-            raise InputError(f"--{name}: belongs to a task such as --task ntg; leave it out for replies.")
+    own = STAPLE_OPTIONS if options.task == STAPLE else XGLUE_OPTIONS if options.task != REPLY else ()
+    for names, where in ((XGLUE_OPTIONS, "a task such as --task ntg"), (STAPLE_OPTIONS, f"--task {STAPLE}")):
+        for name in names:
+            if name not in own and is_given(options, name):
+                raise InputError(f"--{name}: belongs to {where}; leave it out with --task {options.task}.")
 
 
 def resolved_search(options: GenerationArguments, texts: int) -> GenerationArguments:

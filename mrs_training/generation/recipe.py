@@ -16,15 +16,16 @@ from mrs_training.generation.options import (
     MULTILANGUAGE,
     STEPS,
     GenerationArguments,
+    require_own_options,
     resolved_search,
 )
 from mrs_training.generation.tasks import PREDICTIONS, TextTask
 from mrs_training.generation.training import TextTrainer, answer_tests
-from mrs_training.options import TINY, require_one_of
+from mrs_training.options import FROM_SCRATCH, require_one_of
 from mrs_training.recipe import Evaluation, Fitted, Recipe
 from mrs_training.reply.generation_training import encode_pairs
 from mrs_training.reply.options import require_sound
-from mrs_training.sampling import require_alpha
+from mrs_training.sampling import make_sampler, require_alpha
 
 if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
@@ -51,6 +52,7 @@ class TaskGeneration(GeneratorMethods, Recipe[GenerationArguments, TextData, Gen
 
     def require_sound(self, options: GenerationArguments, training: TrainingArguments) -> None:
         require_sound(options, training, self.metrics, self.without_effect)
+        require_own_options(options)
         if options.setting is not None:
             raise InputError(f"--setting: belongs to replies; with --task {options.task} pass --mode and --pivot.")
         if options.data == "sample":
@@ -75,7 +77,7 @@ class TaskGeneration(GeneratorMethods, Recipe[GenerationArguments, TextData, Gen
             **super().resume_identity(options, facts),
             **{name: plan[name] for name in ("mode", "train", "validation")},
             "own_files": data.get("own_files"),
-            "vocabulary": options.vocabulary if options.model_name_or_path == TINY else None,
+            "vocabulary": options.vocabulary if options.model_name_or_path in FROM_SCRATCH else None,
         }
 
     def build(self, options: GenerationArguments, training: TrainingArguments, data: TextData) -> Generator:
@@ -87,7 +89,8 @@ class TaskGeneration(GeneratorMethods, Recipe[GenerationArguments, TextData, Gen
         with training.main_process_first(local=False):  # one rank fills the cache, the others read it
             rows, lengths = encode_pairs([(found, language) for language, found in data.train.items()], parts.coder)
         sizes = [len(found) for found in data.train.values()]
-        trainer = make_pair_trainer(TextTrainer, parts, options, training, rows, lengths, sizes, data.sampling_alpha)
+        sampler = make_sampler(sizes, options, training, data.sampling_alpha, lengths)
+        trainer = make_pair_trainer(TextTrainer, parts, training, rows, sampler)
         trainer.task, trainer.validation = self.task, data.validation
         return trainer
 

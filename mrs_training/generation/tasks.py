@@ -103,7 +103,7 @@ def task_of(name: str) -> TextTask:
         InputError: there is no such task.
     """
     if name not in TASKS:
-        raise InputError(f"--task {name}: no such task; expected reply or one of {', '.join(TASKS)}.")
+        raise InputError(f"--task {name}: no such task; expected reply or one of {', '.join(TASKS)}, staple.")
     return TASKS[name]
 
 

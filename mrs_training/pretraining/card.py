@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mrs_core.cards import markdown_table, render_card
+from mrs_datasets.text_sources import languages_of
 from mrs_training.card import SHOWN as SHARED
 from mrs_training.card import (
     Record,
@@ -13,7 +14,6 @@ from mrs_training.card import (
     shared_values,
     steps_of,
 )
-from mrs_training.pretraining.sources import languages_of
 
 TEMPLATE, SEQ2SEQ_TEMPLATE = "pretraining.md", "pretraining_seq2seq.md"
 SHOWN = (

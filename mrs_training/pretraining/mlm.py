@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from mrs_core.errors import InputError
+from mrs_datasets.text_sources import languages_of
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_metrics.signature import signature
 from mrs_models.masked_lm import HeadAt, MaskedLoss, freeze_encoder, load_masked_lm, load_tokenizer, token_losses
@@ -34,7 +35,6 @@ from mrs_training.options import TINY, trains_lora
 from mrs_training.pretraining.objective import Objective, Pretrained
 from mrs_training.pretraining.options import PretrainingArguments
 from mrs_training.pretraining.rows import Encoded, encode
-from mrs_training.pretraining.sources import languages_of
 from mrs_training.pretraining.texts import TextData
 
 if TYPE_CHECKING:

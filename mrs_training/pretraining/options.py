@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mrs_core.errors import InputError
 from mrs_datasets.prepared import open_prepared
+from mrs_datasets.text_sources import PairSource, TextSource, languages_of
 from mrs_models.future_ngrams import STREAMS
 from mrs_models.masking import SHARE
 from mrs_models.noising import SPAN_LENGTH, SPAN_SHARE, parse_noises
@@ -15,7 +16,6 @@ from mrs_models.tiny import VOCABULARY
 from mrs_training import options as shared
 from mrs_training.decoder_options import DecoderArguments, with_decoder
 from mrs_training.options import TINY, is_given, require_least, require_one_of, trains_lora
-from mrs_training.pretraining.sources import PairSource, TextSource, languages_of
 from mrs_training.pretraining.texts import TextData, read_texts
 from mrs_training.sampling import BATCHES, WINDOW, require_alpha
 

@@ -11,9 +11,9 @@ from typing import Any, Generic
 import numpy as np
 
 from mrs_core.errors import InputError
+from mrs_datasets.text_sources import Item, Pair, PairSource, Reading, Source, TextSource, languages_of
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_training.card import Record
-from mrs_training.pretraining.sources import Item, Pair, PairSource, Reading, Source, TextSource, languages_of
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
 NO_SOURCES: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] = ((), (), ())

@@ -6,6 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,8 @@ def _fingerprint(pairs: Dataset, coder: TextCoder, language: str) -> str:
     """Of the encoded pairs: equal runs share one file in the cache, on every rank."""
     backend = getattr(coder.tokenizer, "backend_tokenizer", None)
     vocabulary = backend.to_str() if backend is not None else str(sorted(coder.tokenizer.get_vocab().items()))
-    facts = [pairs._fingerprint, vocabulary, coder.row.name, coder.message_tokens, coder.reply_tokens, language]
+    lengths, direction = (coder.message_tokens, coder.reply_tokens), asdict(coder.direction)
+    facts = [pairs._fingerprint, vocabulary, coder.row.name, *lengths, language, direction]
     return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
 

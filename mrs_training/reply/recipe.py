@@ -20,7 +20,7 @@ from mrs_evaluation.results import EvaluationConfig
 from mrs_evaluation.tables import print_results
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_training.card import Record
-from mrs_training.options import TINY
+from mrs_training.options import FROM_SCRATCH
 from mrs_training.recipe import Built, Evaluation, Fitted, Recipe
 from mrs_training.reply.data import RunData, load_run_data, warn_about_small_sources
 from mrs_training.reply.options import ReplyArguments, require_sound
@@ -64,7 +64,7 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
             **super().resume_identity(options, facts),
             "train": facts["plan"]["train"],
             "validation": facts["plan"]["validation"],
-            "vocabulary": options.vocabulary if options.model_name_or_path == TINY else None,
+            "vocabulary": options.vocabulary if options.model_name_or_path in FROM_SCRATCH else None,
             **{name: getattr(options, name) for name in RESUME_KEYS},
         }
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrs_core.cards import markdown_table
+from mrs_core.drawing import drawing
 from mrs_core.files import atomic_write
 from mrs_core.predictions import read_predictions
 from mrs_evaluation.choice_analysis import average
@@ -338,35 +339,32 @@ def _lead_row(lead: Lead) -> list[str]:
 
 def _draw(results: Results, figures: list[Figure], path: Path) -> None:
     """Bars of the main metric of each table, or a heat map of one with columns."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
     grids = results.setup.table.tables
     heights = [0.45 * len(grid.rows) + 1 for grid in grids.values()]
     width = max(9.0, *(0.6 * len(grid.columns) + 2.5 for grid in grids.values()))
-    figure, axes = plt.subplots(
-        len(grids), 1, figsize=(width, sum(heights)), layout="constrained", height_ratios=heights, squeeze=False
-    )
-    for axis, (name, grid) in zip(axes[:, 0], grids.items(), strict=True):
-        metric, title = next(iter(grid.metrics.items()))
-        own = {(one.row, one.column): one for one in figures if one.table == name and one.metric == metric}
-        printed = " (in brackets: paper)" if any(one.paper is not None for one in own.values()) else ""
-        axis.set_title(f"{grid.title}: {title}{printed}", fontsize=10)
-        if grid.columns:
-            _heat_map(axis, own, list(grid.rows), list(grid.columns))
-        else:
-            for y, row in enumerate(grid.rows):
-                mean = own[row, None].mean
-                seeds = own[row, None].values.values()
-                if mean is not None:
-                    axis.barh(y, mean, color="#3caea3", xerr=[[mean - min(seeds)], [max(seeds) - mean]], capsize=3)
-            axis.invert_yaxis()
-            axis.grid(axis="x", alpha=0.3)
-        axis.set_yticks(range(len(grid.rows)), list(grid.rows), fontsize=8)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    size: dict[str, Any] = {"figsize": (width, sum(heights)), "height_ratios": heights, "squeeze": False}
+    with drawing(path, len(grids), **size) as (_, axes):
+        for axis, (name, grid) in zip(axes[:, 0], grids.items(), strict=True):
+            metric, title = next(iter(grid.metrics.items()))
+            own = {(one.row, one.column): one for one in figures if one.table == name and one.metric == metric}
+            printed = " (in brackets: paper)" if any(one.paper is not None for one in own.values()) else ""
+            axis.set_title(f"{grid.title}: {title}{printed}", fontsize=10)
+            if grid.columns:
+                _heat_map(axis, own, list(grid.rows), list(grid.columns))
+            else:
+                _bars(axis, own, list(grid.rows))
+            axis.set_yticks(range(len(grid.rows)), list(grid.rows), fontsize=8)
+
+
+def _bars(axis: Any, own: Mapping[tuple[str, str | None], Figure], rows: list[str]) -> None:
+    """Means over the seeds, with their range."""
+    for y, row in enumerate(rows):
+        mean = own[row, None].mean
+        seeds = own[row, None].values.values()
+        if mean is not None:
+            axis.barh(y, mean, color="#3caea3", xerr=[[mean - min(seeds)], [max(seeds) - mean]], capsize=3)
+    axis.invert_yaxis()
+    axis.grid(axis="x", alpha=0.3)
 
 
 def _heat_map(axis: Any, own: Mapping[tuple[str, str | None], Figure], rows: list[str], columns: list[str]) -> None:

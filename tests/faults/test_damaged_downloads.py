@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,11 +11,18 @@ from typing import Any
 import pytest
 
 from mrs_core.baselines import read_baselines
+from tests import warm_python
 from tests.hub.server import LoopbackHub
 
 PAGE = "<!DOCTYPE html><html><body>Please log in.</body></html>"
 ASK = ("suggest", "--model", "org/m", "--lang", "es", "Hola")
 WEIGHTS = "query_0_Transformer/model.safetensors"
+WITH_ROOM = """
+import resource, sys
+from mrs_cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
 Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -36,13 +42,9 @@ def client(hub: LoopbackHub, tmp_path: Path) -> Mrs:
     """A function that runs `mrs` against the hub in a fresh process; `room`: bytes that a file may have."""
 
     def run(*arguments: object, room: int | None = None) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "mrs_cli.main", *map(str, arguments)]
-        limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))) if room else None
+        start = ["-c", WITH_ROOM, room] if room else ["-m", "mrs_cli.main"]
         env = {**hub.env(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
-        return subprocess.run(
-            command, env=env, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=120,
-            preexec_fn=limit,
-        )  # fmt: skip
+        return warm_python.run([sys.executable, *start, *arguments], cwd=tmp_path, env=env)
 
     return run
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm_python
+
 from .server import LoopbackHub
 
 Client = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -42,10 +44,7 @@ def hub_client(hub: LoopbackHub, tmp_path: Path) -> Client:
         source: str, *arguments: object, home: str = "home", token: bool = True, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         env = {**hub.env(tmp_path / home, token=token), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", source, *map(str, arguments)],
-            cwd=tmp_path, env=env, capture_output=True, text=True, encoding="utf-8", timeout=timeout,
-        )  # fmt: skip
+        done = warm_python.run([sys.executable, "-c", source, *arguments], cwd=tmp_path, env=env, timeout=timeout)
         assert hub.token not in done.stdout + done.stderr
         requests = "\n".join(map(str, hub.log[-40:]))
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-6000:]}\n{requests}"

@@ -15,6 +15,7 @@ import pytest
 
 from mrs_core.baselines import read_baselines
 from mrs_models.suggester import Suggester
+from tests import warm_python
 from tests.browser import SERVED_AT, Browser, open_browser, quiet_environment, running
 from tests.hub.server import LoopbackHub
 
@@ -90,9 +91,7 @@ def test_two_models_side_by_side(tmp_path: Path, outside: tuple[str, list[str]])
         "Certainly, see you tonight!\nSorry, not tonight.\nLet me check.\n", encoding="utf-8"
     )
     index = ["models", "index", SAMPLE, "--lang", "en", "--responses", "own.txt", "--out", str(own)]
-    done = subprocess.run(
-        [sys.executable, "-m", "mrs_cli.main", *index], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = warm_python.run([sys.executable, "-m", "mrs_cli.main", *index], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     message = "Are you coming to dinner tonight?"
     with (
@@ -120,7 +119,7 @@ def test_two_models_side_by_side(tmp_path: Path, outside: tuple[str, list[str]])
 def publish(hub: LoopbackHub, folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mrs_cli.main", "demo", "publish", *arguments]
     env = hub.env(folder / "publisher")
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
+    return warm_python.run(command, cwd=folder, env=env)
 
 
 def test_the_space_is_one_commit_and_runs_alone(

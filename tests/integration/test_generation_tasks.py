@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +13,7 @@ from datasets import Dataset
 
 from mrs_datasets.prepared import open_prepared
 from tests.forked_runs import forked_runs
+from tests.run_files import curve, record
 
 pytestmark = pytest.mark.integration
 
@@ -78,16 +78,6 @@ def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
     return lambda name: workplace / name
 
 
-def record(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    return found
-
-
-def losses(folder: Path, steps: int) -> list[float]:
-    state = json.loads((folder / f"checkpoint-{steps}" / "trainer_state.json").read_text(encoding="utf-8"))
-    return [entry["loss"] for entry in state["log_history"] if "loss" in entry]
-
-
 def test_a_tiny_model_learns_to_ask(folder: Callable[[str], Path]) -> None:
     systems = record(folder("whole"))["metrics"]["systems"]
     assert systems["QG"]["en"]["score"] > 0.9
@@ -140,14 +130,14 @@ def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path]) -> 
 
 def test_resumed_equals_uninterrupted(folder: Callable[[str], Path], output: list[str]) -> None:
     assert any("was started differently" in line and "train ['en'] before, ['de'] now" in line for line in output)
-    assert losses(folder("cut"), STEPS) == losses(folder("whole"), STEPS)
+    assert curve(folder("cut"), "loss", STEPS) == curve(folder("whole"), "loss", STEPS)
     for key in ("files", "metrics"):
         assert record(folder("cut"))[key] == record(folder("whole"))[key]
 
 
 def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], output: list[str]) -> None:
     assert sum(line.startswith("wrote ranks") for line in output) == 1
-    assert losses(folder("ranks"), 8) == pytest.approx(losses(folder("whole"), STEPS)[:8], rel=1e-3)
+    assert curve(folder("ranks"), "loss", 8) == pytest.approx(curve(folder("whole"), "loss", STEPS)[:8], rel=1e-3)
     evaluated = [line for line in output if line.startswith("validation, step 8: BLEU en ")]
     assert len(evaluated) == 3, "each run's first process tells"
 
@@ -175,8 +165,13 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
     for path in (tmp_path / "other" / "data").glob("ntg-*"):
         shutil.rmtree(path)
     for options, sentence in {
-        ("--task", "mt"): "--task mt: no such task; expected reply or one of qg, ntg.",
-        ("--task", "reply", "--pivot", "en"): "--pivot: belongs to a task such as --task ntg; leave it out for",
+        ("--task", "mt"): "--task mt: no such task; expected reply or one of qg, ntg, staple.",
+        (
+            "--task",
+            "reply",
+            "--pivot",
+            "en",
+        ): "--pivot: belongs to a task such as --task ntg; leave it out with --task reply.",
         ("--setting", "mt"): "--setting: belongs to replies; with --task ntg pass --mode and --pivot.",
         ("--data", "sample"): "--data: missing; pass a folder that `mrs data prepare xglue` wrote.",
         ("--data", str(tmp_path / "other")): "has no config ntg-LANG; pass a folder that",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm_python
 from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
@@ -32,11 +32,8 @@ class Clients:
 
     def run(self, *command: object, code: int = 0) -> str:
         self.count += 1
-        done = subprocess.run(
-            [sys.executable, *(str(part) for part in command)],
-            cwd=self.folder, env=self.hub.env(self.folder / f"home-{self.count}"),
-            capture_output=True, text=True, encoding="utf-8", timeout=120,
-        )  # fmt: skip
+        env = self.hub.env(self.folder / f"home-{self.count}")
+        done = warm_python.run([sys.executable, *command], cwd=self.folder, env=env)
         assert done.returncode == code, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
         return done.stdout + done.stderr if code else done.stdout
 

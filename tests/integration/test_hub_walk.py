@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from mrs_core.predictions import read_predictions
+from tests import warm_python
 from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
 MRS = (sys.executable, "-m", "mrs_cli.main")
-LAUNCH = (BIN / "accelerate", "launch", ROOT / "trainers" / "retrieval.py")
+TRAINER = (sys.executable, ROOT / "trainers" / "retrieval.py")
 QUESTIONS = {
     "en": ("How is the {} of your neighbour?", "Did you see the {} last Sunday?", "Tell me about the {} again!"),
     "es": ("¿Qué tal {} de tu vecino?", "¿Has visto {} este domingo?", "¡Cuéntame otra vez lo de {}!"),
@@ -83,11 +83,8 @@ class Walk:
         """One command in a fresh process with an empty cache. No output shows the token or a traceback."""
         self.count += 1
         env = self.hub.env(self.folder / f"home-{self.count}", token=token)
-        done = subprocess.run(
-            [str(part) for part in command],
-            cwd=self.folder, env={**env, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-            capture_output=True, text=True, encoding="utf-8", timeout=120,
-        )  # fmt: skip
+        env |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        done = warm_python.run(command, cwd=self.folder, env=env)
         assert self.hub.token not in done.stdout + done.stderr
         assert done.returncode == code, f"{done.stdout[-2000:]}\n{done.stderr[-5000:]}"
         return done
@@ -132,7 +129,7 @@ def test_from_pairs_to_the_same_score(walk: Walk) -> None:
 
     run = folder / "run"
     push = ["--push_to_hub", "true", "--hub_model_id", "org/m", "--output_dir", run]
-    done = walk.run(*LAUNCH, "--data", "org/mrs", *STEPS, *push)
+    done = walk.run(*TRAINER, "--data", "org/mrs", *STEPS, *push)
     assert "published org/m at " + hub.repo("model", "org/m").sha()[:12] in done.stdout
     model = published(hub, "model", "org/m")
     assert {"README.md", "run.json", "curves.png", "modules.json"} < model.keys()
@@ -181,7 +178,7 @@ def test_a_push_that_fails_after_training_says_how_to_go_on(walk: Walk) -> None:
     hub.faults.add("POST", "/commit/", status=400, times=99)
     push = ["--push_to_hub", "true", "--hub_model_id", "org/m"]
     options = ["--data", folder / "data", "--output_dir", folder / "run", *STEPS]
-    done = walk.run(sys.executable, ROOT / "trainers" / "retrieval.py", *options, *push, code=2)
+    done = walk.run(*TRAINER, *options, *push, code=2)
     line = done.stderr.strip().splitlines()[-1]
     assert line.startswith("retrieval: org/m")
     assert "mrs models publish" in line, "running the same command again would train again"
@@ -211,7 +208,7 @@ def test_what_cannot_be_pushed_is_refused_before_training(walk: Walk) -> None:
     run.mkdir()
     (run / "run.json").write_text("{}")
     (run / "README.md").write_text("kept")
-    trainer = [sys.executable, ROOT / "trainers" / "retrieval.py", "--output_dir", run, "--overwrite", "true", *STEPS]
+    trainer = [*TRAINER, "--output_dir", run, "--overwrite", "true", *STEPS]
     for options, token, named in (
         ([], True, "--hub_model_id ORG/NAME"),
         (["--hub_model_id", "org/m"], False, "no token"),

@@ -19,6 +19,7 @@ from mrs_metrics.distinct import distinct_n, distinct_signature
 from mrs_metrics.rouge import aggregate, prepare_official, score_examples
 from mrs_metrics.spaces import metric_names, space_files
 from mrs_metrics.tokenize import get_tokenizer
+from tests import warm_python
 from tests.browser import SERVED_AT, ask, open_browser, quiet_environment, running
 from tests.hub.fixtures import Client
 from tests.hub.server import LoopbackHub
@@ -65,7 +66,7 @@ def publish(
     """Run `mrs metrics publish` in a process of its own; no output may show the token."""
     command = [sys.executable, "-m", "mrs_cli.main", "metrics", "publish", *arguments]
     env = {**hub.env(folder / "publisher", token=token), **environment}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8", timeout=60)
+    done = warm_python.run(command, cwd=folder, env=env)
     assert env.get("HF_TOKEN", hub.token) not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     return done

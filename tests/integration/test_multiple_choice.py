@@ -16,6 +16,7 @@ from mrs_datasets.prepare import prepare
 from mrs_models.choice_start import load_choice_model
 from mrs_training.checked_card import checked_card
 from tests.forked_runs import forked_runs
+from tests.run_files import log, record
 
 pytestmark = pytest.mark.integration
 
@@ -134,18 +135,6 @@ def folders(workplace: Path, output: list[str]) -> dict[str, Path]:
     return {name: workplace / name for name in (*WHOLE, *SECOND)}
 
 
-def record(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-
-
-def log(folder: Path) -> list[dict[str, Any]]:
-    """The log of a run without its clocks."""
-    path = folder / f"checkpoint-{STEPS}" / "trainer_state.json"
-    clocks = ("runtime", "per_second")
-    history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
-    return [{key: value for key, value in entry.items() if not key.endswith(clocks)} for entry in history]
-
-
 def predictions(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("predictions*.tsv"))}
 
@@ -170,7 +159,7 @@ def test_a_run_has_figures_for_each_language_and_a_card(folders: dict[str, Path]
 
 
 def test_resumed_equals_uninterrupted(folders: dict[str, Path]) -> None:
-    assert log(folders["cut"]) == log(folders["whole"])
+    assert log(folders["cut"], STEPS) == log(folders["whole"], STEPS)
     assert record(folders["cut"])["files"] == record(folders["whole"])["files"], "the same weights, by their hashes"
     assert predictions(folders["cut"]) == predictions(folders["whole"])
 
@@ -179,18 +168,20 @@ def test_resumed_equals_uninterrupted(folders: dict[str, Path]) -> None:
 def test_a_step_does_not_depend_on_how_it_is_cut(folders: dict[str, Path], name: str) -> None:
     """8 questions at once, 4 on each of two ranks, 4 twice: equal losses, gradients and weights."""
     for key, close in (("loss", 1e-4), ("grad_norm", 1e-3), ("eval_loss", 1e-4)):
-        one, other = ([entry[key] for entry in log(folders[run]) if key in entry] for run in ("whole", name))
+        one, other = ([entry[key] for entry in log(folders[run], STEPS) if key in entry] for run in ("whole", name))
         assert len(one) == len(other) >= STEPS // 2
         assert max(abs(a - b) for a, b in zip(one, other, strict=True)) < close, key
-    assert len({entry["loss"] for entry in log(folders[name]) if "loss" in entry}) > 1
+    assert len({entry["loss"] for entry in log(folders[name], STEPS) if "loss" in entry}) > 1
     one, other = (load_file(folders[run] / f"checkpoint-{STEPS}" / "model.safetensors") for run in ("whole", name))
     assert max(float((one[key] - other[key]).abs().max()) for key in one) < 1e-3
 
 
 def test_validation_has_the_precision_of_training_and_the_test_that_of_the_model(folders: dict[str, Path]) -> None:
     best = record(folders["whole"])["best_step"]
-    whole = next(row["eval_loss"] for row in log(folders["whole"]) if row.get("step") == best and "eval_loss" in row)
-    half = next(row["eval_loss"] for row in log(folders["half"]) if "eval_loss" in row)
+    whole = next(
+        row["eval_loss"] for row in log(folders["whole"], STEPS) if row.get("step") == best and "eval_loss" in row
+    )
+    half = next(row["eval_loss"] for row in log(folders["half"], STEPS) if "eval_loss" in row)
     assert half != whole
     assert half == pytest.approx(whole, abs=0.02)
     assert predictions(folders["half"]) == predictions(folders["whole"])
@@ -202,7 +193,9 @@ def test_each_language_is_tested_with_its_own_checkpoint(folders: dict[str, Path
     best = found["metrics"]["best_of_each_language"]
     for code in ("et", "qu"):
         points = [
-            (entry["step"], entry[f"eval_accuracy_{code}"]) for entry in log(folders["tlv"]) if "eval_loss" in entry
+            (entry["step"], entry[f"eval_accuracy_{code}"])
+            for entry in log(folders["tlv"], STEPS)
+            if "eval_loss" in entry
         ]
         step, accuracy = max(points, key=lambda point: (point[1], -point[0]))
         assert best[code] == {"step": step, "accuracy": accuracy}

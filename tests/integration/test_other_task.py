@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from safetensors.torch import load_file
 
 from tests.forked_runs import forked_runs
+from tests.run_files import log, record
 
 pytestmark = pytest.mark.integration
 
@@ -116,18 +115,6 @@ def folders(workplace: Path, output: list[str]) -> dict[str, Path]:
     return {name: workplace / name for name in ("whole", "cut", "ranks")}
 
 
-def record(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-
-
-def log(folder: Path) -> list[dict[str, Any]]:
-    """The log of a run without its clocks."""
-    path = folder / f"checkpoint-{STEPS}" / "trainer_state.json"
-    clocks = ("runtime", "per_second")
-    history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
-    return [{key: value for key, value in entry.items() if not key.endswith(clocks)} for entry in history]
-
-
 def test_a_run_has_its_model_and_its_record(folders: dict[str, Path], output: list[str]) -> None:
     found = record(folders["whole"])
     assert (found["trainer"], found["steps"], found["metrics"], found["milliseconds"]) == ("classification", 4, {}, {})
@@ -148,7 +135,7 @@ def test_a_run_has_its_card_and_curves(folders: dict[str, Path]) -> None:
 
 def test_resumed_equals_uninterrupted(folders: dict[str, Path], output: list[str]) -> None:
     assert any("was started differently (seed 42 before, 7 now)" in line for line in output)
-    assert log(folders["cut"]) == log(folders["whole"])
+    assert log(folders["cut"], STEPS) == log(folders["whole"], STEPS)
     assert record(folders["cut"])["files"] == record(folders["whole"])["files"], "the same weights, by their hashes"
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,6 +12,7 @@ import yaml
 from safetensors.torch import load_file
 
 from tests.forked_runs import forked_runs
+from tests.run_files import curve, record
 
 pytestmark = pytest.mark.integration
 
@@ -92,20 +91,9 @@ def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
     return lambda name: workplace / name
 
 
-def record(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    return found
-
-
-def curve(folder: Path, name: str, steps: int = STEPS) -> list[float]:
-    path = next(folder.glob(f"checkpoint-{steps}/trainer_state.json"))
-    history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
-    return [entry[name] for entry in history if name in entry]
-
-
 def test_held_out_perplexity_falls_below_that_of_the_head_alone(folder: Callable[[str], Path]) -> None:
     found, control = record(folder("whole")), record(folder("control"))
-    perplexities = curve(folder("whole"), "eval_perplexity")
+    perplexities = curve(folder("whole"), "eval_perplexity", STEPS)
     assert perplexities[-1] < 0.6 * perplexities[0]
     for split in ("validation", "test"):
         assert found["metrics"][f"{split}_perplexity"] < 0.9 * control["metrics"][f"{split}_perplexity"]
@@ -143,7 +131,7 @@ def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path], out
 
 
 def test_held_out_losses_are_told_of_each_objective(folder: Callable[[str], Path]) -> None:
-    loss, tlm, mean = (curve(folder("whole"), f"eval_{name}") for name in ("loss", "tlm_loss", "mean_loss"))
+    loss, tlm, mean = (curve(folder("whole"), f"eval_{name}", STEPS) for name in ("loss", "tlm_loss", "mean_loss"))
     assert mean == pytest.approx([0.75 * one + 0.25 * two for one, two in zip(loss, tlm, strict=True)])
     found = record(folder("whole"))
     assert found["metrics"]["validation_mean_loss"] == pytest.approx(mean[-1])
@@ -164,10 +152,10 @@ def test_translations_alone_train_and_are_tested(folder: Callable[[str], Path]) 
 
 def test_resumed_equals_uninterrupted(folder: Callable[[str], Path], output: list[str]) -> None:
     assert any("was started differently (masked_share 0.15 before, 0.2 now)" in line for line in output)
-    epochs = dict(zip(curve(folder("whole"), "step"), curve(folder("whole"), "epoch"), strict=True))
+    epochs = dict(zip(curve(folder("whole"), "step", STEPS), curve(folder("whole"), "epoch", STEPS), strict=True))
     assert 1 < epochs[CUT] < 2
     for name in ("loss", "eval_perplexity", "eval_tlm_perplexity"):
-        assert curve(folder("cut"), name) == curve(folder("whole"), name)
+        assert curve(folder("cut"), name, STEPS) == curve(folder("whole"), name, STEPS)
     assert record(folder("cut"))["files"] == record(folder("whole"))["files"], "the same weights, by their hashes"
 
 
@@ -177,7 +165,7 @@ def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], ou
     assert one.keys() == two.keys()
     assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-3
     for name in ("eval_perplexity", "eval_tlm_perplexity", "eval_mean_loss"):
-        assert curve(folder("ranks"), name) == pytest.approx(curve(folder("whole"), name), rel=1e-3)
+        assert curve(folder("ranks"), name, STEPS) == pytest.approx(curve(folder("whole"), name, STEPS), rel=1e-3)
 
 
 def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output: list[str]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,6 +13,7 @@ from safetensors.torch import load_file
 
 from mrs_datasets.prepared import PreparedData
 from tests.forked_runs import forked_runs
+from tests.run_files import curve, record
 from tests.weights import FEW, differing
 
 pytestmark = pytest.mark.integration
@@ -93,20 +92,10 @@ def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
     return lambda name: workplace / name
 
 
-def record(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    return found
-
-
-def curve(folder: Path, name: str) -> list[float]:
-    history = json.loads((folder / f"checkpoint-{STEPS}" / "trainer_state.json").read_text())["log_history"]
-    return [entry[name] for entry in history if name in entry]
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_held_out_perplexity_falls_and_the_card_says_of_what(objective: str, folder: Callable[[str], Path]) -> None:
     found = record(folder(f"{objective}_whole"))
-    perplexities = curve(folder(f"{objective}_whole"), "eval_perplexity")
+    perplexities = curve(folder(f"{objective}_whole"), "eval_perplexity", STEPS)
     assert perplexities[-1] < 0.8 * perplexities[0]
     assert found["metrics"]["validation_perplexity"] == pytest.approx(min(perplexities))
     assert {"validation_perplexity_en", "validation_perplexity_ja", "test_perplexity_en"} <= found["metrics"].keys()
@@ -127,10 +116,10 @@ def test_held_out_perplexity_falls_and_the_card_says_of_what(objective: str, fol
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_resumed_equals_uninterrupted(objective: str, folder: Callable[[str], Path]) -> None:
     whole, cut = folder(f"{objective}_whole"), folder(f"{objective}_cut")
-    epochs = dict(zip(curve(whole, "step"), curve(whole, "epoch"), strict=True))
+    epochs = dict(zip(curve(whole, "step", STEPS), curve(whole, "epoch", STEPS), strict=True))
     assert epochs[CUT] > 1, "in an epoch whose noise is another than the first one's"
     for name in ("loss", "eval_perplexity"):
-        assert curve(cut, name) == curve(whole, name)
+        assert curve(cut, name, STEPS) == curve(whole, name, STEPS)
     assert record(cut)["files"] == record(whole)["files"], "the same weights, by their hashes"
 
 
@@ -138,8 +127,8 @@ def test_resumed_equals_uninterrupted(objective: str, folder: Callable[[str], Pa
 def test_two_ranks_train_as_one(objective: str, folder: Callable[[str], Path]) -> None:
     one, two = (load_file(folder(f"{objective}_{name}") / "model.safetensors") for name in ("whole", "ranks"))
     assert differing(one, two, 1e-4) < FEW
-    assert curve(folder(f"{objective}_ranks"), "eval_perplexity") == pytest.approx(
-        curve(folder(f"{objective}_whole"), "eval_perplexity"), rel=1e-2
+    assert curve(folder(f"{objective}_ranks"), "eval_perplexity", STEPS) == pytest.approx(
+        curve(folder(f"{objective}_whole"), "eval_perplexity", STEPS), rel=1e-2
     )
 
 

@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests import warm_python
+from tests.forked_runs import forked_runs
+from tests.run_files import log, record
+
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,26 +70,12 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def launch(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a command as a user would, on one thread: small models on a busy machine wait for each other otherwise."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=240,
-    )  # fmt: skip
+    return warm_python.run(command, cwd=cwd, env=environment, timeout=240)
 
 
 def checked(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done
-
-
-def record(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-
-
-def losses(folder: Path, step: int = STEPS) -> list[dict[str, Any]]:
-    """The log of a run without its clocks."""
-    state = json.loads((folder / f"checkpoint-{step}" / "trainer_state.json").read_text(encoding="utf-8"))
-    clocks = ("runtime", "per_second")
-    return [{k: v for k, v in entry.items() if not k.endswith(clocks)} for entry in state["log_history"]]
 
 
 def predictions(folder: Path) -> dict[str, bytes]:
@@ -144,7 +134,7 @@ def test_run_json_has_what_repeats_the_run(trained: tuple[Path, str], workplace:
     }  # fmt: skip
     assert run["steps"] == STEPS
     assert run["best_step"] in (2, 4, 6)
-    scores = {entry["step"]: entry["eval_rouge_mrr"] for entry in losses(trained[0]) if "eval_mrr" in entry}
+    scores = {entry["step"]: entry["eval_rouge_mrr"] for entry in log(trained[0], STEPS) if "eval_mrr" in entry}
     assert scores.keys() == {2, 4, 6}
     assert scores[run["best_step"]] == run["best_metric"] == max(scores.values())
     report = json.loads((workplace / "data" / "report.json").read_text(encoding="utf-8"))["configs"]
@@ -290,7 +280,7 @@ def overwritten(trained: tuple[Path, str], workplace: Path) -> Path:
 
 
 def test_overwrite_replaces_and_the_same_seed_gives_the_same_run(trained: tuple[Path, str], overwritten: Path) -> None:
-    assert losses(overwritten) == losses(trained[0])
+    assert log(overwritten, STEPS) == log(trained[0], STEPS)
     assert predictions(overwritten) == predictions(trained[0])
     one, other = record(trained[0]), record(overwritten)
     assert one["metrics"] == other["metrics"]
@@ -308,12 +298,13 @@ def weights(folder: Path, step: int = STEPS) -> dict[str, torch.Tensor]:
 
 def test_two_ranks_train_as_one_and_one_writes(trained: tuple[Path, str], workplace: Path) -> None:
     """Two ranks with half the batch each: the same rows in each step, and each other's replies as negatives."""
-    command = [BIN / "torchrun", "--standalone", "--nproc_per_node", 2, TRAINER, "--data", "data"]
-    options = [*OPTIONS, "--per_device_train_batch_size", 8, "--use_cpu", "true", "--output_dir", "ranks"]
-    done = checked(launch(*command, *options, cwd=workplace))
+    half = ["--per_device_train_batch_size", 8, "--use_cpu", "true", "--output_dir", "ranks"]
+    options = list(map(str, ["--data", "data", *OPTIONS, *half]))
+    codes, printed = forked_runs("mrs_trainers.retrieval", [(options, 0, 2)], workplace, 240)
+    assert codes == ["0 0"], "\n".join(printed)[-5000:]
     folder = workplace / "ranks"
-    assert done.stdout.count("wrote ranks") == 1
-    assert done.stdout.count("Test split, 2 languages pooled") == 1
+    assert len([line for line in printed if "wrote ranks" in line]) == 1
+    assert len([line for line in printed if "Test split, 2 languages pooled" in line]) == 1
     run = record(folder)
     assert run["steps"] == STEPS
     assert (
@@ -322,7 +313,7 @@ def test_two_ranks_train_as_one_and_one_writes(trained: tuple[Path, str], workpl
     )
     for name, content in predictions(folder).items():
         assert content.count(b"\n") == predictions(trained[0])[name].count(b"\n")
-    one, other = ([entry["loss"] for entry in losses(place) if "loss" in entry] for place in (trained[0], folder))
+    one, other = ([entry["loss"] for entry in log(place, STEPS) if "loss" in entry] for place in (trained[0], folder))
     assert len(other) == STEPS
     assert other == pytest.approx(one, abs=1e-3)
     first, second = weights(trained[0]), weights(folder)
@@ -384,7 +375,7 @@ def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, _state: None) -> Ite
 def test_resumed_equals_uninterrupted(train: Callable[..., Path], trained: tuple[Path, str], workplace: Path) -> None:
     shutil.copytree(trained[0] / "checkpoint-2", workplace / "resumed" / "checkpoint-2")
     folder = train("resumed", "--resume_from_checkpoint", "last")
-    assert losses(folder) == losses(trained[0])
+    assert log(folder, STEPS) == log(trained[0], STEPS)
     assert predictions(folder) == predictions(trained[0])
     assert record(folder)["metrics"] == record(trained[0])["metrics"]
     assert record(folder)["best_step"] == record(trained[0])["best_step"]
@@ -502,7 +493,7 @@ def test_patience_ends_a_run_that_gets_no_better(train: Callable[..., Path]) -> 
 def test_mixed_batches_hold_other_rows(train: Callable[..., Path], trained: tuple[Path, str]) -> None:
     folder = train("mixed", "--batches", "mixed")
     assert record(folder)["arguments"]["batches"] == "mixed"
-    one, other = ([entry["loss"] for entry in losses(place) if "loss" in entry] for place in (trained[0], folder))
+    one, other = ([entry["loss"] for entry in log(place, STEPS) if "loss" in entry] for place in (trained[0], folder))
     assert len(one) == len(other)
     assert one[0] != other[0], "the weights are still the same then"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +16,7 @@ from mrs_datasets.prepare import prepare
 from mrs_models.understanding_start import load_understanding
 from mrs_training.checked_card import checked_card
 from tests.forked_runs import forked_runs
+from tests.run_files import log, record
 from tests.weights import FEW, differing
 
 pytestmark = pytest.mark.integration
@@ -79,19 +79,6 @@ def folders(workplace: Path, output: list[str]) -> dict[str, Path]:
     return {name: workplace / name for name, *_ in RUNS}
 
 
-def record(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-
-
-def log(folder: Path) -> list[dict[str, Any]]:
-    """The log of a run without its clocks."""
-    path = folder / f"checkpoint-{STEPS}" / "trainer_state.json"
-    history = json.loads(path.read_text(encoding="utf-8"))["log_history"]
-    return [
-        {key: value for key, value in entry.items() if not key.endswith(("runtime", "per_second"))} for entry in history
-    ]
-
-
 def predictions(folder: Path) -> dict[str, str]:
     files = sorted((folder / "predictions").glob("*/*.prediction"))
     return {str(path.relative_to(folder / "predictions")): path.read_text(encoding="utf-8") for path in files}
@@ -126,17 +113,17 @@ def test_a_run_has_figures_for_each_language_and_a_card(folders: dict[str, Path]
 @pytest.mark.parametrize(("name", "like"), [("cut", "whole"), ("several", "several_on_ranks")])
 def test_resumed_equals_uninterrupted(folders: dict[str, Path], name: str, like: str) -> None:
     if like == "whole":
-        assert log(folders[name]) == log(folders[like])
+        assert log(folders[name], STEPS) == log(folders[like], STEPS)
         assert record(folders[name])["files"] == record(folders[like])["files"], "the same weights, by their hashes"
         assert predictions(folders[name]) == predictions(folders[like])
-    losses = [[entry["loss"] for entry in log(folders[run]) if "loss" in entry] for run in (name, like)]
+    losses = [[entry["loss"] for entry in log(folders[run], STEPS) if "loss" in entry] for run in (name, like)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 
 @pytest.mark.parametrize(("one", "two"), [("whole", "ranks"), ("several", "several_on_ranks")])
 def test_two_ranks_train_and_validate_as_one(folders: dict[str, Path], one: str, two: str) -> None:
     for key, close in (("loss", 1e-4), ("grad_norm", 1e-3), ("eval_loss", 1e-4), ("eval_score", 1e-6)):
-        first, other = ([entry[key] for entry in log(folders[run]) if key in entry] for run in (one, two))
+        first, other = ([entry[key] for entry in log(folders[run], STEPS) if key in entry] for run in (one, two))
         assert len(first) == len(other) >= 2
         assert max(abs(a - b) for a, b in zip(first, other, strict=True)) < close, key
     first, other = (load_file(folders[run] / f"checkpoint-{STEPS}" / "model.safetensors") for run in (one, two))

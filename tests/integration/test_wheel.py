@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm_python
+
 pytestmark = pytest.mark.integration
 
 
@@ -33,9 +35,7 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(site: Path, folder: Path, *arguments: str) -> str:
     env = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8"
-    )
+    done = warm_python.run([sys.executable, *arguments], cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -56,7 +56,7 @@ def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
 
 def test_every_package_is_typed_and_has_its_licence(site: Path) -> None:
     packages = sorted(path.name for path in site.glob("mrs_*") if (path / "__init__.py").is_file())
-    assert len(packages) == 10
+    assert len(packages) == 11
     assert [name for name in packages if not (site / name / "py.typed").is_file()] == []
     (info,) = site.glob("*.dist-info")
     assert list(info.rglob("LICENSE"))  # in licenses/ since setuptools 77

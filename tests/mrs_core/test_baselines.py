@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from mrs_core import hub
 from mrs_core.baselines import Baseline, read_baselines, resolve_model
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
+from tests import warm_python
 
 NAME = "sample-retriever"
 GOOD: dict[str, Any] = {
@@ -177,10 +177,8 @@ def test_both_ways_of_loading_it_agree(folder: Path) -> None:
 
 
 def test_it_answers_without_being_named(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "mrs_cli.main", "suggest", "--lang", "es", "¿quedamos mañana?"],
-        cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=60,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "mrs_cli.main", "suggest", "--lang", "es", "¿quedamos mañana?"]
+    done = warm_python.run(command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert NAME in done.stderr
     lines = done.stdout.splitlines()
@@ -197,9 +195,7 @@ def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -
     snippets = [part.split("```")[0] for part in card.split("```python\n")[1:]]
     assert len(snippets) == 2
     source = "\n".join(snippets).replace("PATH", str(folder)) + "\nassert scores.shape == (1, 1), scores\n"
-    done = subprocess.run(
-        [sys.executable, "-c", source], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=60
-    )
+    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 3 + 1, "three suggestions, and what `print(scores)` prints"
 

@@ -20,6 +20,7 @@ from mrs_core.errors import InputError
 from mrs_core.publication import Publication
 from mrs_core.publishing import Change, Published, publish
 from mrs_datasets.prepare import prepare_mrs
+from tests import warm_python
 from tests.hub.server import LoopbackHub
 
 Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -124,10 +125,7 @@ def client(hub: LoopbackHub, tmp_path: Path) -> Mrs:
 
     def run(*arguments: object, token: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
         env = {**hub.env(tmp_path / "home", token=token), **environment}
-        command = [sys.executable, "-m", "mrs_cli.main", *map(str, arguments)]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, encoding="utf-8", timeout=60
-        )
+        done = warm_python.run([sys.executable, "-m", "mrs_cli.main", *arguments], cwd=tmp_path, env=env)
         assert env.get("HF_TOKEN", hub.token) not in done.stdout + done.stderr
         assert "Traceback" not in done.stderr, done.stderr
         return done

@@ -15,6 +15,7 @@ import pytest
 from mrs_core.errors import InputError
 from mrs_datasets.install import install_dataset
 from mrs_datasets.prepare import prepare_mrs
+from tests import warm_python
 from tests.hub.server import LoopbackHub
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
@@ -63,11 +64,8 @@ def client(tmp_path: Path, home: Path) -> Client:
     ) -> subprocess.CompletedProcess[str]:
         start = ["-c", source] if source else ["-m", "mrs_cli.main"]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "MRS_"))}
-        done = subprocess.run(
-            [sys.executable, *start, *map(str, arguments)],
-            cwd=empty, env={**kept, "HF_HOME": str(home), **(OFFLINE if env is None else env)},
-            capture_output=True, text=True, encoding="utf-8", timeout=100,
-        )  # fmt: skip
+        environment = {**kept, "HF_HOME": str(home), **(OFFLINE if env is None else env)}
+        done = warm_python.run([sys.executable, *start, *arguments], cwd=empty, env=environment)
         assert done.returncode == code, f"{done.stdout}\n{done.stderr[-4000:]}"
         assert list(empty.iterdir()) == []
         return done

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from mrs_datasets.prepare import prepare
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.readers.xcopa_questions import reference_questions
 from mrs_datasets.xcopa_statistics import agreement, xcopa_split_statistics
+from tests import warm_python
 
 ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
 WRITTEN = {**ROW, "question_corrected": "cause"}
@@ -333,15 +332,12 @@ def test_it_is_installed_beside_mrs_and_leaves_it_there(tmp_path: Path) -> None:
         "assert datasets.load_dataset('xcopa', 'et', split='test').features['label'].names[1] == 'choice2';"
         "print(*(len(datasets.load_dataset(*n, split='test')) for n in [('xcopa','et'),('mrs','es')]))"
     )
-    env = {"HF_HOME": str(tmp_path / "hf"), "HF_DATASETS_CACHE": str(tmp_path / "hf" / "datasets")}
-    kept = {k: v for k, v in os.environ.items() if k != "HF_MODULES_CACHE"} | env
+    environment = warm_python.with_caches_in(tmp_path / "hf")
     empty = tmp_path / "empty"
     empty.mkdir()
 
     def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=empty, env=kept, capture_output=True, text=True, encoding="utf-8"
-        )
+        done = warm_python.run([sys.executable, *arguments], cwd=empty, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

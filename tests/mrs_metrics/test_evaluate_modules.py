@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -12,28 +10,15 @@ from pathlib import Path
 import pytest
 
 from mrs_metrics.spaces import module_files
+from tests import warm_python
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS = ROOT / "mrs_metrics"
 
 
 def run_script(script: str, folder: Path, python_path: str = str(ROOT)) -> dict:
-    environment = os.environ | {
-        "HF_HOME": str(folder / "home"),
-        "HF_MODULES_CACHE": str(folder / "modules"),
-        "HF_EVALUATE_OFFLINE": "1",
-        "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": python_path,
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    environment = {**warm_python.with_caches_in(folder / "home"), "PYTHONPATH": python_path}
+    done = warm_python.run([sys.executable, "-c", textwrap.dedent(script)], cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

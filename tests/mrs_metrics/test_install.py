@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from mrs_metrics.install import install_metric
 from mrs_metrics.spaces import metric_names, module_files
+from tests import warm_python
 
 
 @pytest.fixture
@@ -65,12 +65,9 @@ def test_no_such_metric(modules: Path) -> None:
 def test_the_newest_of_two_answers(tmp_path: Path) -> None:
     """In a process of its own, from an empty folder, without our package: the literal call."""
     home = tmp_path / "home"
-    env = {
-        **os.environ, "HF_HOME": str(home), "HF_MODULES_CACHE": str(home / "modules"), "HF_EVALUATE_OFFLINE": "1",
-        "HF_HUB_OFFLINE": "1",
-    }  # fmt: skip
+    env = warm_python.with_caches_in(home)
     source = "from mrs_metrics.install import install_metric\nprint(install_metric('mrs_rouge'))"
-    done = subprocess.run([sys.executable, "-c", source], env=env, capture_output=True, text=True, timeout=60)
+    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     folder = Path(done.stdout.strip())
     older = folder.with_name("0" * 64)
@@ -86,7 +83,5 @@ def test_the_newest_of_two_answers(tmp_path: Path) -> None:
         "assert r['weighted'] > 0.99, r\n"
         "assert not [m for m in sys.modules if m.split('.')[0] == 'mrs_metrics'], 'the module needs our package'\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", source], cwd=tmp_path / "empty", env=env, capture_output=True, text=True, timeout=60
-    )
+    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path / "empty", env=env)
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -31,9 +32,10 @@ from mrs_core.text import normalise_reply
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models import generator as module
 from mrs_models.answering import Ranker, reply_texts
+from mrs_models.ctranslate2_generator import _saved_coder
 from mrs_models.decoding import Decoding, Hypothesis
 from mrs_models.generation_suggester import GenerationSuggester, Writer
-from mrs_models.generator import Generator, PairCollator
+from mrs_models.generator import Direction, Generator, PairCollator, read_generator_settings
 from mrs_models.padding import IGNORED, padded
 from mrs_models.starting_points import GENERATOR
 from mrs_models.suggester import Suggester
@@ -405,6 +407,72 @@ def test_settings_of_the_search_come_back(trained: Generator, tmp_path: Path) ->
     assert loaded.languages == ["es"]
 
 
+# --- directions
+
+
+@pytest.fixture(scope="module")
+def backward(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a generator that has learnt the four pairs from right to left."""
+    tiny = build_tiny_generator(TEXTS, ["en", "es"], tmp_path_factory.mktemp("backward"), 3, 200)
+    order = Direction(right_to_left=True)
+    generator = Generator.build(str(tiny), ["en", "es"], 20, 12, Decoding(max_tokens=10), direction=order)
+    learn(generator)
+    generator.save(tiny)
+    return tiny
+
+
+def test_what_is_written_from_right_to_left_reads_in_order(trained: Generator, backward: Path) -> None:
+    loaded = Generator.load(backward)
+    first, usual = loaded.coder.replies(["I am fine, thanks!"])[0], trained.coder.replies(["I am fine, thanks!"])[0]
+    ends = len(trained.coder.replies([""])[0])
+    assert first == [*reversed(usual[:-ends]), *usual[-ends:]]
+    for code, pairs in PAIRS.items():
+        for message, reply in pairs:
+            assert loaded.suggest([message], code, 1)[0][0][0].lower() == reply.lower()
+
+
+def test_an_exported_generator_knows_its_direction(backward: Path) -> None:
+    facts = read_generator_settings(backward)
+    coder = _saved_coder(backward, facts)
+    assert coder.direction == Direction(right_to_left=True)
+    assert coder.text(coder.replies(["see you there"])[0][:-2]) == "see you there"
+
+
+def test_losses_from_right_to_left_are_those_of_reversed_tokens(trained: Generator) -> None:
+    coder = dataclasses.replace(trained.coder, direction=Direction(right_to_left=True))
+    backward = Generator(trained.model, coder, trained.languages, trained.decoding)
+    (message, reply), prompt = PAIRS["en"][0], trained.coder.prompt("en")
+    *tokens, separator, end = trained.coder.replies([reply])[0]
+    example = {"input_ids": trained.coder.messages([message], "en")[0], "prompt": prompt}
+    batch = PairCollator(trained.pad)([{**example, "labels": [*reversed(tokens), separator, end]}])
+    with torch.inference_mode():
+        mean = float(trained.model(**batch).loss)
+    losses, counts = backward.losses([message], [reply], "en")
+    assert losses[0] / counts[0] == pytest.approx(mean, rel=1e-5)
+    assert backward.log_probs(message, [reply], "en")[0] == pytest.approx(-mean, rel=1e-5)
+    assert losses[0] > 2 * trained.losses([message], [reply], "en")[0][0], "it has learnt the other order"
+
+
+def test_a_blocked_phrase_is_not_written_from_right_to_left(backward: Path) -> None:
+    loaded = Generator.load(backward)
+    blocked = Generator(
+        loaded.model, loaded.coder, loaded.languages, dataclasses.replace(loaded.decoding, blocked=("see you",))
+    )
+    usual = [ids[::-1] for ids in blocked._blocked]
+    assert "see you" in {loaded.coder.tokenizer.decode(ids).strip() for ids in usual}
+    assert not any("see you" in text.lower() for text, _ in blocked.suggest(["Are you coming tonight?"], "en", 3)[0])
+
+
+def test_one_side_may_have_a_language_of_its_own(families: dict[str, Generator]) -> None:
+    tag = families["start and tag"].coder.tokenizer.convert_tokens_to_ids
+    begins = {}
+    for source, target in ((None, None), ("en", None), (None, "en")):
+        coder = dataclasses.replace(families["start and tag"].coder, direction=Direction(source, target))
+        begins[source, target] = coder.messages(["x"], "es")[0][0], coder.prompt("es")[-1]
+    en, es = tag("__en__"), tag("__es__")
+    assert begins == {(None, None): (es, es), ("en", None): (en, es), (None, "en"): (es, en)}
+
+
 def change(**facts: Any) -> Callable[[Path], object]:
     def damage(path: Path) -> None:
         path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **facts}), encoding="utf-8")
@@ -428,6 +496,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "impossible setting": change(decoding={"beams": 0}),
     "one text for languages": change(languages="en"),
     "no languages": change(languages=None),
+    "unknown direction": change(direction={"upwards": True}),
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+import os
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from torch import Tensor
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.losses import LOSSES, ReplyLoss
+from tests import warm_python
 
 MESSAGES = ["how are you?", "a b c", "how", "thanks", "x y z d", "元気", "fine, thanks", "Как"]
 REPLIES = ["fine", "thanks!", "b", "Thanks", "q", "はい", "no", "fine"]
@@ -287,6 +290,17 @@ def test_cached_weights_get_the_gradients_of_the_printed_formula(
 
 
 RANKS = 2
+FORKS = """
+import os, sys
+from tests.mrs_models.test_losses import RANKS, one_rank
+ranks = []
+for rank in range(RANKS):
+    ranks.append(os.fork())
+    if not ranks[-1]:
+        one_rank(rank, *sys.argv[1:])
+        os._exit(0)
+assert [os.waitpid(process, 0)[1] for process in ranks] == [0] * RANKS
+"""
 GATHERED = [(kind, masked, size) for kind in sorted(LOSSES) for masked in (True, False) for size in (1, 3, 8)]
 
 
@@ -323,15 +337,14 @@ def test_two_ranks_that_gather_have_loss_and_gradients_of_the_whole_batch(
     double_model: SentenceTransformer,
     repository: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The mean of the ranks' losses and gradients, which is what data-parallel training uses, is the whole batch's.
 
     `SAME` has equal replies within a rank and across the two.
     """
-    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
-    monkeypatch.syspath_prepend(repository)  # the started processes import this file by its name
-    torch.multiprocessing.spawn(one_rank, (str(checkpoint), str(tmp_path)), nprocs=RANKS)
+    command = [sys.executable, "-c", FORKS, checkpoint, tmp_path]
+    done = warm_python.run(command, cwd=repository, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"})
+    assert done.returncode == 0, done.stderr
     ranks = [torch.load(tmp_path / f"rank{rank}.pt", weights_only=True) for rank in range(RANKS)]
     for number, (kind, masked, _) in enumerate(GATHERED):
         results = [rank[number] for rank in ranks]

@@ -286,7 +286,7 @@ def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
     make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
     with pytest.raises(InputError, match="has no weights"):
         publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
-    families = "retrieval, generation, text_generation, multiple_choice, pretraining, understanding"
+    families = "retrieval, generation, text_generation, staple_generation, multiple_choice, pretraining, understanding"
     with pytest.raises(InputError, match=f"expected the trainer to be one of {families}, found 'x'"):
         publication(tmp_path, {"trainer": "x"}, "org/m", "# Card")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
 from mrs_training.reply.data import byte_lengths
-from mrs_training.sampling import PairLoader, PairSampler, SampledPairs, make_sampler, shares
+from mrs_training.sampling import CountedSampler, PairLoader, PairSampler, SampledPairs, make_sampler, shares
 
 
 def flat(lists: list[list[int]]) -> list[int]:
@@ -360,6 +360,20 @@ def test_bad_options_are_named(options: Options, named: str) -> None:
 def test_a_source_without_rows_is_refused(sizes: list[int]) -> None:
     with pytest.raises(InputError, match="a training source has no examples"):
         PairSampler(sizes, 2)
+
+
+@given(cases())
+def test_counted_numbers_tell_each_use_of_a_row(case: Case) -> None:
+    """In the order of the steps, whatever the ranks."""
+    rows, uses = sum(case.sizes), Counter[int]()
+    counted = [CountedSampler(case.sampler(rank), rows) for rank in range(case.world)]
+    for sampler in counted:
+        sampler.set_epoch(2)
+    usual = flat(case.steps(2))
+    batches = [batch for together in zip(*(list(sampler) for sampler in counted), strict=True) for batch in together]
+    for number, row in zip(flat(batches), usual, strict=True):
+        assert divmod(number, rows) == (uses[row], row)
+        uses[row] += 1
 
 
 def test_byte_lengths_are_those_of_both_sides() -> None:

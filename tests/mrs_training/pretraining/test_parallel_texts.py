@@ -15,9 +15,9 @@ from tokenizers import processors
 from transformers import PreTrainedTokenizerFast
 
 from mrs_core.errors import InputError
+from mrs_datasets.text_sources import PairSource, Reading, TextSource
 from mrs_models.tiny import train_tokenizer
 from mrs_training.pretraining.rows import encode_pairs, fair_cut, pair_frame
-from mrs_training.pretraining.sources import PairSource, Reading, TextSource
 from mrs_training.pretraining.texts import TextData, read_texts
 from tests.hub.fixtures import Client
 
@@ -103,7 +103,7 @@ def test_bad_translations_are_refused_in_a_sentence(at: Path) -> None:
 def test_a_hub_data_set_is_streamed_no_further_than_wanted(hub_client: Client) -> None:
     hub_client("""
 from datasets import Dataset
-from mrs_training.pretraining.sources import PairSource, Reading, TextSource
+from mrs_datasets.text_sources import PairSource, Reading, TextSource
 rows = [{"text": f"line {n}", "translation": {"en": f"en {n}", "ht": f"ht {n}"}} for n in range(50)]
 Dataset.from_list(rows).push_to_hub("org/d")
 source = TextSource.parse("ht=org/d")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from mrs_evaluation.paper_results import paper_row
 from mrs_training.reply import make_configs
 from mrs_training.reply.make_configs import CONFIGS, main, paper_runs, render
 from mrs_training.reply.settings import make_plan
+from tests import warm_python
 
 RUNS = list(paper_runs())
 WHOLE = [*LANGUAGES, *(f"mt-{code}" for code in LANGUAGES if code != "en")]
@@ -162,7 +162,7 @@ def test_accelerate_starts_that_many_processes(tmp_path: Path, name: str, ranks:
     )
     command = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]
     command += ["--config_file", str(CONFIGS / "accelerate" / f"{name}.yaml"), str(script), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = warm_python.run(command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = {path.name: path.read_text() for path in tmp_path.glob("rank?")}
     assert found == {f"rank{number}": str(ranks) for number in range(ranks)}

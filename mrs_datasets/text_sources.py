@@ -1,4 +1,4 @@
-"""Where the text of pretraining is: files, folders, Parquet, prepared data sets and the hub; sentences or pairs."""
+"""Where text to train on is: files, folders, Parquet, prepared data sets and the hub; sentences or pairs."""
 
 from __future__ import annotations
 
@@ -305,6 +305,18 @@ class PairSource(Source[Pair]):
         raise InputError(
             f"{self}: no columns {' and '.join(wanted)}; pass --parallel_columns, two of {' '.join(names)}."
         )
+
+    def _prepared_columns(
+        self, data: PreparedData, config: str, names: Sequence[str], reading: Reading
+    ) -> Sequence[str]:
+        """Where the catalogue knows one column in each of the languages, these."""
+        record = data.record()
+        texts, own = record.kind_of(config).texts, record.language_of(config)
+        sides = languages_of(self.language) or ()
+        known = [texts.get(side) or (texts.get(LANGUAGE) if side == own else None) or () for side in sides]
+        if not reading.pair_columns and known and all(len(columns) == 1 for columns in known):
+            return [columns[0] for columns in known]
+        return self._columns(names, reading)
 
     def _items(self, row: Sequence[Any]) -> Iterator[Pair]:
         if len(row) == 1:  # a column `translation`

@@ -1,0 +1,193 @@
+"""The English side of the grammar of paraphrases: what a prompt says, its words, and how they are drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+NUMBERS = {2: "two", 3: "three", 5: "five", 6: "six", 8: "eight", 13: "thirteen", 16: "sixteen", 18: "eighteen"}
+PRONOUNS = ("i", "you", "he", "she", "we", "they")
+WITHOUT_S = ("i", "you", "we", "they", "the children", "my parents")  # subjects whose English verb has no -s
+SUBJECTS = (
+    "the teacher", "my brother", "the doctor", "my sister", "the woman", "the boy", "my friend", "the farmer",
+    "the children", "my parents",
+)  # fmt: skip
+TIMES = ("today", "every day", "now", "in the morning", "on monday", "in the evening", "on friday", "often")
+PLACE = "place"
+UNCOUNTED = ("drink", "game", PLACE)  # classes of nouns that no number stands before
+BARE = "game"  # the class without article: to play chess
+NUMBERED, TIMED, REQUESTS, POLITE, PRONOUN = 0.3, 0.55, 0.2, 0.8, 0.6  # shares of prompts; ours
+COMMON = 0.92  # of two nouns of a class, how often the later one is drawn for each of the earlier one
+
+
+class Verb(NamedTuple):
+    """A verb.
+
+    Attributes:
+        third: its form after he or she.
+        classes: of the nouns that can be its object.
+        split: it has another translation for each class (to play chess, to play the violin).
+        wider: it is in the parallel text alone.
+    """
+
+    third: str
+    classes: tuple[str, ...]
+    split: bool = False
+    wider: bool = False
+
+
+class Noun(NamedTuple):
+    """A noun; with two classes it is two words of the same spelling (a mouse to feed, a mouse to repair)."""
+
+    plural: str
+    classes: tuple[str, ...]
+    wider: bool = False
+
+
+def _verbs(classes: dict[str, str], wider: bool = False) -> dict[str, Verb]:
+    """`verb: classes`, with a bar between those that it is split by."""
+    found = {}
+    for base, text in classes.items():
+        names = text.replace("|", " ").split()
+        third = f"{base}es" if base.endswith(("ch", "sh", "o")) else f"{base}s"
+        third = f"{base[:-1]}ies" if base.endswith("rry") else third
+        found[base] = Verb(third, tuple(names), "|" in text, wider)
+    return found
+
+
+VERBS = {
+    **_verbs(
+        {
+            "eat": "food", "cook": "food", "drink": "drink", "order": "food drink", "want": "food drink clothes tool",
+            "buy": "food drink clothes text tool animal instrument", "sell": "clothes text tool animal instrument",
+            "need": "tool text clothes instrument", "like": "food drink animal game", "see": "animal tool clothes",
+            "read": "text", "write": "text", "find": "text tool animal clothes", "lose": "tool | game",
+            "wash": "clothes food", "wear": "clothes", "feed": "animal", "catch": "animal",
+            "play": "instrument | game", "learn": "instrument game", "repair": "tool instrument",
+            "make": "food | clothes", "clean": "tool clothes", "carry": "tool animal text", "go": PLACE, "run": PLACE,
+            "walk": PLACE, "drive": PLACE, "return": PLACE, "travel": PLACE, "hurry": PLACE,
+        }
+    ),
+    **_verbs(
+        {
+            "bake": "food", "taste": "food drink", "translate": "text", "publish": "text", "paint": "animal tool",
+            "borrow": "tool text", "follow": "animal", "move": PLACE, "ride": PLACE,
+        },
+        wider=True,
+    ),
+}  # fmt: skip
+
+
+PLURALS = {"mouse": "mice", "scarf": "scarves", "story": "stories", "piano": "pianos", "radio": "radios"}
+
+
+def _nouns(**words: str) -> dict[str, Noun]:
+    """`class=words`, where those after a slash are of the parallel text alone."""
+    found: dict[str, Noun] = {}
+    for name, text in words.items():
+        common, _, rare = text.partition("/")
+        for word in [*common.split(), *rare.split()]:
+            plural = PLURALS.get(word, f"{word}es" if word.endswith(("o", "ss", "ch", "x")) else f"{word}s")
+            classes = found[word].classes if word in found else ()
+            found[word] = Noun(plural, (*classes, name), word in rare.split())
+    return found
+
+
+NOUNS = _nouns(
+    food="apple egg cake orange potato sandwich tomato cookie / banana carrot lemon pear",
+    drink="coffee tea juice beer milk / wine lemonade",
+    text="letter book newspaper story poem article / novel report song",
+    clothes="shirt coat hat dress sweater skirt scarf / jacket sock glove",
+    animal="dog cat horse bird mouse crane duck rabbit bat / sheepdog goat donkey",
+    instrument="guitar piano violin drum flute / harp trumpet",
+    game="football chess tennis golf / rugby hockey",
+    tool="car bike computer lamp mouse camera phone crane bat / radio boat clock",
+    place="garden market school station park river library beach office church castle village / airport museum hotel",
+)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a prompt says, whatever the language.
+
+    Attributes:
+        verb, noun: keys of `VERBS` and `NOUNS`; the noun is the object, or the place of a verb of motion.
+        subject: a pronoun or one of `SUBJECTS`; empty in a request.
+        number: how many; 1 for the article.
+        time: one of `TIMES`, or empty.
+        polite: a request with please.
+    """
+
+    verb: str
+    noun: str
+    subject: str = ""
+    number: int = 1
+    time: str = ""
+    polite: bool = False
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of the noun that the verb allows: the most likely sense first where both are."""
+        return tuple(name for name in NOUNS[self.noun].classes if name in VERBS[self.verb].classes)
+
+    @property
+    def motion(self) -> bool:
+        return PLACE in VERBS[self.verb].classes
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """What no two splits share: a verb with its noun."""
+        return self.verb, self.noun
+
+    def english(self) -> str:
+        """The prompt, in lower case without full stop, as prompts of the task are.
+
+        >>> Meaning("read", "letter", "she", 3, "every day").english()
+        'she reads three letters every day'
+        >>> Meaning("go", "park", polite=True).english()
+        'please go to the park'
+        """
+        verb, noun = VERBS[self.verb], NOUNS[self.noun]
+        form = verb.third if self.subject and self.subject not in WITHOUT_S else self.verb
+        thing = f"{NUMBERS[self.number]} {noun.plural}" if self.number > 1 else f"the {self.noun}"
+        if self.classes == (BARE,):
+            thing = self.noun
+        where = ["to"] if self.motion else []
+        words = ["please"] * self.polite + [self.subject, form, *where, thing, self.time]
+        return " ".join(word for word in words if word)
+
+
+def pairs(wider: bool) -> list[tuple[str, str]]:
+    """Every verb with every noun that it allows; with `wider`, those of the parallel text too."""
+    return [
+        (verb, noun)
+        for verb, facts in VERBS.items()
+        for noun, about in NOUNS.items()
+        if set(facts.classes) & set(about.classes) and (wider or not (facts.wider or about.wider))
+    ]
+
+
+def frequencies(known: Sequence[tuple[str, str]]) -> list[float]:
+    """How often each pair is drawn, relative to the others: words that come first in their class are common."""
+    each = Counter(verb for verb, _ in known)
+    found = []
+    for verb, noun in known:
+        name = next(name for name in VERBS[verb].classes if name in NOUNS[noun].classes)
+        rank = [other for other, facts in NOUNS.items() if name in facts.classes].index(noun)
+        found.append(COMMON**rank / each[verb] ** 0.5)
+    return found
+
+
+def draw_meaning(pair: tuple[str, str], random: Random) -> Meaning:
+    """A prompt about a verb and a noun."""
+    verb, noun = pair
+    counted = not set(VERBS[verb].classes) & set(NOUNS[noun].classes) & set(UNCOUNTED)
+    number = random.choice(list(NUMBERS)) if counted and random.random() < NUMBERED else 1
+    time = random.choice(TIMES) if random.random() < TIMED else ""
+    if random.random() < REQUESTS:
+        return Meaning(verb, noun, "", number, time, random.random() < POLITE)
+    subject = random.choice(PRONOUNS if random.random() < PRONOUN else SUBJECTS)
+    return Meaning(verb, noun, subject, number, time)
