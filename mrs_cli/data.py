@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mrs_cli.data_audit import add_audit
 from mrs_cli.data_build import add_build
 from mrs_cli.data_check import add_check
 from mrs_cli.data_corpus import add_corpus
@@ -19,6 +20,8 @@ from mrs_cli.data_pairs import add_pair_options, pair_options, refuse_pair_optio
 from mrs_cli.data_responses import add_responses
 from mrs_cli.data_stats import add_stats
 from mrs_cli.data_synth import add_synth
+from mrs_cli.data_toxicity import add_toxicity
+from mrs_cli.data_translate import add_translate
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
 from mrs_core.text import visible
@@ -87,6 +90,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_check(verbs)
     add_build(verbs)
     add_synth(verbs)
+    add_toxicity(verbs)
+    add_translate(verbs)
+    add_audit(verbs)
     add_dictionary_texts(verbs)
     add_corpus(verbs)
     return parser

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrs_cli.data_toxicity import add_toxicity_options, toxicity_pass
+from mrs_cli.data_translate import add_translation_options, translation_pass
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
@@ -59,6 +61,11 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         ("--clean", "strip Markdown, drop quotes and duplicates"),
     ):
         changes.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+    add_toxicity_options(parser)
+    add_translation_options(parser)
+    parser.add_argument(
+        "--cache", metavar="FILE", type=Path, help="keep scores and translations here for later builds (SQLite)"
+    )
     parser.set_defaults(run=run_build)
 
 
@@ -68,8 +75,8 @@ def run_build(options: argparse.Namespace) -> int:
     from mrs_core.storage import is_url
     from mrs_datasets.reddit.build import build
     from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
+    from mrs_datasets.reddit.report_page import PAGE
     from mrs_datasets.reddit.settings import ALL_MONTHS, make_settings, read_months
-    from mrs_datasets.reddit.write_stage import PAGE
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
@@ -96,6 +103,7 @@ def run_build(options: argparse.Namespace) -> int:
             "with such labels."
         )
     files = find_dumps(options.dumps)
+    passes = [each for each in (toxicity_pass(options), translation_pass(options)) if each is not None]
     buckets = settings.buckets if options.buckets is None else options.buckets
     if options.resume and options.buckets is None:
         buckets = begun_buckets(out) or buckets
@@ -112,6 +120,8 @@ def run_build(options: argparse.Namespace) -> int:
         resume=options.resume,
         overwrite=options.overwrite,
         say=lambda line: print(visible(line), file=sys.stderr),
+        passes=passes,
+        cache=options.cache,
     )
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")

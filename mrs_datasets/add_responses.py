@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,12 +13,12 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder
 from mrs_core.lines import read_lines
 from mrs_core.text import is_blank
-from mrs_datasets.card import dataset_card
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
 from mrs_datasets.report import PreparedReport
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
+from mrs_datasets.rewriting import take_over, write_report
 from mrs_datasets.schema import MRS, SPLITS, responses_config
 from mrs_datasets.writer import write_split
 
@@ -67,7 +65,7 @@ def add_responses(
     chosen = _chosen(data, languages, file, replace)
     target = out or folder
     with atomic_folder(target, overwrite or out is None, MARKER) as partial:
-        _copy(folder, partial, [responses_config(code) for code in chosen])
+        take_over(folder, partial, [responses_config(code) for code in chosen])
         report = data.report()
         for code in chosen:
             counting = partial / ".counting"
@@ -86,8 +84,7 @@ def add_responses(
         record = MRS.covering(report["configs"])
         order = [config for config, _, _ in record.configs() if config in report["configs"]]
         report["configs"] = {config: report["configs"][config] for config in order}
-        (partial / MARKER).write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        (partial / "README.md").write_text(dataset_card(record, report), encoding="utf-8")
+        write_report(partial, report, record)
     return report
 
 
@@ -110,26 +107,6 @@ def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, rep
     if file and len(chosen) != 1:
         raise InputError(f"--file {file}: holds the set of one language; name it with --language ({' '.join(chosen)}).")
     return chosen
-
-
-def _copy(folder: Path, partial: Path, without: Iterable[str]) -> None:
-    """Copy the folder's files, except the configs in `without`; as hard links if the disk supports them."""
-    left_out = {str(folder / "data" / config) for config in without}
-
-    def link(source: str, target: str) -> None:
-        try:
-            os.link(source, target)
-        except OSError:
-            shutil.copy2(source, target)
-
-    def ignored(parent: str, names: list[str]) -> list[str]:
-        return [name for name in names if os.path.join(parent, name) in left_out]
-
-    for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            shutil.copytree(path, partial / path.name, copy_function=link, ignore=ignored)
-        elif path.name not in (MARKER, "README.md"):  # both are rewritten
-            link(str(path), str(partial / path.name))
 
 
 def _from_training(

@@ -17,10 +17,10 @@ from mrs_core.publication import Publication
 from mrs_datasets.card import HERE
 from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.prepared import PreparedData
+from mrs_datasets.reddit.report_page import PAGE
 from mrs_datasets.report import FileEntry, PreparedReport
 
 REPORT, CARD = "report.json", "README.md"
-PAGE = "report.html"  # of a build from dumps
 STAYS = MappingProxyType({"*": "not listed in report.json"})
 Each = Callable[[Iterable[Any]], Iterable[Any]]
 

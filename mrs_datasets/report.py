@@ -39,8 +39,16 @@ class FindingEntry(TypedDict):
 Configs = dict[str, dict[str, SplitEntry]]  # config -> split
 
 
+# What a pass over a prepared folder did: rows that came in and went out, and those dropped, by reason. `about` has what
+# else the pass tells: its models and their versions, thresholds, counts per language and split.
+PassEntry = TypedDict(
+    "PassEntry", {"name": str, "in": int, "out": int, "dropped": dict[str, int], "about": dict[str, Any]}
+)
+
+
 class PreparedReport(TypedDict, total=False):
-    """`report.json`; other tools may write fewer keys. `pipeline` is there after a build from dumps."""
+    """`report.json`; other tools may write fewer keys. `pipeline` is there after a build from dumps, `passes` where
+    rows were dropped or added by what a model says (`mrs_datasets.passes`)."""
 
     data_set: str
     name: str
@@ -53,6 +61,7 @@ class PreparedReport(TypedDict, total=False):
     partial_splits: list[str]
     configs: Configs
     pipeline: dict[str, Any]
+    passes: list[PassEntry]
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.storage import Location, is_unfinished, remove, require_free, require_writable
-from mrs_datasets.pipeline.stages import Engine, name_and_bytes
+from mrs_datasets.passes import FolderPass, apply_passes, done_again, identity_of
+from mrs_datasets.pipeline.stages import Engine, name_and_bytes, timed
 from mrs_datasets.pipeline.work_folder import MARKER as WORK_MARKER
 from mrs_datasets.pipeline.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work, work_place
 from mrs_datasets.prepare import MARKER
+from mrs_datasets.prepared import open_prepared
 from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, run_stages
 from mrs_datasets.reddit.plan import BuildPlan
 from mrs_datasets.reddit.settings import Settings
@@ -32,6 +34,7 @@ from mrs_datasets.reddit.shard_stages import (
 )
 from mrs_datasets.reddit.write_stage import write_data_set
 
+WRITTEN = "after-write"  # in the work folder: the data set before the passes
 # Settings of the stages; all others belong to the months. The last stage is done in one go.
 WORK = 2  # version of the work folder's layout and of the rules: increment it if either changes
 FROM_PAIRS = (PAIRS, DUPLICATES)  # stages that are done again if the inputs of the pairs differ
@@ -60,6 +63,8 @@ def build(
     overwrite: bool = False,
     say: Callable[[str], None] = print,
     engine: Engine | None = None,
+    passes: Sequence[FolderPass] = (),
+    cache: Path | None = None,
 ) -> dict[str, Any]:
     """Write the prepared folder `out` and return its report.
 
@@ -69,6 +74,9 @@ def build(
     Args:
         out: a local folder, or a remote one with a scratch folder (`mrs_core.storage.location`).
         engine: processes the shards, instead of the plan's number of processes; the files are the same.
+        passes: over the data set once it is split and has its response sets, such as a filter of toxic pairs; they run
+            in this process. The files that the last one writes are the data set.
+        cache: keeps the passes' answers for later builds; None: they are removed with the work.
 
     Raises:
         InputError: an unreadable dump, a wrong language model, a full disk, a killed worker, or nothing left to write;
@@ -78,7 +86,7 @@ def build(
     out = _checked_out(out, plan, engine)
     pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
     place = work_place(out)
-    if resume and (report := _whole_already(out, pipeline)):
+    if resume and (report := _whole_already(out, pipeline, passes)):
         if place.is_dir() and ((place / WORK_MARKER).is_file() or not any(place.iterdir())):
             remove_work(place)
             if own_scratch(place).is_dir():
@@ -86,17 +94,24 @@ def build(
         remove_leftovers(out, "partial", "old")
         return report
     require_free(out, overwrite, MARKER)
-    work = WorkFolder(place, _identity(plan, settings, pipeline), resume, overwrite, {"pairs": FROM_PAIRS})
+    identity = {**_identity(plan, settings, pipeline), **identity_of(passes)}
+    work = WorkFolder(place, identity, resume, overwrite, {"pairs": FROM_PAIRS, **done_again(passes)})
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     if work.changed:
-        say(f"--resume: other {work.changed}; finished months stay, pairs are made again")
-    running = Build(plan, settings, language_model, out, overwrite, work, pipeline, say)
+        say(f"--resume: other {work.changed}; what depends on it is done again, the rest stays")
+    written: Location = work.scratch / WRITTEN if passes else out
+    running = Build(plan, settings, language_model, written, overwrite or bool(passes), work, pipeline, say)
     seconds = run_stages(stages_of(settings), running, engine)
+    report = running.report
+    if passes:
+        with timed(seconds, "passes"):
+            data = open_prepared(str(written))
+            report = dict(apply_passes(data, passes, out, work, cache, overwrite))
     work.remove()
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
-    return running.report
+    return report
 
 
 def _checked_out(out: Location, plan: BuildPlan, engine: Engine | None) -> Location:
@@ -131,7 +146,7 @@ def _identity(plan: BuildPlan, settings: Settings, pipeline: Pipeline) -> dict[s
     return {"format of the work": WORK, "settings": of_months, "buckets": plan.buckets, "pairs": of_pairs}
 
 
-def _whole_already(out: Location, pipeline: Pipeline) -> dict[str, Any] | None:
+def _whole_already(out: Location, pipeline: Pipeline, passes: Sequence[FolderPass]) -> dict[str, Any] | None:
     """The report at `out`, if it is of this very build, which was then interrupted after its last step."""
     if is_unfinished(out):
         return None
@@ -141,6 +156,8 @@ def _whole_already(out: Location, pipeline: Pipeline) -> dict[str, Any] | None:
         now = {**pipeline.as_dict(), "settings": {**pipeline.settings.as_dict(), "buckets": buckets}}
         there = {**report["pipeline"], "settings": report["settings"]}
         same = all(there[key] == now[key] for key in ("dumps", "language_model", "settings"))
+        done = [(entry["name"], entry["about"]["identity"]) for entry in report.get("passes", ())]
+        same = same and done == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
         return report if same and report["version"] == __version__ else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

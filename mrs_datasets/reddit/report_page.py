@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+PAGE = "report.html"
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
 table { border-collapse: collapse; width: 100%; margin: 1em 0; } td, th { padding: .25em .6em; text-align: left; }

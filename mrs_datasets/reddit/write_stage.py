@@ -21,7 +21,7 @@ from mrs_datasets.reddit.duplicates import EXACT, KEPT_CODE, NEAR
 from mrs_datasets.reddit.language import KEPT, languages_with
 from mrs_datasets.reddit.pair_files import read_pairs
 from mrs_datasets.reddit.pipeline import Build, Counts
-from mrs_datasets.reddit.report_page import funnel_page
+from mrs_datasets.reddit.report_page import PAGE, funnel_page
 from mrs_datasets.reddit.shard_stages import DUPLICATES, kept, pair_files
 from mrs_datasets.reddit.split import KEYS, assign_splits
 from mrs_datasets.reddit.survey import COLUMNS, survey
@@ -29,7 +29,6 @@ from mrs_datasets.report import Report
 from mrs_datasets.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.writer import write_prepared
 
-PAGE = "report.html"
 RARE = "language with too few pairs"
 LACKING = "language without a split or a response set"
 

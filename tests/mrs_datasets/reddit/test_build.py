@@ -256,7 +256,7 @@ def test_months_stay_where_only_the_pairs_come_from_other_values(
     said: list[str] = []
     settings = make_settings("clean", **FEW, drop_bots=False, english_months=("2018-01", "2018-02"))
     build(plan, tmp_path / "out", settings, model, resume=True, say=said.append)
-    assert said[0] == "--resume: other english_months, clean; finished months stay, pairs are made again"
+    assert said[0] == "--resume: other english_months, clean; what depends on it is done again, the rest stays"
     resumed = parquet_bytes(tmp_path / "out")
     monkeypatch.undo()
     monkeypatch.setattr(LanguageIdentifier, "open", lambda _: Stub())

@@ -1,0 +1,68 @@
+"""What a build asks of a model without knowing which: scores of texts, and translations.
+
+Implementations are in `mrs_models`; whoever starts a build hands one in. Their identity goes into reports, and keys the
+cache of finished answers (`mrs_core.text_cache`), so that no text is processed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class ServiceFacts:
+    """Which model answers, for reports and as the key of cached answers: equal facts promise equal answers.
+
+    Attributes:
+        kind: of implementation, such as `classifier`, `words` or `http`.
+        name: a hub id, the name of a folder, or an address without secrets.
+        version: a commit, or a hash of the files or settings.
+        licence: of the weights or lists, where it is known; else empty.
+    """
+
+    kind: str
+    name: str
+    version: str
+    licence: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """For JSON, without what is unknown."""
+        return {key: value for key, value in asdict(self).items() if value}
+
+
+class Scorer(Protocol):
+    """Says how likely it is that texts have a property, such as being toxic."""
+
+    @property
+    def facts(self) -> ServiceFacts:
+        """Of this scorer."""
+
+    def languages(self) -> frozenset[str] | None:
+        """The languages that it knows; None: any."""
+
+    def score(self, texts: Sequence[str], language: str) -> list[float]:
+        """n texts of one language -> n scores in [0, 1], in their order.
+
+        Raises:
+            InputError: a service cannot be reached or refuses, or the model does not answer with numbers in [0, 1].
+        """
+
+
+class Translator(Protocol):
+    """Translates texts from one language into another."""
+
+    @property
+    def facts(self) -> ServiceFacts:
+        """Of this translator."""
+
+    def require(self, source: str, target: str) -> None:
+        """Refuse a direction that it does not know.
+
+        Raises:
+            InputError: the sentence names the translator, the direction and those that it knows.
+        """
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """n texts -> n translations, in their order; an empty one where the model gives none."""

@@ -1,0 +1,1 @@
+"""Samples of a data set that people look at, and what they found."""

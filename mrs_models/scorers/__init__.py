@@ -1,0 +1,1 @@
+"""Scorers of texts: a checkpoint that classifies, word lists, a service over HTTP."""

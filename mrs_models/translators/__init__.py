@@ -1,0 +1,1 @@
+"""Translators of texts: checkpoints of transformers, and their conversions for CTranslate2."""
