@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_cli.main import main
-from mrs_evaluation.annotation_files import COLUMNS, escaped, restored
+from mrs_core.sheets import escaped, restored
+from mrs_evaluation.annotation_files import COLUMNS
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
