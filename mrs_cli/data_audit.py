@@ -71,7 +71,7 @@ def run_make(options: argparse.Namespace) -> int:
     out = visible(options.out)
     by_language = {code: sum(item.language == code for item in key.items) for code in key.languages}
     counts = ", ".join(f"{code} {count:,}" for code, count in by_language.items())
-    print(f"{out}: {len(key.items):,} pairs ({counts}); {len(key.files)} annotators.")
+    print(f"{out}: {len(key.items):,} pairs ({counts}); {len(key.files)} annotator{'s' * (len(key.files) > 1)}.")
     short = [code for code, count in by_language.items() if count < key.examples]
     if kind.per_language and short:
         print(f"note: fewer than {key.examples:,} different pairs in {' '.join(short)}: all of them are taken.")

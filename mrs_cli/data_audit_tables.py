@@ -93,8 +93,8 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
     paper = figures["paper"]
     top = _percent(paper["interval"][1])
     lines = [
-        f"The paper (section {paper['section']}): {paper['found']} toxic pairs among {paper['examples']} after filtering; "
-        f"the 95 % interval of that ends at {top}."
+        f"The paper (section {paper['section']}) found {paper['found']} toxic pairs among {paper['examples']} after "
+        f"filtering; the 95 % interval of that ends at {top}."
     ]
     if figures["kind"] == "wide" and any(row["language"] == "all" for row in figures["shares"]):
         lines.append("all: shares weighted by the pairs of each language in the data.")
@@ -114,6 +114,7 @@ def _table(columns: tuple[str, ...], rows: list[list[str]]) -> Any:
     table = Table()
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place > 1 else "left")
-    for row in rows:
-        table.add_row(*map(escape, row))
+    for place, row in enumerate(rows):
+        last = place + 1 == len(rows) or rows[place + 1][0] != row[0]
+        table.add_row(*map(escape, row), end_section=last and columns == SHARES)
     return table

@@ -35,11 +35,6 @@ def summarize(key: Key, sheets: Sequence[Judgements]) -> dict[str, Any]:
     """
     kind = KINDS[key.kind]
     questions = [question.name for question in kind.questions]
-    answered = {
-        question: {item.item: [s.answers[item.item][question] for s in sheets if question in s.answers.get(item.item, {})]
-                   for item in key.items}
-        for question in questions
-    }  # fmt: skip
     return {
         "data": key.data,
         "kind": key.kind,
@@ -50,7 +45,7 @@ def summarize(key: Key, sheets: Sequence[Judgements]) -> dict[str, Any]:
         "annotators": len(sheets),
         "annotators_missing": len(key.files) - len(sheets),
         "strata": [vars(stratum) for stratum in key.strata],
-        "shares": [row for question in questions for row in _shares(key, question, answered[question])],
+        "shares": [row for question in questions for row in _shares(key, question, sheets)],
         "agreement": [_agreement(question, key.items, sheets) for question in questions] if len(sheets) > 1 else [],
         "differences": _differences(key, questions, sheets),
         "comments": [
@@ -69,14 +64,20 @@ def summarize(key: Key, sheets: Sequence[Judgements]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _shares(key: Key, question: str, answered: dict[int, list[str]]) -> list[dict[str, Any]]:
+def _given(item: Item, question: str, sheets: Sequence[Judgements]) -> dict[int, str]:
+    """Annotator -> answer, of those who gave one."""
+    found = {sheet.annotator: sheet.answers.get(item.item, {}).get(question) for sheet in sheets}
+    return {annotator: answer for annotator, answer in found.items() if answer}
+
+
+def _shares(key: Key, question: str, sheets: Sequence[Judgements]) -> list[dict[str, Any]]:
     """A question's rows: one per language, and the pooled one where there are several."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for language in key.languages:
         counts = dict.fromkeys(("yes", "no", UNDECIDED), 0)
         for item in key.items:
-            if item.language == language and answered[item.item]:
-                counts[_majority(answered[item.item])] += 1
+            if item.language == language and (answers := _given(item, question, sheets)):
+                counts[_majority(list(answers.values()))] += 1
         pairs = sum(stratum.rows for stratum in key.strata if stratum.language == language)
         rows.append({"question": question, "language": language, "pairs": pairs, **counts})
     judged = [row for row in rows if sum(row[name] for name in ("yes", "no", UNDECIDED))]
@@ -117,9 +118,9 @@ def _majority(answers: Sequence[str]) -> str:
 
 def _agreement(question: str, items: Sequence[Item], sheets: Sequence[Judgements]) -> dict[str, Any]:
     """How often two annotators of a pair gave the same answer, and kappa on the pairs that all of them judged."""
-    given = [[s.answers.get(item.item, {}).get(question) for s in sheets] for item in items]
-    twos = [two for row in given for two in combinations([answer for answer in row if answer], 2)]
-    whole = np.array([[ANSWERS.index(answer) for answer in row if answer] for row in given if all(row)], dtype=np.int64)
+    given = [list(_given(item, question, sheets).values()) for item in items]
+    twos = [two for row in given for two in combinations(row, 2)]
+    whole = np.array([list(map(ANSWERS.index, row)) for row in given if len(row) == len(sheets)], dtype=np.int64)
     kappa = None
     if len(whole):
         with metric_errors():
@@ -128,7 +129,7 @@ def _agreement(question: str, items: Sequence[Item], sheets: Sequence[Judgements
             else:
                 kappa = fleiss_kappa(np.stack([(whole == place).sum(axis=1) for place in range(len(ANSWERS))], axis=1))
     same = float(np.mean([first == second for first, second in twos])) if twos else None
-    judged = sum(len([answer for answer in row if answer]) > 1 for row in given)
+    judged = sum(len(row) > 1 for row in given)
     return {"question": question, "judged_by_two": judged, "judged_by_all": len(whole), "same": same, "kappa": kappa}
 
 
@@ -136,12 +137,8 @@ def _differences(key: Key, questions: Sequence[str], sheets: Sequence[Judgements
     found = []
     for item in key.items:
         for question in questions:
-            answers = {
-                str(s.annotator): s.answers[item.item][question]
-                for s in sheets
-                if question in s.answers.get(item.item, {})
-            }
+            answers = _given(item, question, sheets)
             if len(set(answers.values())) > 1:
                 place = {"item": item.item, "language": item.language, "split": item.split, "row": item.row}
-                found.append({**place, "question": question, "answers": answers})
+                found.append({**place, "question": question, "answers": {str(n): a for n, a in answers.items()}})
     return found

@@ -102,8 +102,9 @@ Each row has a message and the reply that somebody gave. Please judge every pair
 With the page (pages/annotator-N.html): open it in a browser. It needs no network and sends nothing to anybody. It keeps
 your answers in this browser on this device; when you are done, download the sheet and give it back.
 
-With the sheet (sheets/annotator-N.csv): open it in a spreadsheet program and write {", ".join(ANSWERS[:2])} or {ANSWERS[2]} into each
-column:
+With the sheet (sheets/annotator-N.csv): open it in a spreadsheet program and write one word into each column:
+
+  {", ".join(ANSWERS[:-1])} or {ANSWERS[-1]} (if you cannot decide)
 
 {asked}
 

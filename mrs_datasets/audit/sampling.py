@@ -114,7 +114,8 @@ def draw_sample(
     sizes = {part: len(rows) for part, rows in tables.items()}
     if not sum(sizes.values()):
         raise InputError(f"{data.name}: no pairs in {' '.join(languages)}.")
-    strata, drawn = [], []
+    strata: list[Stratum] = []
+    drawn: list[Drawn] = []
     for part, count in allocate(sizes, kind, examples).items():
         language, split = part
         seen = {(pair.message, pair.reply) for pair in drawn if pair.language == language}
