@@ -58,9 +58,11 @@ def weighted_wilson_interval(
 ) -> tuple[float, float]:
     """Return Wilson's score interval of a share over strata that were sampled at different rates.
 
-    Wilson's formula with the weighted share and the effective size of the sample, 1 / sum(weight^2 / size) (Kish 1965,
-    "Survey Sampling"): that of a simple random sample with the same variance, were the strata alike. An effective size
-    from the strata's own variances would be infinite where nothing was found.
+    Wilson's formula with the weighted share and the effective size of the sample: that of a simple random sample with
+    the same variance, p (1 - p) / sum(weight^2 p_i (1 - p_i) / size), or 1 / sum(weight^2 / size) (Kish 1965, "Survey
+    Sampling"), which it is where all strata are alike; the smaller of the two, since the first is undefined where
+    nothing was found. Chosen by simulation of ten strata of 100, one with 68 % of the population: Kish's alone contains
+    the share 90 to 99.9 times of 100, by how the strata differ, the smaller of the two 94.6 to 99.9 times.
 
     Args:
         counts: (strata,) how many of each stratum's sample have the property.
@@ -86,6 +88,8 @@ def weighted_wilson_interval(
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
     share, size = float(w @ (k / n)), float(1 / (w**2 / n).sum())
+    if variance := float((w**2 * (k / n) * (1 - k / n) / n).sum()):
+        size = min(size, share * (1 - share) / variance)
     z2 = float(norm.ppf((1 + confidence) / 2)) ** 2
     middle = (share + z2 / (2 * size)) / (1 + z2 / size)
     half = np.sqrt(z2 * (share * (1 - share) / size + z2 / (4 * size**2))) / (1 + z2 / size)

@@ -23,7 +23,11 @@
     catch { keeps = false; warn(); }
   };
   const warn = () => keeps || say("This browser does not keep answers: download the sheet before you close the page.");
-  const say = (text) => { by("notice").textContent = text; by("notice").hidden = !text; };
+  const say = (text, done = false) => {
+    by("said").textContent = text;
+    by("download-now").hidden = !done;
+    by("notice").hidden = !text;
+  };
 
   // --- sheets: CSV as the project writes it (mrs_core/sheets.py)
 
@@ -147,7 +151,7 @@
     by("next").disabled = list.indexOf(item) === list.length - 1;
     by("rest").disabled = !isOpen(item);
     by("saved").textContent = changed ? (keeps ? "Kept in this browser, not downloaded" : "Not downloaded") : "";
-    if (all && changed) say("All pairs are judged. Download the sheet and give it back.");
+    if (all && changed) say("All pairs are judged. Download the sheet and give it back.", true);
     else say("");
     warn();
     for (const option of by("filter").options) {
@@ -239,7 +243,7 @@
   };
   const keys = {
     ...Object.fromEntries(answers.map((answer) => [answer[0], () => give(answer)])),
-    a: rest, j: () => move(1), ArrowRight: () => move(1), k: () => move(-1), ArrowLeft: () => move(-1), o: onward,
+    a: () => by("rest").hidden || rest(), j: () => move(1), ArrowRight: () => move(1), k: () => move(-1), ArrowLeft: () => move(-1), o: onward,
     c: () => by("comment").focus(), "?": () => by("help").showModal(),
   };
   questions.forEach((_, number) => { keys[String(number + 1)] = () => { active = number; mark(); }; });
@@ -256,7 +260,7 @@
   by("back").addEventListener("click", () => move(-1));
   by("next").addEventListener("click", () => move(1));
   by("rest").addEventListener("click", rest);
-  by("download").addEventListener("click", download);
+  for (const id of ["download", "download-now"]) by(id).addEventListener("click", download);
   by("open").addEventListener("click", () => by("file").click());
   by("file").addEventListener("change", () => { const [file] = by("file").files; by("file").value = ""; if (file) open(file); });
   by("help-open").addEventListener("click", () => by("help").showModal());
@@ -274,12 +278,13 @@
   by("filter").append(...["", ...codes].map((code) => make("option", "", { value: code })));
   by("filter").value = filter;
   by("filter-label").hidden = codes.length < 2;
+  by("rest").hidden = questions.length < 2;
   by("advance").checked = advance;
   for (const question of questions) by("help-questions").append(make("dt", question.ask), make("dd", question.explain));
   const described = [
     [answers.map((answer) => answer[0]).join(" "), answers.join(", ")],
     ...(questions.length > 1 ? [[`1 to ${questions.length}`, "choose a question"]] : []),
-    ["a", "no to all questions that are open"], ["→ or j", "next pair"], ["← or k", "back"], ["o", "next open pair"],
+    ...(questions.length > 1 ? [["a", "no to all questions that are open"]] : []), ["→ or j", "next pair"], ["← or k", "back"], ["o", "next open pair"],
     ["c", "comment; Esc leaves it"], ["?", "this help"],
   ];
   for (const [key, what] of described) {

@@ -45,11 +45,12 @@ def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[Cel
     }
     style, script = _part("page.css"), _part("page.js")
     policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'"
-    about = visible(f"{title}: {sheet}")
+    about = visible(f"{title}, {sheet.rpartition(', ')[2]}")
     filled = {
         "policy": escape(policy),
         "title": escape(f"Data audit: {about}"),
         "about": escape(about),
+        "sheet": escape(sheet),
         "style": style,
         "data": _json(data),
         "script": script,

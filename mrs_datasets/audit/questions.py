@@ -41,7 +41,7 @@ TOXIC = Question(
 )
 PRIVATE = Question(
     "private",
-    "Does it have personal data?",
+    "Is there personal data?",
     "Yes if it names a private person, or has an address, telephone number, e-mail address, account or number by which "
     "somebody could be found. Not: public figures, and placeholders such as <user> or <email>.",
 )
@@ -53,7 +53,7 @@ WRONG_LANGUAGE = Question(
 )
 NO_REPLY = Question(
     "no reply",
-    "Does the reply not answer?",
+    "Is the reply unrelated?",
     "Yes if the reply cannot be understood as an answer to this message, whatever was said before. Not: replies that "
     "are wrong, odd or impolite.",
 )
