@@ -96,7 +96,7 @@ def _share(row: dict[str, Any]) -> dict[str, Any]:
     if not n:
         return {**row, "judged": 0, "share": None, "interval": None, "at_most": None}
     interval = list(wilson_interval(row["yes"], n))
-    return {**row, "judged": n, "share": row["yes"] / n, "interval": interval, "at_most": 1 - row["no"] / n}
+    return {**row, "judged": n, "share": row["yes"] / n, "interval": interval, "at_most": (n - row["no"]) / n}
 
 
 def _weighted(rows: list[dict[str, Any]]) -> dict[str, Any]:
