@@ -24,12 +24,14 @@ class Judgements:
         annotator: from 1.
         answers: item -> question -> one of `ANSWERS`; what was not answered is not there.
         comments: item -> text, where there is one.
+        rows: item -> row of the sheet (the header has 1).
     """
 
     file: str
     annotator: int
     answers: Mapping[int, Mapping[str, str]]
     comments: Mapping[int, str]
+    rows: Mapping[int, int]
 
 
 def read_judgements(folder: Path, key: Key, partial: bool = False) -> list[Judgements]:
@@ -72,14 +74,14 @@ def _require_complete(place: Path, key: Key, sheets: list[Judgements | None]) ->
             raise InputError(f"{place / sheet.file} has no answers; complete it, {advice} this annotator.")
         questions = [question.name for question in KINDS[key.kind].questions]
         missing = [
-            f"item {item.item} has no answer in the column {question!r}"
-            for item in key.items
+            f"row {row}: no answer in the column {question!r}"
+            for item, row in sheet.rows.items()
             for question in questions
-            if question not in sheet.answers.get(item.item, {})
+            if question not in sheet.answers.get(item, {})
         ]
         if missing:
             raise InputError(
-                f"{place / sheet.file}: {missing[0]}{and_more(missing)}; expected {_expected()}; complete it, "
+                f"{place / sheet.file}, {missing[0]}{and_more(missing)}; expected {_expected()}; complete it, "
                 f"{advice} what was not answered."
             )
 
@@ -89,19 +91,19 @@ def _read(path: Path, key: Key) -> Judgements:
     items = {item.item: item for item in key.items}
     answers: dict[int, dict[str, str]] = {}
     comments: dict[int, str] = {}
-    seen: set[int] = set()
+    seen: dict[int, int] = {}
     sheet = ""
     for row, cells in read_sheet(path, kind.columns):
         sheet = _require_sheet(path, row, cells["sheet"].strip(), key, sheet)
         item = _known_item(path, row, cells, items, seen)
-        seen.add(item.item)
+        seen[item.item] = row
         if given := _answers(path, row, cells, kind):
             answers[item.item] = given
         if comment := restored(cells["comment"]).strip():
             comments[item.item] = comment
     if missing := [number for number in items if number not in seen]:
         raise InputError(f"{path}: item {missing[0]} is missing{and_more(missing)}; restore the rows.")
-    return Judgements(path.name, int(sheet.rpartition(" ")[2]), answers, comments)
+    return Judgements(path.name, int(sheet.rpartition(" ")[2]), answers, comments, seen)
 
 
 def _require_sheet(path: Path, row: int, found: str, key: Key, before: str) -> str:
@@ -115,7 +117,9 @@ def _require_sheet(path: Path, row: int, found: str, key: Key, before: str) -> s
     return found
 
 
-def _known_item(path: Path, row: int, cells: Mapping[str, str], items: Mapping[int, Item], seen: set[int]) -> Item:
+def _known_item(
+    path: Path, row: int, cells: Mapping[str, str], items: Mapping[int, Item], seen: Mapping[int, int]
+) -> Item:
     """The item of a row whose texts are as they were made."""
     number = cells["item"].strip()
     item = items.get(int(number)) if number.isascii() and number.isdecimal() else None

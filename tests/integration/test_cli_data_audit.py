@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mrs_cli.main import main
+from mrs_core.sheets import restored
 from mrs_datasets.prepared import PreparedData
 from tests import warm_python
 from tests.audit_sheets import change, judge, load, sheet_of
@@ -51,7 +52,7 @@ def test_the_paper_s_audit(run: Run, folder: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in out.rglob("*.*")) == [
         "annotator-1.csv", "annotator-1.html", "instructions.txt", "key.json",
     ]  # fmt: skip
-    texts = {tuple(row[name] for name in ("language", "message", "reply")) for row in load(sheet_of(out))}
+    texts = {tuple(restored(row[name]) for name in ("language", "message", "reply")) for row in load(sheet_of(out))}
     assert texts == {(c, f"{c} message {n}", f"{c} reply {n % 7}") for c in ("en", "ja") for n in range(80)}
     assert "is not toxic" in (out / "instructions.txt").read_text("utf-8")
     judge(sheet_of(out), lambda *_: "no")

@@ -230,7 +230,7 @@ def test_comments_come_back(data: InMemory, tmp_path: Path) -> None:
         ({"item": "²"}, "row 5: the column 'item' has '²'"),
         ({"sheet": ""}, "row 5: the column 'sheet' has ''; expected audit"),
         ({"sheet": "audit 00000000, annotator 1"}, "row 5: a sheet of the audit 00000000; expected one of"),
-        ({"private": ""}, "has no answer in the column 'private'; expected yes, no or unsure; complete it, or pass"),
+        ({"private": ""}, "row 5: no answer in the column 'private'; expected yes, no or unsure; complete it, or pass"),
     ],
 )
 def test_bad_rows_are_named(data: InMemory, tmp_path: Path, cells: dict[str, str], expected: str) -> None:
