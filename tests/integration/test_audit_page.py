@@ -261,6 +261,6 @@ def test_the_picture_of_the_docs(browser: Browser, tmp_path: Path) -> None:
     browser.press("aaaaaaann")
     assert browser.text("#done") == "7 of 20 judged"
     if target := os.environ.get("MRS_SCREENSHOTS"):
-        browser.resize(920, 800)
+        browser.resize(920, 840)
         (Path(target) / "audit_page.png").write_bytes(browser.screenshot())
         browser.resize(1000, 860)
