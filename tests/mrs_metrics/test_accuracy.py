@@ -50,12 +50,12 @@ def test_strata_in_proportion_are_one_sample(strata: list[tuple[int, int]]) -> N
 
 @pytest.mark.parametrize(("large", "small"), [(0.02, 0.02), (0.2, 0.01), (0.05, 0.0)])
 def test_weighted_interval_contains_the_share_as_often_as_it_says(large: float, small: float) -> None:
-    """A language with two thirds of the pairs and nine small ones, a hundred judged pairs of each."""
-    weights = np.array([0.68, *[0.32 / 9] * 9])
+    """A language with most of the pairs and nine small ones, a hundred judged pairs of each."""
+    weights = np.array([0.82, *[0.18 / 9] * 9])
     shares = np.array([large, *[small] * 9])
     counts = np.random.default_rng(5).binomial(100, shares, (2000, 10))
     ends = [weighted_wilson_interval(row, [100] * 10, weights) for row in counts]
-    assert np.mean([low <= weights @ shares <= high for low, high in ends]) >= 0.94
+    assert np.mean([low <= weights @ shares <= high for low, high in ends]) >= 0.93
 
 
 @pytest.mark.parametrize(
