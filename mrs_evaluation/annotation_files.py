@@ -15,6 +15,7 @@ Annotators open the files in spreadsheet programs; `mrs_core.sheets` tells what 
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -280,7 +281,7 @@ def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
 def _known_item(path: Path, row: int, cells: dict[str, str], items: dict[int, Item], found: dict[int, str]) -> Item:
     """The item of a row whose texts are as they were made."""
     number = cells["item"].strip()
-    item = items.get(int(number)) if number.isascii() and number.isdecimal() else None
+    item = items.get(int(number)) if re.fullmatch("[0-9]{1,9}", number) else None
     if item is None:
         raise InputError(f"{path}, row {row}: {number[:40]!r} is not an item of this evaluation; restore the number.")
     if item.item in found:

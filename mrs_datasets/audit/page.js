@@ -95,8 +95,10 @@
 
   const isOpen = (item) => questions.some((question) => !(judged[item.item] || {})[question.name]);
   const listed = () => items.filter((item) => !filter || item.language === filter);
-  const control = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
-  const readable = (cell) => restored(cell).replace(/\r\n?/g, "\n").replace(control, (c) => c === "\u007f" ? "\u2421" : String.fromCharCode(0x2400 + c.charCodeAt(0)));
+  // Control characters, and what shows text in another order than it is read, by their numbers.
+  const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+  const numbered = (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}]`;
+  const readable = (cell) => restored(cell).replace(/\r\n?/g, "\n").replace(control, numbered);
 
   const rows = questions.map((question, number) => {
     const row = make("div", "", { className: "question" });
@@ -131,6 +133,8 @@
       by(name).textContent = readable(item[name]);
       by(name).lang = item.language;
       by(name).scrollTop = 0;
+      if (by(name).scrollHeight > by(name).clientHeight) by(name).tabIndex = 0; // so that arrow keys can scroll it
+      else by(name).removeAttribute("tabindex");
     }
     by("where").textContent = `${data.languages[item.language]}, pair ${list.indexOf(item) + 1} of ${list.length}`;
     by("comment").value = own.comment || "";
@@ -166,6 +170,7 @@
     return found < 0 ? 0 : found;
   };
   const go = (number) => {
+    if (number !== shown) window.scrollTo(0, 0);
     shown = number;
     active = firstOpen();
     save();

@@ -12,7 +12,7 @@ from mrs_core.sheets import and_more, is_altered, read_sheet, restored, sheets_i
 from mrs_datasets.audit.files import SHEETS, Item, Key
 from mrs_datasets.audit.questions import ANSWERS, KINDS, TEXTS, Kind
 
-_SHEET = re.compile(r"audit ([0-9a-f]{8}), annotator ([1-9][0-9]*)")
+_SHEET = re.compile(r"audit ([0-9a-f]{8}), annotator ([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _require_complete(place: Path, key: Key, sheets: list[Judgements | None]) ->
 
 def _read(path: Path, key: Key) -> Judgements:
     kind = KINDS[key.kind]
-    items = {item.item: item for item in key.items}
+    items = {str(item.item): item for item in key.items}
     answers: dict[int, dict[str, str]] = {}
     comments: dict[int, str] = {}
     seen: dict[int, int] = {}
@@ -101,7 +101,7 @@ def _read(path: Path, key: Key) -> Judgements:
             answers[item.item] = given
         if comment := restored(cells["comment"]).strip():
             comments[item.item] = comment
-    if missing := [number for number in items if number not in seen]:
+    if missing := [number for number in items if int(number) not in seen]:
         raise InputError(f"{path}: item {missing[0]} is missing{and_more(missing)}; restore the rows.")
     return Judgements(path.name, int(sheet.rpartition(" ")[2]), answers, comments, seen)
 
@@ -118,11 +118,11 @@ def _require_sheet(path: Path, row: int, found: str, key: Key, before: str) -> s
 
 
 def _known_item(
-    path: Path, row: int, cells: Mapping[str, str], items: Mapping[int, Item], seen: Mapping[int, int]
+    path: Path, row: int, cells: Mapping[str, str], items: Mapping[str, Item], seen: Mapping[int, int]
 ) -> Item:
     """The item of a row whose texts are as they were made."""
     number = cells["item"].strip()
-    item = items.get(int(number)) if number.isascii() and number.isdecimal() else None
+    item = items.get(number)
     if item is None:
         raise InputError(
             f"{path}, row {row}: the column 'item' has {number[:40]!r}, which is none of this audit's 1 to "

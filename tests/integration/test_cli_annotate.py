@@ -315,6 +315,7 @@ def change(folder: Path, column: str, value: str, row: int = 0) -> None:
         ("item", "77", "row 5: '77' is not an item"),
         ("item", "", "row 5: '' is not an item"),
         ("item", "²", "row 5: '²' is not an item"),
+        pytest.param("item", "9" * 5000, "row 5: '9999", id="long number"),
     ],
 )
 def test_bad_rows_name_file_and_row(

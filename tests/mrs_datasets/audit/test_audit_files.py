@@ -219,6 +219,26 @@ def test_comments_come_back(data: InMemory, tmp_path: Path) -> None:
 # --- what is refused
 
 
+@settings(max_examples=60)
+@given(
+    place=st.floats(0, 1), length=st.integers(0, 30), other=st.binary(max_size=12) | st.text(max_size=6).map(str.encode)
+)
+def test_a_damaged_sheet_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: float, length: int, other: bytes
+) -> None:
+    out = tmp_path_factory.mktemp("audit") / "out"
+    make_audit(in_memory({("en", "train"): [("=1", "a\n,b"), ("'x", '"')]}), out, PAPER)
+    judge(sheet_of(out), lambda *_: "no")
+    whole = sheet_of(out).read_bytes()
+    start = round(place * len(whole))
+    sheet_of(out).write_bytes(whole[:start] + other + whole[start + length :])
+    try:
+        (judged,) = read_judgements(out, read_key(out))
+    except InputError:
+        return
+    assert set(judged.answers) == {1, 2}
+
+
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
@@ -228,6 +248,8 @@ def test_comments_come_back(data: InMemory, tmp_path: Path) -> None:
         ({"reply": ""}, "row 5: the column 'reply' of item"),
         ({"item": "99"}, "row 5: the column 'item' has '99', which is none of this audit's 1 to 30"),
         ({"item": "²"}, "row 5: the column 'item' has '²'"),
+        ({"item": "9" * 5000}, "row 5: the column 'item' has '9999"),
+        ({"sheet": f"audit 00000000, annotator {'9' * 5000}"}, "row 5: the column 'sheet' has 'audit 0000"),
         ({"sheet": ""}, "row 5: the column 'sheet' has ''; expected audit"),
         ({"sheet": "audit 00000000, annotator 1"}, "row 5: a sheet of the audit 00000000; expected one of"),
         ({"private": ""}, "row 5: no answer in the column 'private'; expected yes, no or unsure; complete it, or pass"),
