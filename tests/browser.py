@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -193,8 +194,16 @@ class Browser:
         self.devtools("Emulation.setTouchEmulationEnabled", enabled=mobile)
 
     def answer_prompt(self, accept: bool) -> str:
-        """Accept or dismiss a prompt of the page; return what it asks."""
-        asked = str(self._say(f"{self.session}/alert/text"))
+        """Wait for a prompt of the page, accept or dismiss it; return what it asks."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                asked = str(self._say(f"{self.session}/alert/text"))
+                break
+            except urllib.error.HTTPError as error:
+                if error.code != 404 or time.monotonic() > deadline:  # 404: no prompt so far
+                    raise
+                time.sleep(0.05)
         self._say(f"{self.session}/alert/{'accept' if accept else 'dismiss'}", {})
         return asked
 

@@ -156,8 +156,7 @@
     by("rest").disabled = !isOpen(item);
     by("saved").textContent = changed ? (keeps ? "Kept in this browser, not downloaded" : "Not downloaded") : "";
     if (all && changed) say("All pairs are judged. Download the sheet and give it back.", true);
-    else say("");
-    warn();
+    else { say(""); warn(); }
     for (const option of by("filter").options) {
       const own = items.filter((each) => !option.value || each.language === option.value);
       const name = option.value ? data.languages[option.value] : "All";

@@ -37,7 +37,7 @@ TOXIC = Question(
     "toxic",
     "Is it toxic?",
     "Yes if the message or the reply insults, threatens, demeans or harasses somebody, is hateful about a group, or is "
-    "sexually explicit. Bad language alone, which nobody is attacked with, is not toxic.",
+    "sexually explicit. Bad language that attacks nobody is not toxic.",
 )
 PRIVATE = Question(
     "private",

@@ -204,6 +204,23 @@ def test_the_language_is_chosen_and_the_keys_work_on_other_keyboards(browser: Br
     assert browser.script(leaving) is False
 
 
+def test_a_browser_that_keeps_nothing_says_so(browser: Browser, out: Path) -> None:
+    broken = "Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })"
+    script = browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=broken)["identifier"]
+    try:
+        show(browser, page_of(out), again=True)
+        assert "does not keep answers" in browser.text("#notice")
+        browser.press("aaaay")
+        assert "does not keep answers" in browser.text("#notice")
+        browser.press("a")
+        assert "All pairs are judged" in browser.text("#notice")
+        downloaded(browser, out)
+    finally:
+        browser.devtools("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    sheet_of(out, 2).unlink()
+    assert [list(answers.values()).count("yes") for answers in given_answers(out, partial=True).values()].count(1) == 1
+
+
 def test_every_control_has_a_name_and_nothing_is_wider_than_a_phone(browser: Browser, out: Path) -> None:
     show(browser, page_of(out))
     nameless = """
