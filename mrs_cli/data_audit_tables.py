@@ -102,6 +102,10 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
         lines.append(f"Annotators left out, with missing or untouched sheets: {figures['annotators_missing']}.")
     if missing := sum(row["language"] != "all" and not row["judged"] for row in figures["shares"]):
         lines.append(f"Languages and questions without an answer: {missing}; `all` is without them.")
+    for row in figures["by_annotator"] if figures["annotators"] > 1 else []:
+        yes = ", ".join(f"{question} {counts['yes']:,}" for question, counts in row["answers"].items())
+        unsure = sum(counts["unsure"] for counts in row["answers"].values())
+        lines.append(f"Annotator {row['annotator']}: {row['judged']:,} pairs; yes: {yes}; unsure: {unsure:,}.")
     if figures["comments"]:
         lines.append(f"Comments: {len(figures['comments'])} (--json has them).")
     return lines

@@ -47,6 +47,7 @@ def summarize(key: Key, sheets: Sequence[Judgements]) -> dict[str, Any]:
         "strata": [vars(stratum) for stratum in key.strata],
         "shares": [row for question in questions for row in _shares(key, question, sheets)],
         "agreement": [_agreement(question, key.items, sheets) for question in questions] if len(sheets) > 1 else [],
+        "by_annotator": [_by_annotator(sheet, questions) for sheet in sheets],
         "differences": _differences(key, questions, sheets),
         "comments": [
             {"item": item, "annotator": sheet.annotator, "comment": text}
@@ -131,6 +132,15 @@ def _agreement(question: str, items: Sequence[Item], sheets: Sequence[Judgements
     same = float(np.mean([first == second for first, second in twos])) if twos else None
     judged = sum(len(row) > 1 for row in given)
     return {"question": question, "judged_by_two": judged, "judged_by_all": len(whole), "same": same, "kappa": kappa}
+
+
+def _by_annotator(sheet: Judgements, questions: Sequence[str]) -> dict[str, Any]:
+    """How many pairs one annotator judged, and how often each answer was given to each question."""
+    counts = {
+        question: {answer: sum(given.get(question) == answer for given in sheet.answers.values()) for answer in ANSWERS}
+        for question in questions
+    }
+    return {"annotator": sheet.annotator, "judged": len(sheet.answers), "answers": counts}
 
 
 def _differences(key: Key, questions: Sequence[str], sheets: Sequence[Judgements]) -> list[dict[str, Any]]:

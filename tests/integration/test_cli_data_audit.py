@@ -79,6 +79,8 @@ def test_a_wide_audit_by_two(run: Run, folder: Path, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert "Pairs on which annotators differ (11 of 11)" in said
     assert "annotator 1 yes, annotator 2 no" in said
+    assert "Annotator 1: 10 pairs; yes: toxic 0, private 0, wrong language 10, no reply 0; unsure: 0." in said
+    assert "Annotator 2: 10 pairs; yes: toxic 0, private 0, wrong language 0, no reply 0; unsure: 1." in said
     assert "\x1b" not in said
     got = json.loads(run("read", out, "--json")[1])
     assert got["comments"][0]["comment"] == "[bold]odd[/]\x1b[2J"
