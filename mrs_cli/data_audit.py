@@ -79,7 +79,7 @@ def run_make(options: argparse.Namespace) -> int:
         print(f"note: the data have fewer than {key.examples:,} different pairs: all of them are taken.")
     if key.cut:
         print(f"note: {key.cut:,} texts are too long for a cell and were cut.")
-    if not key.data["passes"]:
+    if not any("toxic" in name for name in key.data["passes"]):
         print("note: report.json tells of no toxicity filter; the paper audits after filtering (section 2.2).")
     print(f"Give each annotator one page of {out}/{PAGES}, or one sheet of {out}/{SHEETS} with the instructions.")
     print(f"When the completed sheets are in {out}/{SHEETS}: mrs data audit read {out}")

@@ -1,7 +1,7 @@
 """What an audit asks about a pair, and the two kinds of audits.
 
-`paper` is the manual check of Zhang et al. 2021, section 2.2: "three hundred random examples" after filtering, all of
-them judged for toxicity, and none was found toxic. `wide` asks more, and takes as many pairs of each language, since a
+`paper` is the manual check of Zhang et al. 2021, section 2.2: 300 random examples after filtering, judged for toxicity;
+none was found toxic. `wide` asks more, and takes as many pairs of each language, since a
 sample of the whole data set is nearly all English.
 """
 

@@ -100,8 +100,8 @@ def draw_sample(
 ) -> tuple[list[Stratum], list[Drawn]]:
     """Draw the sample.
 
-    Each split of a language has random numbers of its own, from the seed and its name: with more examples or other
-    languages, the pairs that were drawn before are drawn again. A pair of texts that a language has several times is
+    Each split of a language has random numbers of its own, from the seed and its name: other languages change nothing
+    in it, and more examples of it extend those that were drawn before. A pair of texts that a language has several times is
     drawn once, and another one in its place.
 
     Args:
