@@ -101,8 +101,8 @@ def draw_sample(
     """Draw the sample.
 
     Each split of a language has random numbers of its own, from the seed and its name: other languages change nothing
-    in it, and more examples of it extend those that were drawn before. A pair of texts that a language has several times is
-    drawn once, and another one in its place.
+    in it, and more examples of it extend those that were drawn before. A pair of texts that a language has several
+    times is drawn once, and another one in its place.
 
     Args:
         examples: in all, or per language (`Kind.per_language`).
