@@ -184,7 +184,9 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
                 results[name] = job()
             best[name] = min(best.get(name, 1e9), found["precise"] * 1e6 / len(pairs))
     masked = results["masks"]
-    found_texts = [text for pair in zip(masked["message"].to_pylist(), masked["reply"].to_pylist(), strict=True) for text in pair]
+    found_texts = [
+        text for pair in zip(masked["message"].to_pylist(), masked["reply"].to_pylist(), strict=True) for text in pair
+    ]
     if found_texts != results["masks, text by text"]:
         raise AssertionError("Masks of a column differ from those of its texts.")
     cleaned = set(results["cleaning, text by text"])
@@ -282,7 +284,9 @@ def main() -> None:
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
         "versions": {
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("zstandard", "msgspec", "pyarrow", "polars", "duckdb", "ftfy")},
+            **{
+                name: metadata.version(name) for name in ("zstandard", "msgspec", "pyarrow", "polars", "duckdb", "ftfy")
+            },
         },
     }
     print(f"{workload['lines']:,} lines, {workload['bytes'] / MB:,.0f} MB, {workload['pairs']:,} pairs")

@@ -11,7 +11,7 @@ import html
 import re
 from re import Match
 
-from mrs_datasets.reddit.personal import EMAIL, mask_personal
+from mrs_datasets.reddit.personal import EMAIL, MAY_BE_PERSONAL, mask_personal
 
 URL, USER = "<url>", "<user>"
 MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
@@ -115,6 +115,26 @@ _PROFILE = re.compile(r"(?:https?://[a-z.]*reddit\.com)?/?(?:u(?:ser)?/|r/u\\?_)
 _FULL_ID = re.compile(rf"(?<![{_LETTERS}])(?<![{_LETTERS}]_)t[1-6]\\?_[a-z0-9]{{5,10}}(?!_?[{_LETTERS}])")
 _ATOM = rf"{_LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
 _EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{_LETTERS}-]+\.)+[{_LETTERS}-]{{2,}}")
+
+# For whole columns, in RE2's syntax (see `columns`): what a text must have for `mask` and `plain_text` to change it.
+_S = "[sS\u017f]"  # what `s` matches, whatever the case
+MAY_BE_MASKED = "|".join(
+    (
+        "://",  # addresses
+        r"\.[A-Za-z0-9\x{80}-\x{10ffff}-]+(?::[0-9]+)?/",  # paths: a host
+        rf"[rR]/[^/ \n]+/(?:[cC]|{_S})|[cC][oO][mM][mM][eE][nN][tT]{_S}/",
+        "/[cC][oO][mM][pP][oO]",  # a message to a user
+        rf"(?:^|[^A-Za-z0-9])[uU]/|/[uU]{_S}[eE][rR]/|[rR]/[uU]\\?_",  # users
+        r"\\/",  # escaped slashes, and entities of slashes
+        rf"&(?:[aA][mM][pP];)*(?:#0*47|#[xX]0*2[fF]|{_S}[oO][lL]);",
+        r"t[1-6]\\?_[a-z0-9]{5}",  # full ids
+        r"[wW]{3}[0-9]?\.",
+        "@",
+        MAY_BE_PERSONAL,
+    )
+)
+SPACES = r"\t-\r\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"  # but U+0020
+MAY_BE_MARKED = rf"[{SPACES}]|  |^[ +=-]| $|[\\&<>*_~^`#|\[\]\x00-\x08\x0e-\x1b\x7f\x{{200b}}\x{{2060}}\x{{feff}}]"
 
 
 def plain_text(text: str, quotes: bool = True) -> str:

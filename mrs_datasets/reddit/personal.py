@@ -107,6 +107,21 @@ _SPELLED = re.compile(
 )
 _MAY_BE_SPELLED = re.compile(r"[\[({<]\s?(?:at|arroba|ät|собака|@)\s?[\])}>]|@|\sat\s", re.IGNORECASE)
 
+# For whole columns, in RE2's syntax (see `columns`): what a text must have for `mask_personal` to change it.
+_S, _I = "[sS\u017f]", "[iI\u0130\u0131]"  # what `i` matches, whatever the case
+MAY_BE_PERSONAL = "|".join(
+    (
+        r"[0-9](?:[^0-9]{0,3}[0-9]){6}",  # telephone numbers
+        r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]",  # IP addresses
+        ":[0-9a-fA-F]{0,4}:",
+        "@",
+        r"[\[({<][^A-Za-z]?(?:[aA][tT]|[aA][rR]{2}[oO][bB][aA]|[äÄ][tT]|[^\x00-\x7f]{6})[^A-Za-z]?[\])}>]",
+        "[aA][tT][^A-Za-z0-9](?:"  # and the beginning of a provider
+        rf"[gG][mM][aAxX]|[gG][oO]{{2}}|[yY][aA]|[hH][oO][tT]|[oO][uU][tT]|{_I}[cC][lL]|[aA][oO][lL]|[pP][rR][oO]|"
+        rf"[yY][mM][aA]|[mM]{_S}[nN]|[mM][aA]{_I})",
+    )
+)
+
 
 def mask_personal(text: str) -> str:
     """Replace telephone numbers, IP addresses and spelled-out e-mail addresses by masks.
