@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_datasets.reddit.columns import change_column, with_rows
+from mrs_datasets.reddit.columns import Step, change_in_turn, with_rows
 from mrs_datasets.reddit.language import KEPT, Outcomes
 from mrs_datasets.reddit.markup import (
     MASK_PATTERN,
+    MASKS,
     MAY_BE_MARKED,
-    MAY_BE_MASKED,
     SPACES,
     mask,
     plain_text,
@@ -151,8 +151,8 @@ def clean_column(texts: pa.Array, rules: CleanRules = ALL, repairs: Counter[str]
     for _ in range(MAX_PASSES):
         after = changing
         changes = np.zeros(len(rows), bool)
-        for change, may_change, kind in _steps(rules):
-            after, where = change_column(after, change, may_change)
+        for steps, kind in _steps(rules):
+            after, where = change_in_turn(after, steps)
             changes[where] = True
             if kind:
                 repaired[kind][rows[where]] = True
@@ -168,18 +168,18 @@ def clean_column(texts: pa.Array, rules: CleanRules = ALL, repairs: Counter[str]
     return texts
 
 
-def _steps(rules: CleanRules) -> Iterator[tuple[Callable[[str], str], str, str]]:
-    """What a pass of `clean_text` does to a text: the functions, what a text must have for each, how repairs count."""
+def _steps(rules: CleanRules) -> Iterator[tuple[Sequence[Step], str]]:
+    """What a pass of `clean_text` does to a text, and how texts that this repairs are counted."""
     if rules.mojibake:
-        yield without_mojibake, MAY_BE_MOJIBAKE, MOJIBAKE
+        yield [Step(without_mojibake, MAY_BE_MOJIBAKE)], MOJIBAKE
     if rules.markdown:
-        yield partial(plain_text, quotes=rules.quotes), MAY_BE_MARKED, ""
+        yield [Step(partial(plain_text, quotes=rules.quotes), MAY_BE_MARKED)], ""
     elif rules.quotes:
-        yield without_quotes, ">|&gt;", ""
+        yield [Step(without_quotes, MAY_BE_MARKED)], ""
     if rules.tags:
-        yield without_tags, MAY_BE_TAGGED, TAGS
+        yield [Step(without_tags, MAY_BE_TAGGED)], TAGS
     if rules.masks:
-        yield mask, MAY_BE_MASKED, ""
+        yield MASKS, ""
 
 
 def _reasons(messages: pa.Array, replies: pa.Array) -> pa.Array:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from mrs_datasets.reddit import columns
 from mrs_datasets.reddit.clean import CleanRules, _reason, _reasons, clean_column, clean_text
-from mrs_datasets.reddit.columns import change_column
-from mrs_datasets.reddit.markup import MAY_BE_MARKED, MAY_BE_MASKED, mask, plain_text, without_quotes
-from mrs_datasets.reddit.personal import MAY_BE_PERSONAL, mask_personal
+from mrs_datasets.reddit.columns import Step, any_of, change_column
+from mrs_datasets.reddit.markup import MASKS, MAY_BE_MARKED, mask, plain_text, without_quotes
+from mrs_datasets.reddit.personal import PERSONAL, mask_personal
 from mrs_datasets.reddit.repair import MAY_BE_MOJIBAKE, MAY_BE_TAGGED, without_mojibake, without_tags
 
 # Parts of what is masked or cleaned, also with letters that are only equal to theirs up to case: ſ, İ, ı, K.
@@ -58,8 +58,9 @@ SPACED = st.lists(st.sampled_from(PARTS.split()), max_size=9).map(" ".join)
 COLUMNS = st.lists(TEXTS | SPACED, max_size=9)
 
 FUNCTIONS: dict[str, tuple[Callable[[str], str], str]] = {
-    "mask": (mask, MAY_BE_MASKED),
-    "mask_personal": (mask_personal, MAY_BE_PERSONAL),
+    "mask": (mask, any_of(MASKS)),
+    "mask_personal": (mask_personal, any_of(PERSONAL)),
+    **{step.change.__name__: tuple(step) for step in MASKS},
     "plain_text": (plain_text, MAY_BE_MARKED),
     "plain_text with quotes": (partial(plain_text, quotes=False), MAY_BE_MARKED),
     "without_quotes": (without_quotes, MAY_BE_MARKED),
@@ -107,6 +108,6 @@ def test_rows_stay_in_their_places(texts: list[str], batch: int, start: int) -> 
     column = pa.array(texts, pa.string())[start:]  # also one that does not begin at the start of its memory
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "BATCH_ROWS", batch)
-        changed, rows = change_column(column, lambda text: text.replace("a", "xyz"), "[ab]")
+        changed, rows = change_column(column, Step(lambda text: text.replace("a", "xyz"), "[ab]"))
     assert changed.to_pylist() == [text.replace("a", "xyz") for text in texts[start:]]
     assert rows.tolist() == np.flatnonzero([text == "a" for text in texts[start:]]).tolist()
