@@ -8,8 +8,10 @@ user and system, of the process and its children.
 
 build      dumps to Parquet: splits and response set. Language identification is replaced by "en" for every text; all
            else of the build is there: checks of lines, masks, order, checksums, files to resume from, report. DuckDB:
-           `read_json`, filters, repeated ids, the join, splits by a hash and the response set in SQL; no masks, no
-           checks, no order. The pairs of both must be the same (DuckDB's are masked afterwards, outside of the time).
+           `read_json`, filters, repeated ids, the join, splits by a hash and the response set in SQL; no checks, no
+           order; once with the masks' usual cases as nine `regexp_replace` (which mask less, and other things too),
+           once without masks. Without them the pairs must be the same, after masking them outside of the time; with
+           them, as many.
 masks      microseconds a pair to mask both texts of a table of pairs, and to clean them (`clean_pairs`), beside the
            functions for one text that define both, called text by text: their results must be equal. The texts: pairs
            of the synthetic dumps, and files of `message, tab, reply` in the folder that is named.
@@ -55,7 +57,7 @@ SELECT * FROM comments QUALIFY row_number() OVER (PARTITION BY link_id, id ORDER
 DROP TABLE comments;
 
 CREATE TABLE pairs AS
-SELECT message.body AS message, reply.body AS reply, hash(reply.id) % 10 AS tenth
+SELECT MASK(message.body) AS message, MASK(reply.body) AS reply, hash(reply.id) % 10 AS tenth
 FROM single AS reply
 JOIN single AS message ON message.link_id = reply.link_id AND message.id = reply.parent_id[4:]
 WHERE starts_with(reply.parent_id, 't1_') AND reply.id <> message.id
@@ -71,6 +73,18 @@ COPY (
     HAVING count(*) >= 20 ORDER BY count DESC, text LIMIT 50000
 ) TO $responses (FORMAT parquet, COMPRESSION zstd);
 """
+# The masks' usual cases, in an expression that RE2 can do: no look-around, no exceptions, no hidden slashes.
+SQL_MASKS = (
+    (r"(?i)(?:https?|ftp)://[^\s<>]*[^\s<>.,:;!?'*_~)\]]", "<url>"),
+    (r"(?i)\bwww[0-9]?\.[^\s<>]*[^\s<>.,:;!?'*_~)\]]", "<url>"),
+    (r"(?i)/?\b(?:r/[a-z0-9_]+/)?comments/[^\s<>]+", "<url>"),
+    (r"(?i)/?\b(?:u|user)/[a-z0-9_-]+", "<user>"),
+    (r"\bt[1-6]_[a-z0-9]{5,10}\b", "<url>"),
+    (r"(?i)[a-z0-9.!#$%&'+/=?_{|}~-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}", "<email>"),
+    (r"(?:\+|\b00)[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{1,12}\)?){2,6}", "<phone>"),
+    (r"\(?\b[2-9][0-9]{2}\)?[-. ][0-9]{3}[-. ][0-9]{4}\b", "<phone>"),
+    (r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b", "<ip>"),
+)
 
 
 # --- The builds -----------------------------------------------------------------------------------------------------
@@ -112,8 +126,8 @@ def our_build(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
         return {**found, **digest(pairs, masked=True)}
 
 
-def duckdb_build(dumps: Sequence[Path]) -> dict[str, Any]:
-    """The same in SQL."""
+def duckdb_build(dumps: Sequence[Path], masks: bool) -> dict[str, Any]:
+    """The same in SQL, with `SQL_MASKS` or without any."""
     import duckdb
 
     found: dict[str, Any] = {}
@@ -121,11 +135,26 @@ def duckdb_build(dumps: Sequence[Path]) -> dict[str, Any]:
         names = ("train", "validation", "test", "responses")
         values = {name: str(Path(folder) / f"{name}.parquet") for name in names}
         with measured(found), duckdb.connect(config={"threads": 1, "preserve_insertion_order": False}) as connection:
-            query = DUCKDB.replace("$dumps", repr([str(path) for path in dumps]))
+            masked = "text"
+            for pattern, mask in SQL_MASKS if masks else ():
+                masked = f"regexp_replace({masked}, {_sql(pattern)}, {_sql(mask)}, 'g')"
+            query = f"CREATE MACRO MASK(text) AS {masked};" + DUCKDB
+            query = query.replace("$dumps", repr([str(path) for path in dumps]))
             for name, value in values.items():
                 query = query.replace(f"${name}", repr(value))
             connection.execute(query)
-        return {**found, **digest([Path(values[name]) for name in names[:3]], masked=False)}
+        files = [Path(values[name]) for name in names[:3]]
+        return {**found, **(_rows(files) if masks else digest(files, masked=False))}
+
+
+def _sql(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _rows(files: Sequence[Path]) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    return {"pairs": sum(pq.read_metadata(path).num_rows for path in files)}
 
 
 def digest(files: Sequence[Path], masked: bool) -> dict[str, Any]:
@@ -229,14 +258,15 @@ def race(dumps: list[Path], copies: list[Path], model: Path, runs: int) -> dict[
     jobs: dict[str, Callable[[], dict[str, Any]]] = {
         "zstandard": lambda: fresh(zstandard_alone, dumps),
         "mrs data build": lambda: fresh(our_build, dumps, model),
-        "DuckDB": lambda: fresh(duckdb_build, copies),
+        "DuckDB, masks in SQL": lambda: fresh(duckdb_build, copies, True),
+        "DuckDB, no masks": lambda: fresh(duckdb_build, copies, False),
     }
     all_runs: dict[str, list[dict[str, Any]]] = {name: [] for name in jobs}
     for _ in range(runs):
         for name, job in jobs.items():
             all_runs[name].append(job())
-    digests = {found["digest"] for name in ("mrs data build", "DuckDB") for found in all_runs[name]}
-    if len(digests) != 1:
+    digests = {found["digest"] for several in all_runs.values() for found in several if "digest" in found}
+    if len(digests) != 1 or len({found[0]["pairs"] for found in all_runs.values() if "pairs" in found[0]}) != 1:
         told = {name: found[0].get("pairs") for name, found in all_runs.items()}
         raise AssertionError(f"The pairs differ: {told}.")
     return {
@@ -271,14 +301,16 @@ def main() -> None:
         micro = {"synthetic": fresh(synthetic_pairs, dumps)["pairs"]}
     micro |= read_texts(options.texts) if options.texts else {}
     per_pair = {name: fresh(texts, pairs) for name, pairs in micro.items()}
-    ratio = builds["DuckDB"]["cpu"] / builds["mrs data build"]["cpu"]
+    ours = builds["mrs data build"]
+    rivals = {name: found for name, found in builds.items() if name.startswith("DuckDB")}
+    ratios = {f"rate / {name}": round(found["cpu"] / ours["cpu"], 2) for name, found in rivals.items()}
     record = {
         "name": "bench_build_rivals",
         "workload": workload,
         "runs": options.runs,
         "builds": builds,
-        "rate / DuckDB's": {"ratio": round(ratio, 2), "at least": TARGETS["build"], "met": ratio >= TARGETS["build"]},
-        "memory / DuckDB's": round(builds["mrs data build"]["peak_mb"] / builds["DuckDB"]["peak_mb"], 2),
+        "ratios": ratios,
+        "at least": TARGETS["build"],
         "texts, us a pair": per_pair,
         "targets, us a pair": {name: bound for name, bound in TARGETS.items() if name != "build"},
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
@@ -293,7 +325,8 @@ def main() -> None:
     for name, build in builds.items():
         rate = workload["lines"] / build["cpu"]
         print(f"{name}: {build['cpu']:.2f} CPU-s ({rate:,.0f} lines/CPU-s), {build['peak_mb']:,.0f} MB")
-    print(f"rate / DuckDB's: {ratio:.2f} (at least {TARGETS['build']})")
+    for name, ratio in ratios.items():
+        print(f"{name}: {ratio:.2f} (at least {TARGETS['build']})")
     for name, found in per_pair.items():
         print(f"{name}: {json.dumps(found)}")
     RESULT.parent.mkdir(exist_ok=True)

@@ -35,7 +35,7 @@ def change_in_turn(texts: pa.Array, steps: Sequence[Step]) -> tuple[pa.Array, ND
 
     A text that no step's pattern finds is not changed by the first step, so not by the second, and so on.
     """
-    found = _found(texts, any_of(steps))
+    found = found_rows(texts, any_of(steps))
     if not len(found):
         return texts, found
     before = after = texts.take(pa.array(found))
@@ -54,7 +54,7 @@ def change_column(texts: pa.Array, step: Step) -> tuple[pa.Array, NDArray[np.int
     Returns:
         The texts, and the rows of those that changed, in their order.
     """
-    found = _found(texts, step.may_change)
+    found = found_rows(texts, step.may_change)
     rows: list[int] = []
     changed: list[str] = []
     for start in range(0, len(found), BATCH_ROWS):
@@ -77,7 +77,8 @@ def with_rows(texts: pa.Array, rows: NDArray[np.int64], others: pa.Array) -> pa.
     return pc.replace_with_mask(texts, pa.array(replaced), others)
 
 
-def _found(texts: pa.Array, pattern: str) -> NDArray[np.int64]:
+def found_rows(texts: pa.Array, pattern: str) -> NDArray[np.int64]:
+    """The rows of the texts that have a match of a pattern in RE2's syntax."""
     return np.flatnonzero(_booleans(pc.match_substring_regex(texts, pattern)))
 
 

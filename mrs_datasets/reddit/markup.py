@@ -289,6 +289,6 @@ MASKS = (
     Step(_mask_users, rf"(?:^|[^A-Za-z0-9])[uU]/|/[uU]{_S}[eE][rR]/|[rR]/[uU]\\?_|{_HIDDEN}"),
     Step(_mask_full_ids, r"t[1-6]\\?_[a-z0-9]{5}"),
     Step(_mask_www, r"[wW]{3}[0-9]?\."),
-    Step(_mask_emails, r"@[A-Za-z0-9\x{80}-\x{10ffff}-]+\.[A-Za-z0-9\x{80}-\x{10ffff}-]{2}"),
+    Step(_mask_emails, r"@(?:[A-Za-z0-9\x{80}-\x{10ffff}-]+\.)+[A-Za-z0-9\x{80}-\x{10ffff}-]{2}"),
     *PERSONAL,
 )

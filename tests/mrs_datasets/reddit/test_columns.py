@@ -73,6 +73,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], str], str]] = {
 @given(COLUMNS)
 @example(["a\u3000b", " a", "a ", "-a", "+a", "=a"])
 @example(["jane at gmaıl dot com", "jane AT İcloud.dot.com", "x\u00a0at\u2003mſn dot com", "a.b (СОБАКА) c.d"])
+@example(["a@1.2.3.4ё", "a@b.co", "a@b.c.de"])
 @example(["&amp;amp;amp;#x00002f;u", "u&ſol;bob", "/r/a/ſ/x", "a.xn--p1ai:8080/x", "(u/b", "://", "commentſ/abcd/"])
 def test_a_pattern_finds_every_text_that_its_function_changes(name: str, texts: list[str]) -> None:
     change, may_change = FUNCTIONS[name]
