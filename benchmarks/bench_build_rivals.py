@@ -14,7 +14,7 @@ build      dumps to Parquet: splits and response set. Language identification is
            them, as many.
 masks      microseconds a pair to mask both texts of a table of pairs, and to clean them (`clean_pairs`), beside the
            functions for one text that define both, called text by text: their results must be equal. The texts: pairs
-           of the synthetic dumps, and files of `message, tab, reply` in the folder that is named.
+           of the synthetic dumps, and files of `message, tab, reply` in the folder that is named (`\\n`: a line break).
 
 Run: python benchmarks/bench_build_rivals.py [--comments N] [--runs N] [--folder DIR] [--texts DIR]
 """
@@ -242,7 +242,8 @@ def read_texts(folder: Path) -> dict[str, list[tuple[str, str]]]:
     """The pairs of every `*.tsv` file below a folder, by its path there."""
     found = {}
     for path in sorted(folder.rglob("*.tsv")):
-        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = path.read_text(encoding="utf-8").split("\n")
+        rows = [line.replace("\\n", "\n").split("\t") for line in lines]
         pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
         if pairs:
             found[str(path.relative_to(folder).with_suffix(""))] = pairs[:MOST_PAIRS]
