@@ -23,6 +23,7 @@ from mrs_core.files import atomic_folder, atomic_write, require_replaceable, to_
 from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath, masked
 
 UNFINISHED = ".mrs-unfinished"  # is in a remote folder while it is being filled
+S3_EXTRA = "; run `pip install 'mrs-suggest[s3]'`"
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")  # `simplecache::s3://`, too
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -53,7 +54,8 @@ def location(text: str, scratch: Path | None = None) -> Location:
         filesystem, path = url_to_fs(text)
     except ImportError as error:
         raise InputError(
-            f"{masked(text)}: {protocol}:// needs a package that is not installed ({masked(first_line(error))})."
+            f"{masked(text)}: {protocol}:// needs a package that is not installed ({masked(first_line(error))})"
+            f"{S3_EXTRA if protocol in ('s3', 's3a') else ''}."
         ) from None
     except ValueError as error:
         if "Protocol not known" not in str(error):
@@ -99,7 +101,18 @@ def find_files(pattern: str) -> list[Location]:
         with _stopping(where):
             names = where.matches() if _MAGIC.search(where.path) else [where.path]
     with _stopping(where):
-        return [path for path in (replace(where, path=name) for name in names) if path.is_file()]
+        found: list[Location] = [path for path in (replace(where, path=name) for name in names) if path.is_file()]
+        if not found:
+            _require_bucket(where)
+    return found
+
+
+def _require_bucket(path: RemotePath) -> None:
+    """Refuse a bucket that does not exist, in which there would be no file either."""
+    if path.protocols & OBJECT_STORES:
+        bucket = replace(path, path=path.path.lstrip("/").partition("/")[0])
+        if not bucket.exists():
+            raise InputError(f"{path}: there is no such bucket; check its name, the region and the endpoint.")
 
 
 def same_file(a: Location, b: Location) -> bool:

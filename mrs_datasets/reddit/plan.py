@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_core.remote import masked
+from mrs_core.remote_errors import masked
 from mrs_core.storage import (
     Location,
     files_below,
