@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mrs_cli.data_toxicity import add_toxicity_options, toxicity_pass
 from mrs_cli.data_translate import add_translation_options, translation_pass
+from mrs_cli.remote_options import add_out_options, out_location
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_core.text import visible
-
-if TYPE_CHECKING:
-    from mrs_core.storage import Location
 
 
 def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,8 +20,7 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--dumps", required=True, nargs="+", metavar="GLOB", help="the monthly dumps, such as 'RC_*.zst'; or URLs"
     )
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder to write; or a URL, with --scratch")
-    parser.add_argument("--scratch", metavar="FOLDER", help="local folder for intermediate files, if --out is a URL")
+    add_out_options(parser)
     parser.add_argument(
         "--profile",
         default="paper",
@@ -89,7 +85,7 @@ def run_build(options: argparse.Namespace) -> int:
         settings = make_settings(options.profile, **changes, english_months=months)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
-    out = _out(options.out, options.scratch)
+    out = out_location(options.out, options.scratch)
     if options.language_model and is_url(options.language_model):
         raise InputError(
             f"--language-model {masked(options.language_model)}: fastText opens only local files; download it, and "
@@ -126,33 +122,6 @@ def run_build(options: argparse.Namespace) -> int:
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
     return 0
-
-
-def _out(text: str, scratch: str | None) -> Location:
-    """Where the data set goes.
-
-    Raises:
-        InputError: it cannot go there, or a remote folder has no local scratch folder.
-    """
-    from mrs_core.remote import masked
-    from mrs_core.storage import is_url, location, require_writable
-
-    if not is_url(text):
-        if scratch is not None:
-            raise InputError(
-                f"--scratch {masked(scratch)}: applies only if --out is a URL; local builds use a folder beside --out."
-            )
-        return Path(text)
-    if scratch is None or is_url(scratch):
-        raise InputError(
-            f"--out {masked(text)}: files are built on this machine before they are uploaded; pass a local folder with "
-            "--scratch FOLDER."
-        )
-    out = location(text, Path(scratch).absolute())
-    require_writable(out)
-    if text.startswith("memory:"):
-        raise InputError(f"--out {text}: would be lost when this command ends; pass another folder.")
-    return out
 
 
 def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:

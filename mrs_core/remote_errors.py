@@ -1,4 +1,4 @@
-"""What storages answer when they refuse or break: one reason in words, without secrets, and which of it passes by itself."""
+"""What storages answer when they refuse or break: a reason in words, without secrets, and whether it passes by itself."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TRIES = 7  # of one read that brings nothing; chosen: with FIRST_WAIT, half a minute in all
 FIRST_WAIT = 0.5  # seconds; doubled from try to try
 CHANGED = "the file has changed while it was read; begin again"
+NO_BUCKET = "there is no such bucket; check its name, the region and the endpoint"
 NO_PARTS = "its server does not send parts of a file; fetch it and pass its path"
 _CREDENTIALS = re.compile(r"(://)[^/\s'\"]*@")
 _QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\")]*")
@@ -38,12 +39,13 @@ _CODES = {
     "InvalidClientTokenId": "the storage does not know the access key; check the credentials",
     "InvalidToken": "the storage does not accept the session token; renew the credentials",
     "SignatureDoesNotMatch": "the secret key does not belong to the access key; check the credentials",
-    "AccessDenied": "the credentials give no right to do this",
-    "NoSuchBucket": "there is no such bucket",
+    "AccessDenied": "the storage gives no right to do this; check the rights of the credentials",
+    "NoSuchBucket": NO_BUCKET,
     "400": "the storage refuses the request; check credentials, region and endpoint",
-    "403": "the credentials give no right to do this",
+    "403": "the storage gives no right to do this; check the rights of the credentials",
 }
 _NO_BODY = frozenset({"400", "403"})  # what an answer to HEAD has instead of a code
+_NO_RIGHT = frozenset({"AccessDenied", "403"})
 Result = TypeVar("Result")
 
 
@@ -64,8 +66,7 @@ def translated(path: RemotePath) -> Iterator[None]:
     except RemoteError:
         raise
     except Exception as error:
-        true = _cause(error)
-        raise RemoteError(_number(true), _reason(true, path), str(path)) from None
+        raise _remote_error(_cause(error), path) from None
 
 
 def retried(path: RemotePath, call: Callable[[], Result]) -> Result:
@@ -85,8 +86,7 @@ def retried(path: RemotePath, call: Callable[[], Result]) -> Result:
                 with translated(path):
                     raise
             if number == TRIES - 1:
-                reason = f"{_reason(true, path)}, {TRIES} times"
-                raise RemoteError(_number(true), reason, str(path)) from None
+                raise _remote_error(true, path, f", {TRIES} times") from None
         time.sleep(FIRST_WAIT * 2**number)
     raise AssertionError("unreachable")
 
@@ -138,6 +138,14 @@ def _cause(error: BaseException) -> BaseException:
     return cause if refused or isinstance(cause, OSError) or is_passing(cause) else error
 
 
+def _remote_error(error: BaseException, path: RemotePath, more: str = "") -> RemoteError:
+    code = _code(error)
+    if code in _NO_BODY:
+        code = _told_by_list(path) or code
+    number = errno.EACCES if code in _NO_RIGHT else _number(error)
+    return RemoteError(number, (_CODES.get(code) or _reason(error)) + more, str(path))
+
+
 def _number(error: BaseException) -> int:
     known = {FileNotFoundError: errno.ENOENT, NotADirectoryError: errno.ENOTDIR, FileExistsError: errno.EEXIST}
     number = getattr(error, "errno", None)
@@ -145,16 +153,11 @@ def _number(error: BaseException) -> int:
     return number if isinstance(number, int) else found
 
 
-def _reason(error: BaseException, path: RemotePath) -> str:
+def _reason(error: BaseException) -> str:
     if type(error).__name__ == "FileExpired":  # s3fs: the ETag is another one than when the file was opened
         return CHANGED
     if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
         return "there are no complete credentials for the storage; set them as its package expects them"
-    code = _code(error)
-    if code in _NO_BODY:
-        code = _told_by_list(path) or code
-    if code in _CODES:
-        return _CODES[code]
     if isinstance(error, FileNotFoundError):
         return os.strerror(errno.ENOENT)
     if "range requests" in str(error) or "streaming HTTP" in str(error):

@@ -7,6 +7,7 @@ location's scratch folder, and sent when they are complete.
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import tempfile
@@ -20,7 +21,8 @@ import pyarrow as pa
 
 from mrs_core.errors import InputError, RemoteError, first_line
 from mrs_core.files import atomic_folder, atomic_write, require_replaceable, to_disk, writing
-from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath, masked
+from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath
+from mrs_core.remote_errors import NO_BUCKET, masked
 
 UNFINISHED = ".mrs-unfinished"  # is in a remote folder while it is being filled
 S3_EXTRA = "; run `pip install 'mrs-suggest[s3]'`"
@@ -73,7 +75,7 @@ def require_writable(folder: Location) -> None:
     """Refuse a remote folder that cannot be written to.
 
     Raises:
-        InputError: it is read only, is not below a bucket, or has a pattern in its name.
+        InputError: it is read only, is not below a bucket that exists, or has a pattern in its name.
     """
     if isinstance(folder, Path):
         return
@@ -83,6 +85,8 @@ def require_writable(folder: Location) -> None:
         raise InputError(f"{folder}: does not name a folder; pass one in it, such as {str(folder).rstrip('/')}/NAME.")
     if _MAGIC.search(folder.path):
         raise InputError(f"{folder}: a remote folder may have no *, ? or [ in its name; choose another name.")
+    with _stopping(folder):
+        _require_bucket(folder)
 
 
 def find_files(pattern: str) -> list[Location]:
@@ -108,11 +112,22 @@ def find_files(pattern: str) -> list[Location]:
 
 
 def _require_bucket(path: RemotePath) -> None:
-    """Refuse a bucket that does not exist, in which there would be no file either."""
-    if path.protocols & OBJECT_STORES:
-        bucket = replace(path, path=path.path.lstrip("/").partition("/")[0])
-        if not bucket.exists():
-            raise InputError(f"{path}: there is no such bucket; check its name, the region and the endpoint.")
+    """Refuse a bucket that does not exist.
+
+    Raises:
+        RemoteError: there is none, or it cannot be reached.
+    """
+    if not path.protocols & OBJECT_STORES:
+        return
+    bucket = replace(path, path=path.path.lstrip("/").partition("/")[0])
+    try:
+        missing = not bucket.exists()
+    except RemoteError as error:
+        if error.errno != errno.EACCES:  # who may not see the bucket may still use what is in it
+            raise
+        missing = False
+    if missing:
+        raise RemoteError(errno.ENOENT, NO_BUCKET, str(path))
 
 
 def same_file(a: Location, b: Location) -> bool:
@@ -286,4 +301,5 @@ def _stopping(path: RemotePath) -> Iterator[None]:
     try:
         yield
     except RemoteError as error:
-        raise InputError(f"{path}: cannot be reached ({error}); check the URL and your rights.") from None
+        advice = "" if "; " in str(error) else "; check the URL and your rights"  # some reasons have their own
+        raise InputError(f"{path}: cannot be reached ({error}){advice}.") from None

@@ -34,7 +34,7 @@ from tests import warm_python  # noqa: E402
 if TYPE_CHECKING:
     from mrs_datasets.prepared import PreparedData
 
-pytest_plugins = ["tests.browser", "tests.hub.fixtures"]
+pytest_plugins = ["tests.browser", "tests.hub.fixtures", "tests.s3_server"]
 
 ROOT = Path(__file__).resolve().parents[1]
 # A gate gives the same answer twice: examples follow from each test's own text. `make test-properties` looks further.

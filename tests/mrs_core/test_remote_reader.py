@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core import remote_errors
 from mrs_core.errors import RemoteError
 from mrs_core.remote import RemotePath
 from mrs_core.remote_errors import TRIES, is_passing
@@ -22,7 +21,7 @@ DATA = bytes(os.urandom(1 << 16)) * 200  # 12.5 MiB: fsspec reads 5 ahead
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the waits between tries, none of which is waited for."""
     found: list[float] = []
-    monkeypatch.setattr(remote_errors.time, "sleep", found.append)
+    monkeypatch.setattr("mrs_core.remote_errors.time.sleep", found.append)
     return found
 
 
@@ -70,9 +69,7 @@ def test_a_break_that_stays_is_told_after_some_tries(
 
 
 @pytest.mark.parametrize("status", [403, 404, 410])
-def test_a_refusal_is_told_at_once(
-    path: RemotePath, faults: list[int | None], waits: list[float], status: int
-) -> None:
+def test_a_refusal_is_told_at_once(path: RemotePath, faults: list[int | None], waits: list[float], status: int) -> None:
     with open_stream(path) as file:
         file.read(10)
         faults += [status]
