@@ -73,7 +73,8 @@ class RemotePath:
         return replace(self, path=self.path.rstrip("/").rpartition("/")[0])
 
     def __truediv__(self, name: str) -> RemotePath:
-        return replace(self, path=f"{self.path.rstrip('/')}/{name}")
+        path, mark, query = self.path.partition("?") if self.protocols & READ_ONLY else (self.path, "", "")
+        return replace(self, path=f"{path.rstrip('/')}/{name}{mark}{query}")
 
     def with_name(self, name: str) -> RemotePath:
         return self.parent / name

@@ -1,4 +1,4 @@
-"""What storages answer when they refuse or break: a reason in words, without secrets, and whether it passes by itself."""
+"""What storages answer when they refuse or break: a reason in words, without secrets, and if it passes by itself."""
 
 from __future__ import annotations
 

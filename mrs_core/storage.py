@@ -85,7 +85,7 @@ def require_writable(folder: Location) -> None:
         raise InputError(f"{folder}: does not name a folder; pass one in it, such as {str(folder).rstrip('/')}/NAME.")
     if _MAGIC.search(folder.path):
         raise InputError(f"{folder}: a remote folder may have no *, ? or [ in its name; choose another name.")
-    with _stopping(folder):
+    with reaching(folder):
         _require_bucket(folder)
 
 
@@ -102,9 +102,9 @@ def find_files(pattern: str) -> list[Location]:
             raise InputError(f"{where}: an HTTP server cannot list files; pass the URL of each.")
         names = [where.path]
     else:
-        with _stopping(where):
+        with reaching(where):
             names = where.matches() if _MAGIC.search(where.path) else [where.path]
-    with _stopping(where):
+    with reaching(where):
         found: list[Location] = [path for path in (replace(where, path=name) for name in names) if path.is_file()]
         if not found:
             _require_bucket(where)
@@ -296,7 +296,7 @@ def _send(folder: Path, target: RemotePath, marker: str) -> None:
 
 
 @contextmanager
-def _stopping(path: RemotePath) -> Iterator[None]:
+def reaching(path: RemotePath) -> Iterator[None]:
     """Turn a storage's error into a sentence."""
     try:
         yield

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write, content_hash
-from mrs_core.storage import Location, atomic_target, remove, require_free
+from mrs_core.storage import Location, atomic_target, is_url, location, remove, require_free, same_file
 from mrs_datasets.pipeline.stages import Engine, Shard, ShardCounts, run_stage
 from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder, remove_leftovers, work_place, writing
 from mrs_datasets.pipeline.workers import Workers
@@ -129,7 +129,7 @@ def run_passes(
     and ends with the same files.
 
     Args:
-        source: a prepared folder, or a hub id.
+        source: a prepared folder, its URL, or a hub id.
         cache: keeps finished answers for later runs; None: they are removed with the work.
         engine: processes the shards; None: this process, one after the other.
 
@@ -138,7 +138,8 @@ def run_passes(
     """
     data = downloaded(open_prepared(source))
     assert data.folder is not None
-    if isinstance(out, Path) and out.resolve() == data.folder.resolve():
+    here = location(source) if is_url(source) else data.folder
+    if same_file(out, here) if isinstance(out, Path) else str(out) == str(here):
         raise InputError(f"--out {out}: is the folder that is read; choose another one.")
     for each in passes:
         each.require(data)

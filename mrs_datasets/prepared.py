@@ -1,4 +1,4 @@
-"""Opens prepared data: a prepared folder, a hub id, or the embedded sample."""
+"""Opens prepared data: a prepared folder, here or at a URL, a hub id, or the embedded sample."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, cast
 from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
+from mrs_core.remote_errors import masked
+from mrs_core.storage import is_url
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
+from mrs_datasets.remote_data import fetched
 from mrs_datasets.report import PreparedReport
 from mrs_datasets.schema import responses_config
 
@@ -151,14 +154,20 @@ class PreparedData:
 
 
 def open_prepared(data: str, revision: str | None = None) -> PreparedData:
-    """Open `sample`, a prepared folder, or a hub id (`namespace/name`, also `namespace/name@REVISION`).
+    """Open `sample`, a prepared folder, its URL, or a hub id (`namespace/name`, also `namespace/name@REVISION`).
+
+    A folder at a URL (any storage of fsspec: s3, gs, http ...) is copied into the cache first, as `fetched` says.
 
     Raises:
-        InputError: a folder that is not a prepared one, a name that is none of the three, or a revision of something
-            that is not a hub repository.
+        InputError: a folder that is not a prepared one, a name that is none of the four, a URL that cannot be reached,
+            or a revision of something that is not a hub repository.
     """
     from mrs_core.hub import commit_of, is_repo_id, split_revision
 
+    if is_url(data):
+        require_no_revision(masked(data), revision, "is a URL")
+        folder = fetched(data)
+        return PreparedData(folder.name, folder, None)
     path = Path(data)
     if data == SAMPLE_SOURCE and not path.exists():
         require_no_revision(data, revision, "is in the package")
@@ -172,7 +181,7 @@ def open_prepared(data: str, revision: str | None = None) -> PreparedData:
     if is_repo_id(name) and not path.exists():
         # All configs from one commit; without the hub, the cache may still have them.
         return PreparedData(name, None, commit_of("dataset", name, revision) or revision)
-    raise InputError(f"{data}: no such folder; pass a prepared folder, a hub id such as ORG/mrs, or `sample`.")
+    raise InputError(f"{data}: no such folder; pass a prepared folder, its URL, a hub id such as ORG/mrs, or `sample`.")
 
 
 def downloaded(data: PreparedData) -> PreparedData:

@@ -1,0 +1,116 @@
+"""Prepared folders at URLs: copied once into a local cache, and checked by the hashes of their report."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mrs_core.errors import InputError, RemoteError
+from mrs_core.files import atomic_file, atomic_write, writing
+from mrs_core.remote import BUFFER_BYTES, RemotePath
+from mrs_core.remote_errors import NO_BUCKET
+from mrs_core.storage import location, reaching
+
+REPORT = "report.json"
+BESIDE = ("README.md", "report.html")  # of some folders, without hashes
+_INSIDE = re.compile(r"data/[^/\\]+/[^/\\]+\.parquet")
+
+
+def fetched(url: str) -> Path:
+    """The local copy of a prepared folder at a URL; files that are there already are not fetched again.
+
+    The copy is in `HF_HOME/mrs-suggest/data/`, named by the URL and the report's contents: a folder that was built
+    again is another one. A file appears there when it is whole and its SHA-256 is the report's.
+
+    Raises:
+        InputError: there is no prepared folder, it cannot be reached, a file is not as its report says, or the disk
+            is full.
+    """
+    folder = location(url)
+    assert isinstance(folder, RemotePath)
+    report = _report(folder)
+    files = _files(folder, report)
+    key = hashlib.sha256(f"{folder}\n{report}".encode()).hexdigest()[:16]
+    copy = _cache() / key / folder.name
+    with writing(copy, "free space there, or set HF_HOME to a folder of another disk"):
+        left = [entry for entry in files if not _is_whole(copy / entry["path"], entry["bytes"])]
+        _fetch(folder, copy, left)
+        if not (copy / REPORT).is_file():
+            for name in BESIDE:
+                beside = folder / name
+                if beside.is_file():
+                    atomic_write(copy / name, beside.read_text())
+            atomic_write(copy / REPORT, report)
+    return copy
+
+
+def _cache() -> Path:
+    from huggingface_hub.constants import HF_HOME
+
+    return Path(HF_HOME) / "mrs-suggest" / "data"
+
+
+def _report(folder: RemotePath) -> str:
+    with reaching(folder):
+        try:
+            return (folder / REPORT).read_text()
+        except RemoteError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR) or str(error) == NO_BUCKET:
+                raise
+        except UnicodeDecodeError:
+            pass
+    raise InputError(f"{folder}: not a prepared folder (no {REPORT} in it); pass the URL that a build wrote.")
+
+
+def _files(folder: RemotePath, report: str) -> list[dict[str, Any]]:
+    """The entries of the Parquet files in a report: path, bytes, sha256."""
+    try:
+        configs = json.loads(report)["configs"]
+        files = [entry for splits in configs.values() for facts in splits.values() for entry in facts["files"]]
+        sound = all(
+            _INSIDE.fullmatch(entry["path"]) and ".." not in entry["path"] and entry["bytes"] >= 0 and entry["sha256"]
+            for entry in files
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        sound, files = False, []
+    if not sound or not files:
+        raise InputError(f"{folder / REPORT}: does not list the folder's files with their SHA-256; prepare it again.")
+    return files
+
+
+def _is_whole(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
+
+
+def _fetch(folder: RemotePath, copy: Path, files: list[dict[str, Any]]) -> None:
+    from tqdm import tqdm
+
+    total = sum(entry["bytes"] for entry in files)
+    with tqdm(total=total, desc="fetch", unit="B", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+        for entry in files:
+            there, here = folder / entry["path"], copy / entry["path"]
+            here.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(here) as partial, partial.open("wb") as target:
+                with reaching(there), there.open() as source:
+                    found = _copied(source, target, bar.update)
+                target.flush()
+                if found != entry["sha256"]:
+                    raise InputError(
+                        f"{there}: does not match its SHA-256 in {REPORT}; it is damaged or of another build: send or "
+                        "build the folder again."
+                    )
+
+
+def _copied(source: BinaryIO, target: BinaryIO, advance: Any) -> str:
+    """Copy all of a file; its SHA-256."""
+    digest = hashlib.sha256()
+    while block := source.read(BUFFER_BYTES):
+        digest.update(block)
+        target.write(block)
+        advance(len(block))
+    return digest.hexdigest()
