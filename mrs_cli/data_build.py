@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrs_cli.data_toxicity import add_toxicity_options, toxicity_pass
 from mrs_cli.data_translate import add_translation_options, translation_pass
@@ -13,6 +14,12 @@ from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
 from mrs_core.text import visible
+
+if TYPE_CHECKING:
+    from mrs_core.language_id import LanguageIdentifier
+    from mrs_datasets.reddit.settings import Settings
+
+MONTHS_ALONE = "months"
 
 
 def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,6 +43,10 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--resume", action="store_true", help="continue an interrupted build")
     parser.add_argument("--overwrite", action="store_true", help="replace --out, or an interrupted build")
     parser.add_argument("--plan", action="store_true", help="print the plan and stop")
+    parser.add_argument(
+        "--only", choices=[MONTHS_ALONE], help="read and partition these dumps into the work folder, beside other such "
+        "processes; a build of all dumps with --resume goes on from there",
+    )  # fmt: skip
     changes = parser.add_argument_group("changes to the profile")
     for flag, kind, text in (
         ("--min-score", int, "drop comments with a lower score (paper: 1)"),
@@ -66,12 +77,53 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run_build(options: argparse.Namespace) -> int:
-    from mrs_core.language_id import LanguageIdentifier
-    from mrs_core.remote import masked
-    from mrs_core.storage import is_url
-    from mrs_datasets.reddit.build import build
+    from mrs_datasets.reddit.build import build, build_months
     from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
     from mrs_datasets.reddit.report_page import PAGE
+
+    settings = _settings(options)
+    if options.workers is not None and options.workers < 1:
+        raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    out = out_location(options.out, options.scratch)
+    identifier = _identifier(options.language_model)  # refused now, not after hours of reading
+    if options.only and (options.buckets is None or options.overwrite):
+        problem = "do not pass --overwrite" if options.overwrite else "pass the same --buckets to all of them"
+        raise InputError(f"--only {options.only}: several processes work in one folder; {problem}.")
+    files = find_dumps(options.dumps)
+    passes = (
+        []
+        if options.only
+        else [each for each in (toxicity_pass(options), translation_pass(options)) if each is not None]
+    )
+    buckets = settings.buckets if options.buckets is None else options.buckets
+    if options.resume and options.buckets is None:
+        buckets = begun_buckets(out) or buckets
+    plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
+    for line in plan.lines():
+        print(visible(line), file=sys.stderr)
+    if options.plan:
+        return 0
+    if options.only:
+        where = build_months(plan, out, settings, Path(identifier.path), say=_say)
+        print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
+        return 0
+    report = build(
+        plan,
+        out,
+        settings,
+        Path(identifier.path),
+        resume=options.resume,
+        overwrite=options.overwrite,
+        say=_say,
+        passes=passes,
+        cache=options.cache,
+    )
+    _print_funnel(report)
+    print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> Settings:
     from mrs_datasets.reddit.settings import ALL_MONTHS, make_settings, read_months
 
     names = (
@@ -82,46 +134,35 @@ def run_build(options: argparse.Namespace) -> int:
     settings = make_settings(options.profile, **changes)
     if options.english_months is not None:
         months = () if options.english_months == ALL_MONTHS else read_months(options.english_months)
-        settings = make_settings(options.profile, **changes, english_months=months)
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers {options.workers}: expected 1 or more.")
-    out = out_location(options.out, options.scratch)
-    if options.language_model and is_url(options.language_model):
+        return make_settings(options.profile, **changes, english_months=months)
+    return settings
+
+
+def _identifier(text: str | None) -> LanguageIdentifier:
+    """The language model.
+
+    Raises:
+        InputError: there is none, or it knows none of the languages.
+    """
+    from mrs_core.language_id import LanguageIdentifier
+    from mrs_core.remote_errors import masked
+    from mrs_core.storage import is_url
+
+    if text and is_url(text):
         raise InputError(
-            f"--language-model {masked(options.language_model)}: fastText opens only local files; download it, and "
-            "pass its path."
+            f"--language-model {masked(text)}: fastText opens only local files; download it, and pass its path."
         )
-    model = None if options.language_model is None else Path(options.language_model)
-    identifier = LanguageIdentifier.open(model)  # refused now, not after hours of reading
+    identifier = LanguageIdentifier.open(None if text is None else Path(text))
     if not identifier.languages & set(LANGUAGES):
         raise InputError(
             f"{identifier.path}: knows none of MRS's languages ({' '.join(LANGUAGES)}); expected lid.176, or a model "
             "with such labels."
         )
-    files = find_dumps(options.dumps)
-    passes = [each for each in (toxicity_pass(options), translation_pass(options)) if each is not None]
-    buckets = settings.buckets if options.buckets is None else options.buckets
-    if options.resume and options.buckets is None:
-        buckets = begun_buckets(out) or buckets
-    plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
-    for line in plan.lines():
-        print(visible(line), file=sys.stderr)
-    if options.plan:
-        return 0
-    report = build(
-        plan,
-        out,
-        settings,
-        Path(identifier.path),
-        resume=options.resume,
-        overwrite=options.overwrite,
-        say=lambda line: print(visible(line), file=sys.stderr),
-        passes=passes,
-        cache=options.cache,
-    )
-    _print_funnel(report)
-    print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
-    return 0
+    return identifier
+
+
+def _say(line: str) -> None:
+    print(visible(line), file=sys.stderr)
 
 
 def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:

@@ -1,4 +1,4 @@
-"""The container: its files are linted, and say what the server says."""
+"""The container and the Slurm recipe: their files are linted, and say what the server says."""
 
 from __future__ import annotations
 
@@ -52,3 +52,9 @@ def test_compose_joins_the_server_and_prometheus(repository: Path) -> None:
     settings = read(folder / volume.split(":")[0])
     (target,) = settings["scrape_configs"][0]["static_configs"][0]["targets"]
     assert target == f"serve:{make_parser().get_default('port')}"
+
+
+@pytest.mark.parametrize("name", ["submit.sh", "month.sbatch", "finish.sbatch"])
+def test_the_slurm_scripts_are_valid(repository: Path, name: str) -> None:
+    done = subprocess.run(["bash", "-n", repository / "deploy" / "slurm" / name], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -37,6 +38,8 @@ class WorkFolder:
         folder: beside the data set that is built.
         identity: settings and inputs; work of a different build is not resumed.
         changeable: keys of `identity` that may differ, each with the stages that are then done again.
+        shared: other processes, on other machines too, may do other shards of a stage meanwhile, all of them with
+            `shared`; existing work of the same identity is joined, whatever `resume`.
 
     Attributes:
         scratch: the local folder for temporary files; the work folder itself if that is local.
@@ -54,8 +57,12 @@ class WorkFolder:
         resume: bool,
         overwrite: bool,
         changeable: Mapping[str, Sequence[str]] | None = None,
+        shared: bool = False,
     ) -> None:
         self.scratch = own_scratch(folder)
+        self._shared: Mapping[str, object] | None = None
+        if shared and not isinstance(folder, Path):  # the whole build empties its scratch folder when it begins
+            self.scratch = self.scratch.with_name(f"{self.scratch.name}-{os.getpid()}")
         self.folder = folder = folder if isinstance(folder, Path) else replace(folder, scratch=self.scratch)
         self.changed = ""
         self._lock: IO[str] | None = None
@@ -64,13 +71,16 @@ class WorkFolder:
         marker = folder / MARKER
         if folder.exists() and not (folder.is_dir() and (marker.is_file() or all(map(_is_begun, folder.iterdir())))):
             raise InputError(f"{folder}: has no {MARKER}, so it was not made here; choose another --out.")
+        plain = json.loads(json.dumps(identity))
+        if shared:
+            self._join({key: value for key, value in plain.items() if key not in (changeable or {})}, plain)
+            return
         if folder.exists():
             self._lock_out_others()
         if folder.exists() and not resume:
             if not overwrite:
                 raise InputError(f"{folder}: holds an interrupted build; pass --resume to continue it, or --overwrite.")
             self.remove()
-        plain = json.loads(json.dumps(identity))
         if marker.is_file():
             self._take_up(plain, changeable or {})
         with writing(folder):
@@ -81,6 +91,59 @@ class WorkFolder:
         for path in files_below(folder):
             if _is_partial(path):
                 path.unlink()
+
+    def _join(self, same: Mapping[str, object], plain: Mapping[str, object]) -> None:
+        """Begin the work, or take part in it: nothing in it is removed.
+
+        Args:
+            same: the part of the identity that all who take part have in common.
+        """
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.scratch.mkdir(parents=True, exist_ok=True)
+            if self.scratch == self.folder:
+                self._lock_out_others(shared=True)
+            if not (self.folder / MARKER).is_file():
+                write_text(self.folder / MARKER, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+        self._shared = same
+        self._require_joined()
+
+    def _require_joined(self) -> None:
+        """Refuse work that another process began with another identity, or at the same moment."""
+        if self._shared is None:
+            return
+        try:
+            before = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            before = None
+        if not isinstance(before, dict) or {**before, **self._shared} != before:
+            raise InputError(
+                f"{self.folder}: was begun with other {_differing(before, self._shared, {})}; pass the same, or remove "
+                "that folder."
+            )
+
+    def hold(self, stage: str, shard: str) -> IO[str] | None:
+        """Keep other processes from the same shard until the result is closed, or this process ends.
+
+        Raises:
+            InputError: another one is doing it.
+        """
+        folder = self.folder / stage
+        if not isinstance(folder, Path):  # two would write the same file, each whole
+            return None
+        file = (folder / f".{shard}.{LOCK}").open("w")
+        if not _locked(file, exclusive=True):
+            file.close()
+            raise InputError(f"{folder / shard}: another process is doing it; wait for it, or stop it.")
+        return file
+
+    def leave(self) -> None:
+        """Leave the work to others, who go on with it."""
+        if self.scratch != self.folder:
+            remove(self.scratch)
+        if self._lock:
+            self._lock.close()
+            self._lock = None
 
     def _begin_scratch(self) -> None:
         """Make a scratch folder for a remote work folder, or empty the one of a killed build."""
@@ -104,29 +167,28 @@ class WorkFolder:
                 "same, or --overwrite instead of --resume."
             )
         if before != identity:
-            self.changed = _differing(before, identity, {})
             for key, stages in changeable.items():
                 for stage in stages if before.get(key) != identity[key] else ():
                     if (self.folder / stage).exists():
+                        self.changed = _differing(before, identity, {})
                         remove(self.folder / stage)
 
-    def _lock_out_others(self) -> None:
+    def _lock_out_others(self, shared: bool = False) -> None:
         """Hold a lock until this process ends, or the work is removed.
+
+        Args:
+            shared: others may hold it, too, if they share it.
 
         Raises:
             InputError: another process holds it.
         """
-        if fcntl is None or self._lock:
+        if self._lock:
             return
-        self._lock = (self.scratch / LOCK).open("w")
-        try:
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        self._lock = (self.scratch / LOCK).open("a+")
+        if not _locked(self._lock, exclusive=not shared):
             self._lock.close()
             self._lock = None
-            raise InputError(f"{self.folder}: another build is running there; wait for it, or stop it.") from None
-        except OSError:  # a file system without locks
-            pass
+            raise InputError(f"{self.folder}: another build is running there; wait for it, or stop it.")
 
     def stage(self, name: str) -> Location:
         """The folder of a stage."""
@@ -145,6 +207,7 @@ class WorkFolder:
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Mark a shard as done, after its output is complete."""
         path = self.folder / stage / f"{shard}.json"
+        self._require_joined()
         with writing(path):
             write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
@@ -156,6 +219,19 @@ class WorkFolder:
         if self._lock:
             self._lock.close()
             self._lock = None
+
+
+def _locked(file: IO[str], exclusive: bool) -> bool:
+    """Lock a file; false if another process holds it. Without locks in the file system, nobody ever does."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.lockf(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def work_place(out: Location) -> Location:

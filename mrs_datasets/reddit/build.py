@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.storage import Location, is_unfinished, remove, require_free, require_writable
-from mrs_datasets.passes import FolderPass, apply_passes, done_again, identity_of
+from mrs_datasets.passes import PASSES, FolderPass, apply_passes, done_again, identity_of
 from mrs_datasets.pipeline.stages import Engine, name_and_bytes, timed
 from mrs_datasets.pipeline.work_folder import MARKER as WORK_MARKER
 from mrs_datasets.pipeline.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work, work_place
+from mrs_datasets.pipeline.workers import Workers
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, run_stages
@@ -38,6 +40,7 @@ WRITTEN = "after-write"  # in the work folder: the data set before the passes
 # Settings of the stages; all others belong to the months. The last stage is done in one go.
 WORK = 2  # version of the work folder's layout and of the rules: increment it if either changes
 FROM_PAIRS = (PAIRS, DUPLICATES)  # stages that are done again if the inputs of the pairs differ
+OF_THE_PAIRS = "pairs"  # the part of a work folder's identity on which months do not depend
 OF_PAIRS = ("english_months", "min_language_score", "clean")
 OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "responses_from", "split_by", "buckets")
 
@@ -95,7 +98,7 @@ def build(
         return report
     require_free(out, overwrite, MARKER)
     identity = {**_identity(plan, settings, pipeline), **identity_of(passes)}
-    work = WorkFolder(place, identity, resume, overwrite, {"pairs": FROM_PAIRS, **done_again(passes)})
+    work = WorkFolder(place, identity, resume, overwrite, {OF_THE_PAIRS: FROM_PAIRS, **done_again(passes)})
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     if work.changed:
@@ -112,6 +115,43 @@ def build(
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
     return report
+
+
+def build_months(
+    plan: BuildPlan,
+    out: Location,
+    settings: Settings,
+    language_model: Path,
+    *,
+    say: Callable[[str], None] = print,
+    engine: Engine | None = None,
+) -> Location:
+    """Do the stage `months` of the plan's dumps alone; return the work folder.
+
+    Once all dumps were done, `build(..., resume=True)` with all of them goes on from there.
+    Several processes may do so at a time, on several machines with a disk in common or a remote `out`, each with dumps
+    of its own and the same settings and buckets.
+
+    Raises:
+        InputError: as `build`; the work was begun with other settings, or another process is reading a dump.
+    """
+    settings = replace(settings, buckets=plan.buckets)
+    out = _checked_out(out, plan, engine)
+    pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
+    require_free(out, False, MARKER)
+    identity, mine = _identity(plan, settings, pipeline), {OF_THE_PAIRS: FROM_PAIRS, PASSES: ()}
+    work = WorkFolder(work_place(out), identity, True, False, mine, shared=True)
+    running = Build(plan, settings, language_model, out, False, work, pipeline, say)
+    (months,) = (stage for stage in stages_of(settings) if stage.name == MONTHS)
+    with ExitStack() as held:
+        held.callback(work.leave)
+        folder = work.stage(MONTHS)
+        for shard in month_shards(running):
+            if lock := work.hold(MONTHS, shard.name):
+                held.enter_context(lock)
+        used = engine if engine is not None else held.enter_context(Workers(plan.workers))
+        months.run(running, used)
+    return folder.parent
 
 
 def _checked_out(out: Location, plan: BuildPlan, engine: Engine | None) -> Location:
@@ -143,7 +183,7 @@ def _identity(plan: BuildPlan, settings: Settings, pipeline: Pipeline) -> dict[s
         "dumps": [name_and_bytes(path) for path in plan.files],
         "language model": list(pipeline.language_model.values()),
     }
-    return {"format of the work": WORK, "settings": of_months, "buckets": plan.buckets, "pairs": of_pairs}
+    return {"format of the work": WORK, "settings": of_months, "buckets": plan.buckets, OF_THE_PAIRS: of_pairs}
 
 
 def _whole_already(out: Location, pipeline: Pipeline, passes: Sequence[FolderPass]) -> dict[str, Any] | None:

@@ -1,0 +1,112 @@
+"""Months as processes of their own, then the rest of the build; and the Slurm recipe, with a stand-in for `sbatch`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.command import refused
+from tests.conftest import Mrs
+from tests.dumps import leftovers, parquet_bytes, read_report, write_months
+from tests.s3_server import S3
+
+pytestmark = pytest.mark.integration
+
+SMALL = ("--profile", "clean", "--min-examples", 500, "--min-reply-count", 2, "--memory", "16GB")
+# Runs the script of each job at once: all tasks of an array, one after the other.
+SBATCH = """#!/usr/bin/env bash
+set -euo pipefail
+tasks=("")
+while [[ $1 == --* ]]; do
+  if [[ $1 == --array=* ]]; then range=${1#--array=}; range=${range%%%*}; mapfile -t tasks < <(seq "${range%-*}" "${range#*-}"); fi
+  shift
+done
+for task in "${tasks[@]}"; do SLURM_ARRAY_TASK_ID=$task bash "$@" >&2; done
+echo "7;cluster"
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_months(tmp_path_factory.mktemp("dumps") / "months", 2500)
+
+
+@pytest.fixture(scope="module")
+def whole(mrs: Mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data set of one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    options = ("--language-model", lid_model, *SMALL, "--workers", 1, "--buckets", 4)
+    done = mrs("data", "build", "--dumps", dumps / "RC_*.zst", "--out", "out", *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "out"
+
+
+def test_months_apart_end_with_the_same_files(
+    mrs: Mrs, dumps: Path, whole: Path, lid_model: Path, tmp_path: Path
+) -> None:
+    shared = ("--out", "out", "--language-model", lid_model, *SMALL, "--buckets", 4, "--workers", 1)
+
+    def month(name: str) -> subprocess.CompletedProcess[str]:
+        return mrs("data", "build", "--only", "months", "--dumps", dumps / name, *shared, cwd=tmp_path)
+
+    with ThreadPoolExecutor(2) as at_once:
+        for done in at_once.map(month, ("RC_2018-01.zst", "RC_2018-02.zst")):
+            assert done.returncode == 0, done.stderr
+            assert "wrote 1 month to" in done.stdout
+            assert ".out.build" in done.stdout
+    assert month("RC_2018-02.zst").returncode == 0, "a task that is repeated finds its month done"
+    assert leftovers(tmp_path) == [".out.build"]
+    other = mrs("data", "build", "--only", "months", "--dumps", dumps / "RC_*", *shared, "--buckets", 8, cwd=tmp_path)
+    assert ".out.build: was begun with other buckets; pass the same" in other.stderr.splitlines()[-1]
+    done = mrs("data", "build", "--dumps", dumps / "RC_*", *shared, "--resume", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "--resume: other" not in done.stderr
+    assert parquet_bytes(tmp_path / "out") == parquet_bytes(whole)
+    assert read_report(tmp_path / "out")["pipeline"] == read_report(whole)["pipeline"]
+    assert leftovers(tmp_path) == ["out"]
+
+
+def test_months_apart_in_s3(mrs: Mrs, s3: S3, dumps: Path, whole: Path, lid_model: Path, tmp_path: Path) -> None:
+    s3.send(dumps, "dumps")
+    shared = ("--out", "s3://texts/mrs", "--scratch", "scratch", "--language-model", lid_model, *SMALL, "--buckets", 4)
+    for name in ("RC_2018-01.zst", "RC_2018-02.zst"):
+        dump = f"s3://texts/dumps/{name}"
+        done = mrs("data", "build", "--only", "months", "--dumps", dump, *shared, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert leftovers(tmp_path / "scratch") == []
+    done = mrs("data", "build", "--dumps", "s3://texts/dumps/RC_*", *shared, "--resume", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = {name: data for name, data in s3.contents("mrs").items() if name.endswith(".parquet")}
+    assert found == parquet_bytes(whole)
+
+
+def test_the_slurm_recipe_builds_the_same(
+    dumps: Path, whole: Path, lid_model: Path, tmp_path: Path, repository: Path
+) -> None:
+    programs = {"sbatch": SBATCH, "mrs": f'#!/bin/sh\nexec {sys.executable} -m mrs_cli.main "$@"\n'}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    places = {"DUMPS": f"{dumps}/RC_*.zst", "OUT": f"{tmp_path}/out", "BUCKETS": "4", "CPUS": "1", "MEMORY": "16"}
+    done = subprocess.run(
+        [repository / "deploy" / "slurm" / "submit.sh", "--language-model", lid_model, *map(str, SMALL[:-2])],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", **places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert parquet_bytes(tmp_path / "out") == parquet_bytes(whole)
+    assert leftovers(tmp_path, *programs) == ["out"]
+
+
+def test_what_cannot_be_is_one_sentence(mrs: Mrs, dumps: Path, lid_model: Path, tmp_path: Path) -> None:
+    options = ("--dumps", dumps / "RC_*", "--out", "out", "--language-model", lid_model, "--only", "months")
+    done = mrs("data", "build", *options, cwd=tmp_path)
+    assert "pass the same --buckets to all of them" in refused((done.returncode, done.stdout, done.stderr))
+    assert leftovers(tmp_path) == []
