@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mrs_cli.remote_options import add_out_options, out_location
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 
 if TYPE_CHECKING:
+    from mrs_core.storage import Location
     from mrs_datasets.corpus.settings import IdentifierFile
 
 NO_CHECK = "none"
@@ -23,9 +25,9 @@ def add_corpus(verbs: Any) -> None:
     parser = verbs.add_parser("corpus", help="text files -> clean text for `mrs train pretraining`, as CCNet does")
     parser.add_argument(
         "--text", required=True, nargs="+", action="extend", metavar="LANG=SOURCE",
-        help="text files, or folders of *.txt, .gz, .xz, .zst, with one sentence or document a line",
+        help="text files, or folders of *.txt, .gz, .xz, .zst, or their URLs, with one sentence or document a line",
     )  # fmt: skip
-    parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="the folder to write")
+    add_out_options(parser)
     parser.add_argument(
         "--language-model", metavar="FILE",
         help="of the language check: fastText's lid.176.ftz or lid.176.bin (default: the installed one), a folder or "
@@ -91,39 +93,47 @@ def run_corpus(options: argparse.Namespace) -> int:
         **given("min_language_score", "order", "reference_characters", "shard_lines"),
     )
     sources = [Source(language, path) for language, path in _files(options.text, "--text")]
-    references: dict[str, tuple[Path, ...]] = {}
+    references: dict[str, tuple[Location, ...]] = {}
     for language, path in _files(options.reference, "--reference"):
         references[language] = (*references.get(language, ()), path)
     corpus = Corpus(tuple(sources), _identifier(options.language_model), _models(options.model), references)
+    out = out_location(options.out, options.scratch)
     report = build_corpus(
         corpus,
         settings,
-        options.out,
+        out,
         workers=options.workers or min(os.cpu_count() or 1, len(sources)),
         resume=options.resume,
         overwrite=options.overwrite,
         say=lambda line: print(visible(line), file=sys.stderr),
     )
     _print(report)
-    print(f"wrote {visible(options.out)}: a folder per language, {CARD}, {REPORT}")
+    print(f"wrote {visible(out)}: a folder per language, {CARD}, {REPORT}")
     return 0
 
 
-def _files(values: Sequence[str], option: str) -> list[tuple[str, Path]]:
-    """The language and path of every file, in the order given.
+def _files(values: Sequence[str], option: str) -> list[tuple[str, Location]]:
+    """The language and location of every file, in the order given.
 
     Raises:
-        InputError: a value names no language, or nothing that exists.
+        InputError: a value names no language, or nothing that exists, or a storage cannot be reached.
     """
+    from mrs_core.remote_errors import masked
+    from mrs_core.storage import find_files, is_url, location, reaching
     from mrs_datasets.text_files import files_in, split_language
 
-    found = []
+    found: list[tuple[str, Location]] = []
     for value in values:
         language, where = split_language(value, option)
-        path = Path(where)
-        if not path.exists():
-            raise InputError(f"{option} {value}: no such file or folder; expected text with one sentence a line.")
-        found += [(language, file) for file in (files_in(path, f"{option} {value}") if path.is_dir() else [path])]
+        named = f"{option} {masked(value)}"
+        place = location(where)
+        files = find_files(where) if is_url(where) else []
+        with reaching(place):
+            if not files and place.is_dir():
+                files = files_in(place, named)
+        if not files and not (isinstance(place, Path) and place.exists()):
+            raise InputError(f"{named}: no such file or folder; expected text with one sentence a line.")
+        found += [(language, file) for file in files or [place]]
     return found
 
 
@@ -133,6 +143,8 @@ def _models(values: Sequence[str]) -> dict[str, Path]:
     Raises:
         InputError: a language has two, or a file is no such model.
     """
+    from mrs_core.remote_errors import masked
+    from mrs_core.storage import is_url
     from mrs_datasets.corpus.ngrams import CharacterModel
     from mrs_datasets.text_files import split_language
 
@@ -141,6 +153,8 @@ def _models(values: Sequence[str]) -> dict[str, Path]:
         language, where = split_language(value, "--model")
         if language in found:
             raise InputError(f"--model {value}: the language has one already, {found[language]}; pass one of them.")
+        if is_url(where):
+            raise InputError(f"--model {masked(value)}: is read as a local file; fetch it, and pass its path.")
         found[language] = Path(where)
         CharacterModel.load(found[language])  # refused now, not after hours of reading
     return found

@@ -9,10 +9,13 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from mrs_core.errors import InputError
 from mrs_core.streams import PieceReader
+
+if TYPE_CHECKING:
+    from mrs_core.storage import Location
 
 BLOCK = 1 << 22
 MAX_LINE = 64 << 20  # chosen: a message has some KiB; without a limit, zero bytes packed 1000:1 would fill the memory
@@ -20,7 +23,34 @@ EDITED = "the file was edited, so fetch it again."
 NUL = "a NUL character (U+0000)"
 
 
-def open_binary(path: Path, packed: BinaryIO | None = None) -> BinaryIO:
+class _Hashed(io.RawIOBase):
+    """A file whose bytes also go to a digest; closed by who opened it."""
+
+    def __init__(self, file: BinaryIO, digest: Any) -> None:
+        self._file, self._digest = file, digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any, /) -> int:
+        data = self._file.read(len(target))
+        self._digest.update(data)
+        target[: len(data)] = data
+        return len(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _hashed(file: BinaryIO, digest: Any) -> BinaryIO:
+    return file if digest is None else cast(BinaryIO, io.BufferedReader(_Hashed(file, digest), BLOCK))
+
+
+def _open_packed(path: Location) -> BinaryIO:
+    return path.open("rb") if isinstance(path, Path) else path.open()
+
+
+def open_binary(path: Location, packed: BinaryIO | None = None) -> BinaryIO:
     """Open a plain, `.gz`, `.xz` or `.zst` file for reading bytes.
 
     Args:
@@ -29,17 +59,19 @@ def open_binary(path: Path, packed: BinaryIO | None = None) -> BinaryIO:
     Raises:
         OSError: there is no such file.
     """
+    if packed is None and not isinstance(path, Path):
+        packed = path.open()
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(packed or path, "rb"))
+        return cast(BinaryIO, gzip.open(cast(Any, packed or path), "rb"))
     if path.suffix == ".xz":
-        return cast(BinaryIO, lzma.open(packed or path, "rb"))
+        return cast(BinaryIO, lzma.open(cast(Any, packed or path), "rb"))
     if path.suffix == ".zst":
-        return cast(BinaryIO, io.BufferedReader(PieceReader(packed or path.open("rb"), "zstd")))
-    return packed or path.open("rb")
+        return cast(BinaryIO, io.BufferedReader(PieceReader(packed or _open_packed(path), "zstd")))
+    return packed or _open_packed(path)
 
 
 def read_lines(
-    path: Path,
+    path: Location,
     *,
     as_published: bool = False,
     keep_bom: bool = False,
@@ -47,6 +79,7 @@ def read_lines(
     tolerant: bool = False,
     data: bytes | None = None,
     advance: Callable[[int], object] | None = None,
+    digest: Any = None,
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end); the last line may lack its line end.
 
@@ -62,6 +95,8 @@ def read_lines(
         tolerant: bytes that are not UTF-8 come as lone surrogates (`surrogateescape`), for the caller to find.
         data: the file's bytes, if they were read already; `path` is then only used in errors.
         advance: called with the number of bytes of the file, as it lies on the disk, read since the last call.
+        digest: of `hashlib`; the bytes of the file, as it lies on the disk, go to it on the way, all of them if all
+            lines are taken.
 
     Raises:
         InputError: the file is missing, damaged, a line is not UTF-8, one goes on for more than `MAX_LINE` bytes, or
@@ -71,8 +106,8 @@ def read_lines(
     returns = None  # whether lines end with a carriage return
     try:
         with (
-            path.open("rb") if data is None else io.BytesIO(data) as packed,
-            open_binary(path, packed) if data is None else packed as file,
+            _open_packed(path) if data is None else io.BytesIO(data) as packed,
+            open_binary(path, _hashed(packed, digest)) if data is None else packed as file,
         ):
             for block in _blocks(path, file, as_published, keep_bom, any_line_end):
                 lines = (rest + block).split(b"\n")
@@ -94,6 +129,8 @@ def read_lines(
                         f"{path}, line {number + 1}: no line end within {MAX_LINE >> 20} MiB; expected a text file "
                         "with one row per line."
                     )
+            while digest is not None and (block := packed.read(BLOCK)):  # after the end of what is packed
+                digest.update(block)
             if rest:
                 yield number + 1, _decode(path, number + 1, rest, tolerant)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
@@ -112,7 +149,7 @@ def ends_inside_a_line(path: Path, data: bytes | None = None) -> bool:
     return not last.endswith(b"\n")
 
 
-def _blocks(path: Path, file: BinaryIO, as_published: bool, keep_bom: bool, any_line_end: bool) -> Iterator[bytes]:
+def _blocks(path: Location, file: BinaryIO, as_published: bool, keep_bom: bool, any_line_end: bool) -> Iterator[bytes]:
     """The bytes of a file in blocks; a byte-order mark is removed or refused, line ends become `\\n` if any counts."""
     start, held = True, b""
     while block := file.read(BLOCK):
@@ -130,7 +167,7 @@ def _blocks(path: Path, file: BinaryIO, as_published: bool, keep_bom: bool, any_
         yield b"\n"
 
 
-def _decode(path: Path, number: int, line: bytes, tolerant: bool) -> str:
+def _decode(path: Location, number: int, line: bytes, tolerant: bool) -> str:
     try:
         return line.removesuffix(b"\r").decode("utf-8", "surrogateescape" if tolerant else "strict")
     except UnicodeDecodeError as error:

@@ -8,6 +8,7 @@ location's scratch folder, and sent when they are complete.
 from __future__ import annotations
 
 import errno
+import hashlib
 import re
 import shutil
 import tempfile
@@ -20,7 +21,7 @@ from typing import BinaryIO, TypeAlias
 import pyarrow as pa
 
 from mrs_core.errors import InputError, RemoteError, first_line
-from mrs_core.files import atomic_folder, atomic_write, require_replaceable, to_disk, writing
+from mrs_core.files import atomic_file, atomic_folder, atomic_write, file_sha256, require_replaceable, to_disk, writing
 from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath
 from mrs_core.remote_errors import NO_BUCKET, masked
 
@@ -153,6 +154,31 @@ def open_stream(path: Location) -> BinaryIO:
     if isinstance(path, Path):
         return path.open("rb", buffering=BUFFER_BYTES)
     return path.open()
+
+
+def sha256_of(path: Location) -> str:
+    """SHA-256 of a file's contents, 64 hex digits.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if isinstance(path, Path):
+        return file_sha256(path)
+    digest = hashlib.sha256()
+    with path.open() as file:
+        while block := file.read(BUFFER_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def fetch(path: Location, target: Path) -> None:
+    """Copy a file to a local path, where it appears whole.
+
+    Raises:
+        OSError: it cannot be read, or the disk reports an error.
+    """
+    with atomic_file(target) as partial, partial.open("wb") as file, open_stream(path) as source:
+        shutil.copyfileobj(source, file, BUFFER_BYTES)
 
 
 def open_arrow(path: Location) -> pa.NativeFile:
@@ -296,7 +322,7 @@ def _send(folder: Path, target: RemotePath, marker: str) -> None:
 
 
 @contextmanager
-def reaching(path: RemotePath) -> Iterator[None]:
+def reaching(path: Location) -> Iterator[None]:
     """Turn a storage's error into a sentence."""
     try:
         yield

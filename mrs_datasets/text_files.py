@@ -5,11 +5,12 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from fnmatch import fnmatchcase
 
 from mrs_core.errors import InputError
 from mrs_core.languages import find_language
 from mrs_core.lines import open_binary
+from mrs_core.storage import Location
 
 FILES = ("*.txt", "*.txt.gz", "*.txt.xz", "*.txt.zst")  # of a folder of texts
 START = 1 << 13  # bytes that are looked at before a file is read as text
@@ -32,7 +33,7 @@ def split_language(text: str, option: str) -> tuple[str, str]:
     return language, where
 
 
-def files_in(folder: Path, where: object) -> list[Path]:
+def files_in(folder: Location, where: object) -> list[Location]:
     """The text files of a folder, in the order of their names.
 
     Args:
@@ -41,13 +42,17 @@ def files_in(folder: Path, where: object) -> list[Path]:
     Raises:
         InputError: there is none.
     """
-    files = sorted({file for pattern in FILES for file in folder.glob(pattern) if file.is_file()})
+    files = sorted((file for file in folder.iterdir() if _is_text_file(file)), key=lambda file: file.name)
     if not files:
         raise InputError(f"{where}: the folder has no {' or '.join(FILES)}, and is not a prepared one.")
     return files
 
 
-def require_text(path: Path) -> None:
+def _is_text_file(path: Location) -> bool:
+    return any(fnmatchcase(path.name, pattern) for pattern in FILES) and path.is_file()
+
+
+def require_text(path: Location) -> None:
     """Refuse a binary file; what cannot be read at all is left to who reads it.
 
     Raises:

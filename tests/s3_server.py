@@ -86,7 +86,10 @@ def s3(_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 
 def lead_to(monkeypatch: pytest.MonkeyPatch, host: str, port: int) -> None:
-    """Set the environment that s3fs and botocore read."""
+    """Set the environment that s3fs and botocore read, for file systems that are opened from now on."""
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
     for name, value in {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
         "AWS_ACCESS_KEY_ID": "key",

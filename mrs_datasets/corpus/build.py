@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,14 @@ from mrs_core import __version__
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write, file_sha256, writing
 from mrs_core.provenance import versions
-from mrs_core.storage import atomic_target, require_free
+from mrs_core.storage import Location, atomic_target, is_unfinished, require_free, require_writable, sha256_of
 from mrs_datasets.corpus.card import REASONS, corpus_card
 from mrs_datasets.corpus.settings import OF_WRITING, Corpus, CorpusSettings
 from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts
 from mrs_datasets.corpus.stages import MODELS, Staged, Stages
 from mrs_datasets.corpus.write import write_language
 from mrs_datasets.pipeline.stages import name_and_bytes, summed
-from mrs_datasets.pipeline.work_folder import MARKER as WORK_MARKER
-from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder, remove_leftovers, remove_work, work_place
+from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder, remove_finished, remove_leftovers, work_place
 from mrs_datasets.pipeline.workers import Workers
 
 WORK = 1  # version of the work folder's layout and of the rules: increment it if either changes
@@ -33,7 +33,7 @@ REPORT, CARD = "corpus.json", "README.md"
 def build_corpus(
     corpus: Corpus,
     settings: CorpusSettings,
-    out: Path,
+    out: Location,
     *,
     workers: int = 1,
     resume: bool = False,
@@ -45,21 +45,28 @@ def build_corpus(
     The work is in `.NAME.build` beside `out` until the corpus is complete; one that was interrupted at any moment
     continues with `resume`, and ends with the same bytes as an uninterrupted one.
 
+    Args:
+        out: a local folder, or a remote one with a scratch folder (`mrs_core.storage.location`).
+
     Raises:
         InputError: see `Corpus.require_sound`; a file cannot be read, the disk is full, a worker was killed, or no line
             stays. Finished work stays for `resume`.
     """
     corpus.require_sound(settings)
-    out = Path(os.path.realpath(out))
+    if isinstance(out, Path):
+        out = Path(os.path.realpath(out))
+    else:
+        require_writable(out)
     identity = json.loads(json.dumps(_identity(corpus, settings)))
     place = work_place(out)
     if resume and (report := _whole_already(out, identity, settings)):
-        if isinstance(place, Path) and (place / WORK_MARKER).is_file():
-            remove_work(place)
+        remove_finished(place)
         remove_leftovers(out, "partial", "old")
         return report
     require_free(out, overwrite, REPORT)
     work = WorkFolder(place, identity, resume, overwrite)
+    if not isinstance(out, Path):
+        out = replace(out, scratch=work.scratch)
     with Workers(workers) as engine:
         staged = Stages(corpus, settings, work, engine).run()
     remove_leftovers(out, "partial")  # a replaced corpus stays until the new one is there
@@ -84,14 +91,16 @@ def _identity(corpus: Corpus, settings: CorpusSettings) -> dict[str, Any]:
         "language model": [name_and_bytes(identifier.path), file_sha256(identifier.path)] if identifier else None,
         "models": {language: file_sha256(path) for language, path in corpus.models.items()},
         "references": {
-            language: [[name_and_bytes(path), file_sha256(path)] for path in paths]
+            language: [[name_and_bytes(path), sha256_of(path)] for path in paths]
             for language, paths in corpus.references.items()
         },
     }
 
 
-def _whole_already(out: Path, identity: dict[str, Any], settings: CorpusSettings) -> dict[str, Any] | None:
+def _whole_already(out: Location, identity: dict[str, Any], settings: CorpusSettings) -> dict[str, Any] | None:
     """The report at `out`, if it is of this very corpus, which was then interrupted after its last step."""
+    if is_unfinished(out):
+        return None
     try:
         report: dict[str, Any] = json.loads((out / REPORT).read_text(encoding="utf-8"))
         same = report["work"] == identity and report["settings"] == json.loads(json.dumps(settings.as_dict()))
@@ -168,7 +177,7 @@ def _report(
         models[language] = {"sha256": file_sha256(path), **staged.trained.get(language, {"file": path.name})}
         if language in corpus.references:
             models[language]["reference"] = [
-                {**name_and_bytes(file), "sha256": file_sha256(file)} for file in corpus.references[language]
+                {**name_and_bytes(file), "sha256": sha256_of(file)} for file in corpus.references[language]
             ]
     return {
         "version": __version__,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mrs_core.errors import InputError
+from mrs_core.storage import Location
 from mrs_datasets.corpus.lines import LineRules
 from mrs_datasets.corpus.ngrams import MOST_ORDER, ORDER
 from mrs_datasets.text_files import require_text
@@ -52,7 +53,7 @@ class Source:
     """One file of texts in a language."""
 
     language: str
-    path: Path
+    path: Location
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Corpus:
     sources: tuple[Source, ...]
     identifier: IdentifierFile | None
     models: Mapping[str, Path] = field(default_factory=dict)
-    references: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    references: Mapping[str, tuple[Location, ...]] = field(default_factory=dict)
 
     @property
     def languages(self) -> list[str]:

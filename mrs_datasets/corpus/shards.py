@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -13,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
-from mrs_core.files import file_sha256
 from mrs_core.language_id import UNDETERMINED
 from mrs_core.lines import read_lines
 from mrs_core.storage import Location, local_file
@@ -53,7 +53,7 @@ class ScoreCounts(TypedDict):
     kept: int
 
 
-def clean_shard(path: Path, target: Location, rules: LineRules, advance: Advance) -> CleanCounts:
+def clean_shard(path: Location, target: Location, rules: LineRules, advance: Advance) -> CleanCounts:
     """Normalise the lines of a file, and write those that stay, with their keys.
 
     Raises:
@@ -62,27 +62,27 @@ def clean_shard(path: Path, target: Location, rules: LineRules, advance: Advance
     dropped: Counter[str] = Counter()
     repairs: Counter[str] = Counter()
     lines = kept = 0
+    digest = hashlib.sha256()
 
     def batches() -> Iterator[pa.RecordBatch]:
         nonlocal lines, kept
-        for batch in _batches(path, advance):
+        for batch in _batches(path, advance, digest):
             lines += len(batch)
             texts = clean_lines(batch, rules, dropped, repairs)
             kept += len(texts)
             columns = [pa.array(texts, pa.string()), pa.array(line_keys(texts), pa.uint64())]
             yield pa.RecordBatch.from_arrays(columns, schema=CLEANED)
 
-    sha256 = file_sha256(path)
     write_batches(target, CLEANED, batches())
     counts = {reason: count for reason, count in dropped.items() if count}
-    return {"sha256": sha256, "lines": lines, "dropped": counts, "repairs": dict(repairs), "kept": kept}
+    return {"sha256": digest.hexdigest(), "lines": lines, "dropped": counts, "repairs": dict(repairs), "kept": kept}
 
 
-def _batches(path: Path, advance: Advance = lambda _: None) -> Iterator[list[str]]:
+def _batches(path: Location, advance: Advance = lambda _: None, digest: Any = None) -> Iterator[list[str]]:
     """The lines of a file, as many at a time as memory should hold."""
     held: list[str] = []
     characters = 0
-    for _, line in read_lines(path, tolerant=True, advance=advance):
+    for _, line in read_lines(path, tolerant=True, advance=advance, digest=digest):
         held.append(line)
         characters += len(line)
         if len(held) >= BATCH_LINES or characters >= BATCH_CHARACTERS:
@@ -124,7 +124,7 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
 
 
 def model_shard(
-    references: Sequence[Path], target: Path, settings: CorpusSettings, language: str, advance: Advance
+    references: Sequence[Location], target: Location, settings: CorpusSettings, language: str, advance: Advance
 ) -> dict[str, Any]:
     """Train the model of a language, and write it.
 
@@ -142,7 +142,7 @@ def model_shard(
 
 
 def reference_lines(
-    paths: Sequence[Path], rules: LineRules, most: int, advance: Advance = lambda _: None
+    paths: Sequence[Location], rules: LineRules, most: int, advance: Advance = lambda _: None
 ) -> tuple[list[str], int]:
     """The lines of reference texts that stay, evenly thinned out to at most `most` characters and one line.
 

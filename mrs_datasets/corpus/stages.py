@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from mrs_core.storage import Location, size
+from mrs_core.storage import Location, fetch, size
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings
 from mrs_datasets.corpus.shards import (
     CleanCounts,
@@ -19,7 +19,7 @@ from mrs_datasets.corpus.shards import (
     score_shard,
 )
 from mrs_datasets.pipeline.stages import Engine, Shard, ShardCounts, run_stage
-from mrs_datasets.pipeline.work_folder import WorkFolder
+from mrs_datasets.pipeline.work_folder import WorkFolder, writing
 
 CLEAN, DUPLICATES, MODELS, SCORE = "clean", "duplicates", "models", "score"  # their names and folders
 
@@ -92,17 +92,26 @@ class Stages:
         return targets
 
     def _models(self) -> tuple[dict[str, Path], dict[str, dict[str, Any]]]:
-        folder = Path(str(self.work.stage(MODELS)))
+        folder = self.work.stage(MODELS)
         shards = []
         for language, paths in self.corpus.references.items():
             target = folder / f"{language}.safetensors"
             work = partial(model_shard, paths, target, self.settings, language)
             shards.append(Shard(language, sum(map(size, paths)), target, work))
         facts = self._do(MODELS, shards, "B") if shards else []
-        made = {shard.name: Path(str(shard.output)) for shard in shards}
+        made = {shard.name: self._here(shard.output) for shard in shards}
         return {**self.corpus.models, **made}, {
             shard.name: dict(found) for shard, found in zip(shards, facts, strict=True)
         }
+
+    def _here(self, model: Location) -> Path:
+        """A model as a local file."""
+        if isinstance(model, Path):
+            return model
+        copy = self.work.scratch / model.name
+        with writing(copy):
+            fetch(model, copy)
+        return copy
 
     def _score(
         self,

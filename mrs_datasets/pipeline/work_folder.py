@@ -255,6 +255,14 @@ def remove_work(folder: Location) -> None:
     folder.rmdir()
 
 
+def remove_finished(folder: Location) -> None:
+    """Remove the work folder of a build that ended between its last step and this one, if there is one."""
+    if folder.is_dir() and ((folder / MARKER).is_file() or not any(folder.iterdir())):
+        remove_work(folder)
+        if own_scratch(folder).is_dir():
+            remove(own_scratch(folder))
+
+
 def remove_leftovers(out: Location, *kinds: str) -> None:
     """Remove partial and replaced data sets of builds to `out` that were killed while writing.
 

@@ -12,11 +12,10 @@ from typing import Any
 
 from mrs_core import __version__
 from mrs_core.errors import InputError
-from mrs_core.storage import Location, is_unfinished, remove, require_free, require_writable
+from mrs_core.storage import Location, is_unfinished, require_free, require_writable
 from mrs_datasets.passes import PASSES, FolderPass, apply_passes, done_again, identity_of
 from mrs_datasets.pipeline.stages import Engine, name_and_bytes, timed
-from mrs_datasets.pipeline.work_folder import MARKER as WORK_MARKER
-from mrs_datasets.pipeline.work_folder import WorkFolder, own_scratch, remove_leftovers, remove_work, work_place
+from mrs_datasets.pipeline.work_folder import WorkFolder, remove_finished, remove_leftovers, work_place
 from mrs_datasets.pipeline.workers import Workers
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import open_prepared
@@ -90,10 +89,7 @@ def build(
     pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
     place = work_place(out)
     if resume and (report := _whole_already(out, pipeline, passes)):
-        if place.is_dir() and ((place / WORK_MARKER).is_file() or not any(place.iterdir())):
-            remove_work(place)
-            if own_scratch(place).is_dir():
-                remove(own_scratch(place))
+        remove_finished(place)
         remove_leftovers(out, "partial", "old")
         return report
     require_free(out, overwrite, MARKER)
