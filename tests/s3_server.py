@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +103,38 @@ def lead_to(monkeypatch: pytest.MonkeyPatch, host: str, port: int) -> None:
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
     }.items():
         monkeypatch.setenv(name, value)
+
+
+class _Refusal(BaseHTTPRequestHandler):
+    def __init__(self, *rest: Any, status: int, code: str) -> None:
+        self.status, self.code = status, code
+        super().__init__(*rest)
+
+    def do_GET(self) -> None:
+        told = f"<Error><Code>{self.code}</Code><Message>{SECRET}</Message></Error>".encode()
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(told)
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.do_GET()
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def refusing(monkeypatch: pytest.MonkeyPatch, status: int, code: str) -> Iterator[None]:
+    """Lead to an S3 that refuses every request with this code, as S3 does: in the body, which HEAD does not have."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Refusal, status=status, code=code)) as http:
+        threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        lead_to(monkeypatch, "127.0.0.1", http.server_address[1])
+        try:
+            yield
+        finally:
+            http.shutdown()

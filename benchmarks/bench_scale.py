@@ -1,0 +1,323 @@
+"""How `mrs data build` grows: three sizes, a line through the two smaller ones, and what it says of the largest.
+
+Workload: synthetic dumps (`mrs data synth`) of .25, 1 and 4 M comments in two months, seeded, windows of 2 GiB;
+profiles `paper` and `clean`, 8 buckets, one worker, a process of its own for each build. CPU-seconds are of all
+threads, user and system. Every stage is run by itself: its CPU-seconds, its highest resident memory,
+and the bytes of its files; beside them the highest size of the whole folder, looked at every half second.
+
+check        for each stage and profile, a + b C through the two smaller sizes; predicted against measured at the
+             largest. Memory of the stage `months` is at most the window and what stands beside it.
+extrapolated 2018 and 2010-2019, from the line through the smallest and the largest size: CPU-hours, disk, shuffle.
+             Spark's figures follow from the local ones and from how many times as much it takes (`--spark-cost`).
+
+The tables of docs/scale.md are written from the JSON, also without a new measurement (`--docs`); a test compares them.
+
+Run: python benchmarks/bench_scale.py [--comments N N N] [--profiles P ...] [--folder DIR] [--spark-cost X] | --docs
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import resource
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from timing import write_result
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULT = ROOT / "benchmarks" / "results" / "bench_scale.json"
+PAGE = ROOT / "docs" / "scale.md"
+SEED = 20210605
+MONTHS = ["2018-01", "2018-02"]
+BUCKETS = 8
+SPANS = {"2018": (1.24e9, 12), "2010-2019": (6.65e9, 120)}  # comments, months (docs/pipeline.md, "Time and size")
+COMPRESSED = 5.8e12 / 6.65e9 / 8  # bytes of a comment in a published dump
+READER = 2.7e9  # bytes of a process that reads a month with a window of 2 GiB (`plan.READER_BYTES`)
+MEMORY = 8e9  # of the joining processes, which the number of buckets follows from
+LEAST_BUCKETS = 64
+SPARK_COST = 57.6 / 16.4  # CPU-seconds of PySpark local[2] over those of the local engine, 2 M comments, no language
+WORKERS = 16
+
+
+def fresh(job: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
+    """What `job` returns when it is run in a new process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(job, *values).result()
+
+
+def prepare(folder: Path, comments: int) -> dict[str, Any]:
+    """Write two months and a language model."""
+    from mrs_datasets.reddit.synth import write_dumps
+    from mrs_datasets.reddit.synth_languages import write_language_model
+
+    manifest = write_dumps(folder / "dumps", MONTHS, comments // len(MONTHS), SEED)
+    if "MRS_LANGUAGE_MODEL" not in os.environ:
+        write_language_model(folder / "small.bin", SEED)
+    files = manifest["files"].values()
+    return {"lines": sum(entry["lines"] for entry in files), "compressed": sum(entry["compressed"] for entry in files)}
+
+
+def build(folder: Path, profile: str) -> dict[str, Any]:
+    """One build, stage by stage."""
+    from mrs_datasets.pipeline.stages import name_and_bytes
+    from mrs_datasets.pipeline.work_folder import WorkFolder, work_place
+    from mrs_datasets.pipeline.workers import Workers
+    from mrs_datasets.reddit.build import stages_of
+    from mrs_datasets.reddit.pipeline import Build, Pipeline
+    from mrs_datasets.reddit.plan import find_dumps, make_build_plan
+    from mrs_datasets.reddit.settings import make_settings
+
+    model, out = Path(os.environ.get("MRS_LANGUAGE_MODEL", folder / "small.bin")), folder / profile / "mrs"
+    plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), out, 1, int(MEMORY), BUCKETS)
+    settings = replace(make_settings(profile, min_examples=500, min_reply_count=1), buckets=BUCKETS)
+    out.parent.mkdir()
+    work = WorkFolder(work_place(out), {}, resume=False, overwrite=False)
+    running = Build(
+        plan, settings, model, out, False, work, Pipeline(plan, settings, name_and_bytes(model)), lambda _: None
+    )
+    stages: dict[str, dict[str, float]] = {}
+    with watched(out.parent) as highest:
+        for stage in stages_of(settings):
+            before, bytes_before = cpu_seconds(), size_of(out.parent)
+            Path("/proc/self/clear_refs").write_text("5")  # the highest resident memory from here on
+            stage.run(running, Workers(1))
+            stages[stage.name] = {
+                "cpu": round(cpu_seconds() - before, 2),
+                "peak_mb": peak_mb(),
+                "mb": round((size_of(out.parent) - bytes_before) / 1e6, 2),
+            }
+        parquet = sum(path.stat().st_size for path in out.rglob("*.parquet"))
+    counts = {entry["stage"]: entry for entry in running.report["pipeline"]["stages"]}
+    return {
+        "kept": counts["filter"]["out"],
+        "pairs": counts["join"]["out"],
+        "written": running.report["pipeline"]["stages"][-1]["out"],
+        "stages": stages,
+        "parquet_mb": round(parquet / 1e6, 2),
+        "disk_mb": round(max(highest) / 1e6, 2),
+    }
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[list[int]]:
+    """The sizes of a folder, in a list that grows while the block runs."""
+    sizes, ended = [0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.5):
+            sizes.append(size_of(folder))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield sizes
+    finally:
+        ended.set()
+        thread.join()
+    sizes.append(size_of(folder))
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:  # removed meanwhile
+            continue
+    return total
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def peak_mb() -> float:
+    """Highest resident memory since it was reset."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert found
+    return round(int(found[1]) * 1024 / 1e6, 1)
+
+
+# --- The model --------------------------------------------------------------------------------------------------------
+
+
+def line(one: dict[str, Any], two: dict[str, Any], value: Callable[[dict[str, Any]], float]) -> tuple[float, float]:
+    """a and b of a + b C through two sizes."""
+    slope = (value(two) - value(one)) / (two["lines"] - one["lines"])
+    return value(one) - slope * one["lines"], slope
+
+
+def quantities(profile: str, sizes: list[dict[str, Any]]) -> dict[str, Callable[[dict[str, Any]], float]]:
+    """What is predicted: names and how to find them in a size."""
+    found: dict[str, Callable[[dict[str, Any]], float]] = {}
+    for stage in sizes[0][profile]["stages"]:
+        found[f"{stage}, CPU-s"] = lambda size, stage=stage: size[profile]["stages"][stage]["cpu"]
+    found["all, CPU-s"] = lambda size: sum(facts["cpu"] for facts in size[profile]["stages"].values())
+    found["disk, MB"] = lambda size: size[profile]["disk_mb"]
+    found["partition, MB"] = lambda size: size[profile]["stages"]["months"]["mb"]
+    for stage in ("months", "pairs", "write"):
+        found[f"{stage}, memory in MB"] = lambda size, stage=stage: size[profile]["stages"][stage]["peak_mb"]
+    return found
+
+
+def check(sizes: list[dict[str, Any]], profiles: list[str]) -> dict[str, Any]:
+    """Predicted and measured values of the largest size."""
+    record: dict[str, Any] = {}
+    for profile in profiles:
+        rows = record[profile] = {}
+        for name, value in quantities(profile, sizes).items():
+            a, b = line(sizes[0], sizes[1], value)
+            predicted, measured = a + b * sizes[2]["lines"], value(sizes[2])
+            if name == "months, memory in MB":
+                predicted = min(predicted, READER / 1e6)
+            rows[name] = {
+                "predicted": round(predicted, 1),
+                "measured": round(measured, 1),
+                "ratio": round(measured / predicted, 3) if predicted > 0 else None,
+            }
+    return record
+
+
+def extrapolate(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: float) -> dict[str, Any]:
+    """What a year and a decade cost."""
+    record: dict[str, Any] = {}
+    for profile in profiles:
+        values = quantities(profile, sizes)
+        slopes = {name: line(sizes[0], sizes[2], value)[1] for name, value in values.items()}
+        spans = {}
+        for span, (comments, months) in SPANS.items():
+            shared = comments * (slopes["months, CPU-s"] + slopes["pairs, CPU-s"]) / 3600
+            alone = comments * (slopes["all, CPU-s"]) / 3600 - shared
+            buckets = LEAST_BUCKETS
+            bucket_bytes = max(slopes["pairs, memory in MB"], 0) * 1e6 * BUCKETS  # of a bucket, a comment in it
+            while comments / buckets * bucket_bytes * WORKERS > 4 * MEMORY:
+                buckets *= 2
+            spans[span] = {
+                "comments": comments,
+                "CPU-hours, months and pairs": round(shared, 1),
+                "CPU-hours, the rest (one process)": round(alone, 1),
+                "CPU-hours": round(shared + alone, 1),
+                f"hours with {WORKERS} workers": round(shared / min(WORKERS, months) + alone, 1),
+                "dumps, TB": round(comments * COMPRESSED / 1e12, 2),
+                "disk beside them, GB": round(comments * slopes["disk, MB"] / 1e3),
+                "largest shuffle, GB": round(comments * slopes["partition, MB"] / 1e3),
+                "memory of a reader, GB": READER / 1e9,
+                "buckets": buckets,
+                "Spark, CPU-hours": round((shared + alone) * spark_cost, 1),
+            }
+        record[profile] = spans
+    return record
+
+
+# --- The page ---------------------------------------------------------------------------------------------------------
+
+
+def tables(record: dict[str, Any]) -> dict[str, str]:
+    """The tables of docs/scale.md by their names."""
+    profiles = list(record["check"])
+    spans = [(profile, span) for profile in profiles for span in SPANS]
+    rows = [name for name in record["extrapolated"][profiles[0]]["2018"] if name != "comments"]
+    local = [[name, *(f"{record['extrapolated'][p][span][name]:,}" for p, span in spans)] for name in rows]
+    checked = [
+        [profile, name, f"{found['predicted']:,}", f"{found['measured']:,}", f"{found['ratio']}"]
+        for profile in profiles
+        for name, found in record["check"][profile].items()
+    ]
+    measured = [
+        [
+            f"{size['lines']:,}", profile, f"{facts['kept']:,}", f"{facts['pairs']:,}",
+            " + ".join(f"{stage['cpu']:,.1f}" for stage in facts["stages"].values()), f"{facts['disk_mb']:,.0f}",
+        ]
+        for size in record["sizes"]
+        for profile, facts in size.items()
+        if profile in profiles
+    ]  # fmt: skip
+    return {
+        "measured": table(["comments", "profile", "kept", "pairs", "CPU-seconds by stage", "disk, MB"], measured),
+        "check": table(["profile", "what", "predicted", "measured", "measured / predicted"], checked),
+        "extrapolated": table(
+            ["", *(f"{span}, `{profile}`" for profile, span in spans)],
+            [row for row in local if not row[0].startswith("Spark")],
+        ),
+        "spark": table(
+            ["", *(f"{span}, `{profile}`" for profile, span in spans)],
+            [row for row in local if row[0].startswith("Spark")],
+        ),
+    }
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows])
+
+
+def page_with(text: str, record: dict[str, Any]) -> str:
+    """The page with its tables replaced."""
+    for name, made in tables(record).items():
+        before, begin, rest = text.partition(f"<!-- {name}, by benchmarks/bench_scale.py -->")
+        _, end, after = rest.partition("<!-- end -->")
+        assert end, f"docs/scale.md: expected {name}"
+        text = f"{before}{begin}\n\n{made}\n\n{end}{after}"
+    return text
+
+
+def write_page() -> None:
+    record = json.loads(RESULT.read_text(encoding="utf-8"))
+    PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+
+
+def main() -> None:
+    """Build, fit, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--comments", type=int, nargs=3, default=[250_000, 1_000_000, 4_000_000], metavar="N", help="of the three sizes"
+    )
+    parser.add_argument("--profiles", nargs="+", default=["paper", "clean"], metavar="P")
+    parser.add_argument("--folder", type=Path, help="where the files go for the time (default: the system's)")
+    parser.add_argument("--spark-cost", type=float, default=SPARK_COST, help="CPU time over the local engine's")
+    parser.add_argument("--docs", action="store_true", help="only write the tables of docs/scale.md from the JSON")
+    options = parser.parse_args()
+    if options.docs:
+        write_page()
+        return
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    start, sizes = time.perf_counter(), []
+    for comments in sorted(options.comments):
+        with tempfile.TemporaryDirectory(dir=options.folder) as name:
+            found = fresh(prepare, Path(name), comments)
+            for profile in options.profiles:
+                found[profile] = fresh(build, Path(name), profile)
+                print(f"{comments:,} {profile}: {found[profile]}", flush=True)
+        sizes.append(found)
+    figures = {
+        "sizes": sizes,
+        "check": check(sizes, options.profiles),
+        "extrapolated": extrapolate(sizes, options.profiles, options.spark_cost),
+        "spark cost": round(options.spark_cost, 2),
+        "language model": "lid.176" if "MRS_LANGUAGE_MODEL" in os.environ else "the generator's",
+        "minutes": round((time.perf_counter() - start) / 60, 1),
+        "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
+    }
+    for profile, rows in figures["check"].items():
+        for name, found in rows.items():
+            told = f"predicted {found['predicted']:,}, measured {found['measured']:,} ({found['ratio']})"
+            print(f"{profile}, {name}: {told}")
+    write_result(__file__, __doc__, figures, ("zstandard", "msgspec", "pyarrow", "polars", "numpy", "fasttext"))
+    write_page()
+
+
+if __name__ == "__main__":
+    main()
