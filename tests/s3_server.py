@@ -106,6 +106,8 @@ def lead_to(monkeypatch: pytest.MonkeyPatch, host: str, port: int) -> None:
 
 
 class _Refusal(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # clients wait for 100 before they send a body
+
     def __init__(self, *rest: Any, status: int, code: str) -> None:
         self.status, self.code = status, code
         super().__init__(*rest)
