@@ -41,10 +41,10 @@ PAGE = ROOT / "docs" / "scale.md"
 SEED = 20210605
 MONTHS = ["2018-01", "2018-02"]
 BUCKETS = 8
-SPANS = {"2018": (1.24e9, 12), "2010-2019": (6.65e9, 120)}  # comments, months (docs/pipeline.md, "Time and size")
+SPANS = {"2018": (1.24e9, 12), "2010-2019": (6.65e9, 120)}  # comments, months
 COMPRESSED = 5.8e12 / 6.65e9 / 8  # bytes of a comment in a published dump
 READER = 2.7e9  # bytes of a process that reads a month with a window of 2 GiB (`plan.READER_BYTES`)
-MEMORY = 8e9  # of the joining processes, which the number of buckets follows from
+MEMORY = 8e9  # of a build here
 LEAST_BUCKETS = 64
 SPARK_COST = 57.6 / 16.4  # CPU-seconds of PySpark local[2] over those of the local engine, 2 M comments, no language
 WORKERS = 16
@@ -198,13 +198,14 @@ def extrapolate(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: fl
     for profile in profiles:
         values = quantities(profile, sizes)
         slopes = {name: line(sizes[0], sizes[2], value)[1] for name, value in values.items()}
+        pairs = sizes[2][profile]["pairs"] / sizes[2]["lines"]
         spans = {}
         for span, (comments, months) in SPANS.items():
             shared = comments * (slopes["months, CPU-s"] + slopes["pairs, CPU-s"]) / 3600
             alone = comments * (slopes["all, CPU-s"]) / 3600 - shared
             buckets = LEAST_BUCKETS
             bucket_bytes = max(slopes["pairs, memory in MB"], 0) * 1e6 * BUCKETS  # of a bucket, a comment in it
-            while comments / buckets * bucket_bytes * WORKERS > 4 * MEMORY:
+            while comments / buckets * bucket_bytes > READER:
                 buckets *= 2
             spans[span] = {
                 "comments": comments,
@@ -215,8 +216,9 @@ def extrapolate(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: fl
                 "dumps, TB": round(comments * COMPRESSED / 1e12, 2),
                 "disk beside them, GB": round(comments * slopes["disk, MB"] / 1e3),
                 "largest shuffle, GB": round(comments * slopes["partition, MB"] / 1e3),
-                "memory of a reader, GB": READER / 1e9,
-                "buckets": buckets,
+                f"memory with {WORKERS} workers, GB": round(WORKERS * READER / 1e9),
+                "buckets, so that a join takes no more than a reader": buckets,
+                "a microsecond more for each pair, CPU-hours": round(comments * pairs / 3.6e9, 2),
                 "Spark, CPU-hours": round((shared + alone) * spark_cost, 1),
             }
         record[profile] = spans
@@ -274,9 +276,21 @@ def page_with(text: str, record: dict[str, Any]) -> str:
     return text
 
 
-def write_page() -> None:
+def again(spark_cost: float) -> None:
+    """Calculate from the sizes of the JSON again, and write it and the page."""
     record = json.loads(RESULT.read_text(encoding="utf-8"))
+    record |= calculated(record["sizes"], list(record["check"]), spark_cost)
+    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+
+
+def calculated(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: float) -> dict[str, Any]:
+    """All that follows from the sizes."""
+    return {
+        "check": check(sizes, profiles),
+        "extrapolated": extrapolate(sizes, profiles, spark_cost),
+        "spark cost": round(spark_cost, 2),
+    }
 
 
 def main() -> None:
@@ -288,10 +302,10 @@ def main() -> None:
     parser.add_argument("--profiles", nargs="+", default=["paper", "clean"], metavar="P")
     parser.add_argument("--folder", type=Path, help="where the files go for the time (default: the system's)")
     parser.add_argument("--spark-cost", type=float, default=SPARK_COST, help="CPU time over the local engine's")
-    parser.add_argument("--docs", action="store_true", help="only write the tables of docs/scale.md from the JSON")
+    parser.add_argument("--docs", action="store_true", help="no builds: the tables again, from the JSON")
     options = parser.parse_args()
     if options.docs:
-        write_page()
+        again(options.spark_cost)
         return
     os.environ.setdefault("TQDM_DISABLE", "1")
     start, sizes = time.perf_counter(), []
@@ -304,9 +318,7 @@ def main() -> None:
         sizes.append(found)
     figures = {
         "sizes": sizes,
-        "check": check(sizes, options.profiles),
-        "extrapolated": extrapolate(sizes, options.profiles, options.spark_cost),
-        "spark cost": round(options.spark_cost, 2),
+        **calculated(sizes, options.profiles, options.spark_cost),
         "language model": "lid.176" if "MRS_LANGUAGE_MODEL" in os.environ else "the generator's",
         "minutes": round((time.perf_counter() - start) / 60, 1),
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
@@ -316,7 +328,7 @@ def main() -> None:
             told = f"predicted {found['predicted']:,}, measured {found['measured']:,} ({found['ratio']})"
             print(f"{profile}, {name}: {told}")
     write_result(__file__, __doc__, figures, ("zstandard", "msgspec", "pyarrow", "polars", "numpy", "fasttext"))
-    write_page()
+    again(options.spark_cost)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -40,3 +41,12 @@ def test_the_readme_names_commands_that_exist(repository: Path) -> None:
     targets = set(re.findall(r"^\$ make ([a-z-]+)", text, re.MULTILINE))
     makefile = (repository / "Makefile").read_text(encoding="utf-8")
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_the_page_on_scale_has_the_figures_of_its_json(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(repository / "benchmarks")
+    import bench_scale
+
+    page = (repository / "docs" / "scale.md").read_text(encoding="utf-8")
+    record = json.loads((repository / "benchmarks" / "results" / "bench_scale.json").read_text(encoding="utf-8"))
+    assert bench_scale.page_with(page, record) == page, "run python benchmarks/bench_scale.py --docs"
