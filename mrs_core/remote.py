@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from mrs_core.errors import InputError, RemoteError
 from mrs_core.remote_errors import masked as masked
 from mrs_core.remote_errors import retried, translated
-from mrs_core.remote_reader import RemoteReader
+from mrs_core.remote_reader import RemoteReader, stamp_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -120,6 +120,11 @@ class RemotePath:
         if found is None:
             raise InputError(f"{self}: its server does not give its size; fetch the file and pass its path.")
         return int(found)
+
+    def stamp(self) -> str:
+        """What changes with the contents, such as the ETag; empty if the storage tells nothing of the kind."""
+        with translated(self):
+            return str(stamp_of(self.filesystem.info(self.path)) or "")
 
     def open(self, in_places: bool = False) -> BinaryIO:
         """The file, to be read.

@@ -102,7 +102,7 @@ class RemoteReader(io.RawIOBase):
             facts = facts or dict(self._file.details)
             if self._opened:
                 self._require_same(facts)
-            self._size, self._stamp = facts.get("size"), _stamp(facts)
+            self._size, self._stamp = facts.get("size"), stamp_of(facts)
         self._opened = True
 
     def _facts(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class RemoteReader(io.RawIOBase):
         return dict(self._path.filesystem.info(self._path.path))
 
     def _require_same(self, facts: dict[str, Any]) -> None:
-        if (facts.get("size"), _stamp(facts)) != (self._size, self._stamp):
+        if (facts.get("size"), stamp_of(facts)) != (self._size, self._stamp):
             raise RemoteError(errno.EIO, CHANGED, str(self._path))
 
     def _check_end(self) -> None:
@@ -133,6 +133,6 @@ class RemoteReader(io.RawIOBase):
             self._file = None
 
 
-def _stamp(facts: dict[str, Any]) -> object:
+def stamp_of(facts: dict[str, Any]) -> object:
     """What changes with the contents."""
     return next((facts[name] for name in _STAMPS if facts.get(name)), None)

@@ -14,7 +14,7 @@ from mrs_core.errors import InputError, RemoteError
 from mrs_core.files import atomic_file, atomic_write, writing
 from mrs_core.remote import BUFFER_BYTES, RemotePath
 from mrs_core.remote_errors import NO_BUCKET
-from mrs_core.storage import location, reaching
+from mrs_core.storage import fetch, location, reaching
 
 REPORT = "report.json"
 BESIDE = ("README.md", "report.html")  # of some folders, without hashes
@@ -47,6 +47,41 @@ def fetched(url: str) -> Path:
                     atomic_write(copy / name, beside.read_text())
             atomic_write(copy / REPORT, report)
     return copy
+
+
+def fetched_texts(url: str) -> Path:
+    """The local copy of a prepared folder, a file, or a folder of files at a URL; all files directly in it are copied.
+
+    A file whose size or time differs from when it was copied is copied again.
+
+    Raises:
+        InputError: there is nothing, it cannot be reached, or the disk is full.
+    """
+    place = location(url)
+    assert isinstance(place, RemotePath)
+    with reaching(place):
+        if (place / REPORT).is_file():
+            return fetched(url)
+        alone = place.is_file()
+        files = [place] if alone else sorted((path for path in _inside(place) if path.is_file()), key=str)
+        facts = [f"{path.name} {path.size()} {path.stamp()}" for path in files]
+    if not files:
+        raise InputError(f"{place}: no such file or folder; pass text with one sentence a line, or a prepared folder.")
+    key = hashlib.sha256("\n".join([str(place), *facts]).encode()).hexdigest()[:16]
+    copy = _cache() / key / place.name
+    with writing(copy, "free space there, or set HF_HOME to a folder of another disk"):
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.mkdir(exist_ok=True) if not alone else None
+        for path in files:
+            target = copy if alone else copy / path.name
+            if not target.is_file():
+                with reaching(path):
+                    fetch(path, target)
+    return copy
+
+
+def _inside(folder: RemotePath) -> list[RemotePath]:
+    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _cache() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -13,8 +13,11 @@ from mrs_core.errors import InputError, first_line
 from mrs_core.hub import commit_of, is_repo_id, split_revision
 from mrs_core.languages import find_language
 from mrs_core.lines import read_lines
+from mrs_core.remote_errors import masked
+from mrs_core.storage import is_url
 from mrs_datasets.catalogue import LANGUAGE
 from mrs_datasets.prepared import PreparedData, open_prepared
+from mrs_datasets.remote_data import fetched_texts
 from mrs_datasets.text_files import FILES, one_lines, require_text, split_language
 
 TEXTS = (*FILES, "*.parquet")  # of a folder of texts
@@ -62,7 +65,7 @@ class Source(Generic[Item]):
     def parse(cls: type[Self], text: str, option: str) -> Self:
         """Read a value; InputError where it names no language or nothing."""
         language, where = cls._split(text, option)
-        if cls._is_local(where):
+        if cls._is_local(where) or is_url(where):
             return cls(option, language, where)
         name, *rest = where.split(":")
         if len(rest) > 2:
@@ -75,6 +78,8 @@ class Source(Generic[Item]):
         Raises:
             InputError: the source does not exist, cannot be read, or has no text.
         """
+        if is_url(self.where):
+            return replace(self, where=str(fetched_texts(self.where))).read(reading)
         path, revision = Path(self.where), None
         if path.is_file() or (self._is_local(self.where) and not path.exists()):
             found = list(self._file(path, reading))
@@ -104,7 +109,7 @@ class Source(Generic[Item]):
         return self._is_local(self.where)
 
     def __str__(self) -> str:
-        return f"{self.option} {self.language}={self.where}"
+        return f"{self.option} {self.language}={masked(self.where)}"
 
     # --- what sentences and pairs differ in
 

@@ -93,3 +93,37 @@ def test_a_pass_does_not_replace_the_folder_that_it_reads(s3: S3, folder: Path, 
     s3.send(folder, "mrs")
     with pytest.raises(InputError, match="is the folder that is read"):
         run_passes("s3://texts/mrs", [], location("s3://texts/mrs", tmp_path))
+
+
+def test_texts_to_train_on_come_from_urls(s3: S3, folder: Path, tmp_path: Path) -> None:
+    from mrs_datasets.text_sources import Reading, TextSource
+
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.txt").write_text("one\ntwo\n")
+    (tmp_path / "raw" / "b.txt").write_text("three\n")
+    s3.send(tmp_path / "raw", "raw")
+    s3.send(folder, "mrs")
+
+    def read(where: str) -> list[str]:
+        return TextSource.parse(f"en={where}", "--text").read(Reading())[0]
+
+    assert read("s3://texts/raw") == ["one", "two", "three"]
+    assert read("s3://texts/raw/b.txt") == ["three"]
+    assert sorted(read("s3://texts/mrs")) == sorted(read(str(folder)))
+    s3.files.pipe_file("texts/raw/b.txt", b"drei!\n")
+    assert read("s3://texts/raw/b.txt") == ["drei!"], "another file is fetched again"
+    with pytest.raises(InputError, match="s3://texts/nothing: no such file or folder"):
+        read("s3://texts/nothing")
+    with served(tmp_path / "raw") as url:
+        assert read(f"{url}/a.txt") == ["one", "two"]
+
+
+def test_the_command_takes_a_url(s3: S3, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from mrs_cli.data import main
+
+    s3.send(folder, "mrs")
+    main(["check", "s3://texts/mrs"])
+    there = capsys.readouterr().out
+    main(["check", str(folder)])
+    assert there == capsys.readouterr().out
+    main(["stats", "s3://texts/mrs"])
