@@ -14,7 +14,7 @@ from mrs_core.hub import commit_of, is_repo_id, split_revision
 from mrs_core.languages import find_language
 from mrs_core.lines import read_lines
 from mrs_core.remote_errors import masked
-from mrs_core.storage import is_url
+from mrs_core.storage import is_url, location
 from mrs_datasets.catalogue import LANGUAGE
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_datasets.remote_data import fetched_texts
@@ -104,9 +104,11 @@ class Source(Generic[Item]):
             raise InputError(f"{self}: has no text; leave it out, or pass another.")
         return found, revision
 
-    def is_local(self) -> bool:
-        """Whether it is a file or a folder."""
-        return self._is_local(self.where)
+    def name(self) -> str:
+        """For records: a hub id or `sample`; of files, folders and URLs the last part of the path."""
+        if is_url(self.where):
+            return location(self.where).name
+        return ",".join(Path(part).name for part in self.where.split(",")) if self._is_local(self.where) else self.where
 
     def __str__(self) -> str:
         return f"{self.option} {self.language}={masked(self.where)}"

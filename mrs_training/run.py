@@ -16,6 +16,7 @@ from mrs_core.files import atomic_write
 from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
 from mrs_core.provenance import commit, hardware, versions
+from mrs_core.remote_errors import masked
 from mrs_training.allowlist import ADAPTER_FOLDER, BEST, CARD, CURVES, EXPORTS, MODEL, RECORD, TRAINING_ARGUMENTS
 from mrs_training.card import Record
 from mrs_training.family import Family
@@ -194,9 +195,10 @@ def _without_places(arguments: Record) -> Record:
 
 
 def _without_place(value: Any) -> Any:
-    """An absolute path, alone or after NAME=, without the folders above it; anything else as it is."""
+    """An absolute path, alone or after NAME=, without the folders above it; URLs without secrets; the rest as it is."""
     if not isinstance(value, str):
         return value
+    value = masked(value)
     named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
     return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
 

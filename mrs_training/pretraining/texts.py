@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Generic
 
 import numpy as np
@@ -143,8 +142,7 @@ def _read_kind(
 
     def read(source: Source[Item], split: str, reading: Reading) -> list[Item]:
         found, revision = source.read(reading)
-        name = source.where if not source.is_local() else ",".join(Path(part).name for part in source.where.split(","))
-        entry = {"language": source.language, "source": name, "for": split, "sentences": len(found)}
+        entry = {"language": source.language, "source": source.name(), "for": split, "sentences": len(found)}
         if source.config or source.split != "train":
             entry["part"] = f"{source.config or source.language}/{source.split}"
         record.append({**entry, "revision": revision} if revision else entry)

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
@@ -214,9 +213,7 @@ def _parallel(options: GenerationArguments, languages: Sequence[str]) -> tuple[d
         pairs, revision = source.read(Reading(pair_columns=options.parallel_columns))
         begins_with = other if options.direction == TO_ENGLISH else ENGLISH
         found.setdefault(other, []).extend(pairs if first == begins_with else [(two, one) for one, two in pairs])
-        local = source.is_local()
-        name = ",".join(Path(part).name for part in source.where.split(",")) if local else source.where
-        entry = {"languages": source.language, "source": name, "pairs": len(pairs), "hash": _pairs_hash(pairs)}
+        entry = {"languages": source.language, "source": source.name(), "pairs": len(pairs), "hash": _pairs_hash(pairs)}
         read.append({**entry, "revision": revision} if revision else entry)
     columns = {
         code: Dataset.from_dict({"message": [one for one, _ in pairs], "reply": [two for _, two in pairs]})

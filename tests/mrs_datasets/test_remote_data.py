@@ -116,6 +116,8 @@ def test_texts_to_train_on_come_from_urls(s3: S3, folder: Path, tmp_path: Path) 
         read("s3://texts/nothing")
     with served(tmp_path / "raw") as url:
         assert read(f"{url}/a.txt") == ["one", "two"]
+        source = TextSource.parse(f"en={url}/a.txt?token={SECRET}", "--text")
+        assert (source.name(), SECRET in str(source)) == ("a.txt", False)
 
 
 def test_the_command_takes_a_url(s3: S3, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

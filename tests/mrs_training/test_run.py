@@ -223,12 +223,18 @@ def test_the_record_has_no_folders_of_this_machine() -> None:
         text: list[str]
         data: str
 
-    places = Places(["ht=/home/me/ht.txt", "en=org/en:a:b", "/home/me/x"], "/home/me/data")
+    places = Places(
+        ["ht=/home/me/ht.txt", "en=org/en:a:b", "/home/me/x", "de=https://me:secret@h/de.txt?token=secret"],
+        "/home/me/data",
+    )
     record = run_record(
         trainer="pretraining", options=(places,), seed=7, facts={"data": {}}, state=TrainerState(), figures={},
         milliseconds={}, seconds=1,
     )  # fmt: skip
-    assert record["arguments"] == {"text": ["ht=.../ht.txt", "en=org/en:a:b", ".../x"], "data": ".../data"}
+    assert record["arguments"] == {
+        "text": ["ht=.../ht.txt", "en=org/en:a:b", ".../x", "de=https://***@h/de.txt?***"],
+        "data": ".../data",
+    }
 
 
 # --- what of a run is published
