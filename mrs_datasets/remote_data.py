@@ -43,8 +43,10 @@ def fetched(url: str) -> Path:
         if not (copy / REPORT).is_file():
             for name in BESIDE:
                 beside = folder / name
-                if beside.is_file():
-                    atomic_write(copy / name, beside.read_text())
+                with reaching(beside):
+                    text = beside.read_text() if beside.is_file() else None
+                if text is not None:
+                    atomic_write(copy / name, text)
             atomic_write(copy / REPORT, report)
     return copy
 
@@ -71,7 +73,8 @@ def fetched_texts(url: str) -> Path:
     copy = _cache() / key / place.name
     with writing(copy, "free space there, or set HF_HOME to a folder of another disk"):
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.mkdir(exist_ok=True) if not alone else None
+        if not alone:
+            copy.mkdir(exist_ok=True)
         for path in files:
             target = copy if alone else copy / path.name
             if not target.is_file():
