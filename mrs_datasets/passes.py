@@ -30,6 +30,8 @@ from mrs_datasets.rewriting import write_report
 
 ROWS = 100_000  # of a shard; a row group of the writer has as many
 PASSES = "passes"  # their key in the identity of a work folder
+OF_WRITING = "of writing"  # in a pass's identity: what only its written folder depends on
+WRITING = "writing of passes"  # its key in the identity of a work folder
 SOURCE = "source"  # in a pass's folder: the data that its shards are of
 ANSWERS = "answers.sqlite"  # the cache of a build that was given none, in its work folder
 
@@ -90,7 +92,8 @@ class FolderPass(Protocol):
         """Of its stage, its folder of finished shards and its entry in the report."""
 
     def identity(self) -> dict[str, object]:
-        """What its finished shards depend on, as plain JSON: models and their versions, settings."""
+        """What its finished shards depend on, as plain JSON: models and their versions, settings. What is under the key
+        `OF_WRITING`, such as a threshold, concerns `write` alone: finished shards stay if nothing else differs."""
 
     def require(self, data: PreparedData) -> None:
         """Refuse data that it cannot process, before any work is done.
@@ -182,12 +185,15 @@ def apply_passes(
 
 def identity_of(passes: Sequence[FolderPass]) -> dict[str, object]:
     """The passes' part of a work folder's identity."""
-    return {PASSES: [[each.name, each.identity()] for each in passes]}
+    identities = [(each.name, dict(each.identity())) for each in passes]
+    of_writing = [[name, identity.pop(OF_WRITING, {})] for name, identity in identities]
+    return {PASSES: [[name, identity] for name, identity in identities], WRITING: of_writing}
 
 
 def done_again(passes: Sequence[FolderPass]) -> dict[str, Sequence[str]]:
     """What is removed from a work folder where a resumed build has other passes; their answers stay in the cache."""
-    return {PASSES: [name for each in passes for name in (each.name, _after(each))]}
+    written = [_after(each) for each in passes]
+    return {PASSES: [*(each.name for each in passes), *written], WRITING: written}
 
 
 def _after(each: FolderPass) -> str:
