@@ -7,6 +7,7 @@ from pathlib import Path
 from mrs_core.errors import InputError
 from mrs_core.hub import is_repo_id
 from mrs_core.text_services import Scorer
+from mrs_models.scorers.posting import Poster
 
 WORDS = "words"
 PERSPECTIVE = "perspective"
@@ -25,7 +26,8 @@ def open_scorer(
 
     Args:
         name: `words` (the package's lists), `words:FOLDER` or `words:LANG.txt`, an address of a service (`http://`,
-            `https://`), `perspective`, or a checkpoint for text classification (a folder, or a hub id).
+            `https://`), `perspective` (`perspective:URL`: another one with its form of requests), or a checkpoint for
+            text classification (a folder, or a hub id).
         label: of a checkpoint.
         batch_size: texts of a forward pass or of a request.
         per_second: requests to a service at most.
@@ -43,7 +45,17 @@ def open_scorer(
         from mrs_models.scorers.words import read_words
 
         return read_words(Path(name.removeprefix(f"{WORDS}:")), option)
-    if Path(name).is_dir() or (is_repo_id(name) and "://" not in name):
+    if name == PERSPECTIVE or name.startswith(f"{PERSPECTIVE}:"):
+        from mrs_models.scorers.http import PERSPECTIVE_PER_SECOND, PERSPECTIVE_URL, PerspectiveScorer
+
+        url = name.removeprefix(PERSPECTIVE).removeprefix(":") or PERSPECTIVE_URL
+        header = ("x-goog-api-key", "")
+        return PerspectiveScorer(Poster(url, key_variable, header, per_second or PERSPECTIVE_PER_SECOND, option))
+    if name.startswith(("http://", "https://")):
+        from mrs_models.scorers.http import HttpScorer
+
+        return HttpScorer(Poster(name, key_variable, per_second=per_second, option=option), batch_size)
+    if Path(name).is_dir() or (is_repo_id(name) and ":" not in name):
         from mrs_models.scorers.classifier import ClassifierScorer
 
         return ClassifierScorer(name, label, batch_size, option)
