@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
@@ -70,3 +72,16 @@ def load_model(kind: Any, name: str, revision: str | None, *, option: str = OPTI
     except DAMAGE as error:
         raise InputError(f"{option} {name}: cannot be loaded ({first_line(error)}).") from None
     return model
+
+
+@contextmanager
+def without_report() -> Iterator[None]:
+    """Without the library's report of fresh weights: the caller says it in a sentence."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

@@ -13,7 +13,7 @@ from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.hub import download, is_repo_id, split_revision
 from mrs_core.text_services import ServiceFacts
-from mrs_models.checkpoint_loading import load_config, load_model, load_tokenizer
+from mrs_models.checkpoint_loading import load_config, load_model, load_tokenizer, without_report
 
 BATCH = 32  # ours: near the best rate on a CPU; a GPU takes more
 BATCHES_AT_ONCE = 32  # ours: 1,024 texts, whose answers are lost at most when the process is killed
@@ -54,6 +54,7 @@ class ClassifierScorer:
         self, name: str, label: str | None = None, batch_size: int | None = None, option: str = "--toxicity"
     ) -> None:
         from transformers import AutoModelForSequenceClassification
+        from transformers.utils.logging import disable_progress_bar
 
         folder, version = _located(name)
         if not any(folder.glob(WEIGHTS)):
@@ -64,9 +65,11 @@ class ClassifierScorer:
         config = load_config(str(folder), None, option)
         self._index, self._softmax = _label_of(config, label, f"{option} {name}", f"{option}-label")
         self._tokenizer = load_tokenizer(str(folder), None, option)
-        loaded: Any = load_model(
-            AutoModelForSequenceClassification, str(folder), None, option=option, output_loading_info=True
-        )
+        disable_progress_bar()
+        with without_report():
+            loaded: Any = load_model(
+                AutoModelForSequenceClassification, str(folder), None, option=option, output_loading_info=True
+            )
         model, found = loaded
         if missing := sorted(found["missing_keys"]):
             raise InputError(

@@ -18,9 +18,10 @@ from typing import Any
 from mrs_core.errors import InputError
 from mrs_core.remote import masked
 from mrs_core.text_services import ServiceFacts
-from mrs_models.scorers.posting import Poster
+from mrs_models.scorers.posting import TRIES, Poster
 
 BATCH = 64  # ours: texts of a request
+FIRST_TRIES = 2  # of the first request: a wrong address is told at once
 PERSPECTIVE_URL = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
 PERSPECTIVE_PER_SECOND = 1.0  # Zhang et al. 2021, section 2.2: free access was one request per second
 PERSPECTIVE_BYTES = 20_480  # of a text, at most
@@ -42,7 +43,7 @@ class HttpScorer:
 
     def __init__(self, poster: Poster, batch_size: int | None = None) -> None:
         self._poster, self.at_once = poster, batch_size or BATCH
-        about = self._ask([], "en")
+        about = self._ask([], "en", FIRST_TRIES)
         languages = about.get("languages")
         if not (languages is None or (isinstance(languages, list) and all(isinstance(one, str) for one in languages))):
             raise self._poster.wrong("`languages` is not a list of codes")
@@ -74,8 +75,8 @@ class HttpScorer:
             scores += found["scores"]
         return scores
 
-    def _ask(self, texts: Sequence[str], language: str) -> dict[str, Any]:
-        answer = self._poster.post({"texts": list(texts), "language": language})
+    def _ask(self, texts: Sequence[str], language: str, tries: int = TRIES) -> dict[str, Any]:
+        answer = self._poster.post({"texts": list(texts), "language": language}, tries)
         if not isinstance(answer.get("version"), str) or not answer["version"]:
             raise self._poster.wrong("it has no `version`")
         if not isinstance(answer.get("scores"), list) or len(answer["scores"]) != len(texts):

@@ -82,23 +82,23 @@ class Poster:
         self._next = -math.inf
         self._opener = urllib.request.build_opener(_NoRedirects)
 
-    def post(self, content: object) -> Mapping[str, Any]:
+    def post(self, content: object, tries: int = TRIES) -> Mapping[str, Any]:
         """The JSON object that is answered.
 
         Raises:
-            InputError: the service cannot be reached or fails `TRIES` times, refuses the key or the request, or answers
+            InputError: the service cannot be reached or fails `tries` times, refuses the key or the request, or answers
                 something else than a JSON object.
         """
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
-        for number in range(TRIES):
+        for number in range(tries):
             self._take_turn()
             try:
                 return self._read(body)
             except _PassingError as failure:
-                if number + 1 == TRIES:
+                if number + 1 == tries:
                     raise InputError(
-                        f"{self._what}: failed {TRIES} times, at last with {failure}; what was scored is kept: run the "
-                        "same command with --resume when it answers."
+                        f"{self._what}: failed {tries} times, at last with {failure}; what was scored is kept: run the "
+                        "same command again, with --resume, when it answers."
                     ) from None
                 self._sleep(max(FIRST_WAIT * 2**number, self._asked_wait(failure.retry_after)))
         raise AssertionError("unreachable")
