@@ -145,8 +145,13 @@ def run_passes(
         raise InputError(f"--out {out}: is the folder that is read; choose another one.")
     for each in passes:
         each.require(data)
+    place = work_place(out)
+    if resume and (whole := _whole_already(out, data, passes)):
+        if place.is_dir():
+            WorkFolder(place, identity_of(passes), True, False, done_again(passes)).remove()
+        return whole
     require_free(out, overwrite, MARKER)
-    work = WorkFolder(work_place(out), identity_of(passes), resume, overwrite, done_again(passes))
+    work = WorkFolder(place, identity_of(passes), resume, overwrite, done_again(passes))
     report = apply_passes(data, passes, out, work, cache, overwrite, engine)
     work.remove()
     remove_leftovers(out, "partial", "old")
@@ -175,7 +180,7 @@ def apply_passes(
             remove_leftovers(target, "partial")
             with atomic_target(target, overwrite or not last, MARKER, RESUME) as folder, writing(target):
                 report, entry = each.write(data, shards, counts, folder)
-                entry["about"]["identity"] = each.identity()
+                entry["about"] |= {"identity": each.identity(), SOURCE: _source(data)}
                 _note(report, entry, folder, data)
         if not last:
             assert isinstance(target, Path)
@@ -201,11 +206,28 @@ def _after(each: FolderPass) -> str:
     return f"after-{each.name}"
 
 
-def _same_source(data: PreparedData, each: FolderPass, work: WorkFolder) -> bool:
-    """Whether finished shards of a pass are of these data; if not, they are removed: answers stay in the cache."""
+def _source(data: PreparedData) -> str:
+    """A hash of the files that a pass reads."""
     assert data.folder is not None
     files = data.report().get("configs") or content_hash(sorted(data.folder.rglob("*.parquet")))
-    source = {"source": hashlib.sha256(json.dumps(files).encode()).hexdigest()}
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
+
+
+def _whole_already(out: Location, data: PreparedData, passes: Sequence[FolderPass]) -> PreparedReport | None:
+    """The report at `out`, if it is of these very passes, which were interrupted after their last step."""
+    try:
+        report: PreparedReport = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        ours = report["passes"][len(data.report().get("passes", [])) :]
+        done = [(entry["name"], entry["about"]["identity"]) for entry in ours]
+        same = done == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
+        return report if same and ours[0]["about"][SOURCE] == _source(data) else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _same_source(data: PreparedData, each: FolderPass, work: WorkFolder) -> bool:
+    """Whether finished shards of a pass are of these data; if not, they are removed: answers stay in the cache."""
+    source = {SOURCE: _source(data)}
     stage = work.stage(each.name)
     same = work.done(each.name, SOURCE) == source
     if not same:

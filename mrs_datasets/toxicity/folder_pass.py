@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from mrs_core.errors import InputError
 from mrs_core.storage import Location
+from mrs_datasets.pass_tables import REJECTS
 from mrs_datasets.passes import OF_WRITING, ranges
 from mrs_datasets.pipeline.stages import Shard, ShardCounts
 from mrs_datasets.prepared import PreparedData
@@ -115,7 +116,7 @@ class ToxicityPass:
             "scores": histograms,
         }
         if self.examples:
-            about["rejects"] = examples(scored, self.examples)
+            about[REJECTS] = examples(scored, self.examples)
         out = came - sum(reasons.values())
         return report, {"name": self.name, "in": came, "out": out, "dropped": reasons, "about": about}
 

@@ -66,10 +66,10 @@ class PartTally:
         return {"rows": self.rows, "dropped": self.dropped, **self.above}
 
 
-def tally(ranges: Sequence[Scored]) -> tuple[dict[tuple[str, str], PartTally], dict[str, list[int]]]:
-    """The counts by config and split, and the histogram of scores by rule."""
+def tally(ranges: Sequence[Scored]) -> tuple[dict[tuple[str, str], PartTally], dict[str, dict[str, int]]]:
+    """The counts by config and split, and by rule how many rows have a score in [0, .1), [.1, .2) ..."""
     parts: dict[tuple[str, str], PartTally] = {}
-    scores: dict[str, list[int]] = {}
+    scores: dict[str, dict[str, int]] = {}
     for scored in ranges:
         part = parts.setdefault((scored.rows.config, scored.rows.split), PartTally(scored.language))
         part.rows += scored.rows.count
@@ -79,7 +79,9 @@ def tally(ranges: Sequence[Scored]) -> tuple[dict[tuple[str, str], PartTally], d
             part.above[rule.name] = part.above.get(rule.name, 0) + int(above[number].sum())
             part.reasons[rule.name] = part.reasons.get(rule.name, 0) + int(first[number].sum())
             counts, _ = np.histogram(values[number], bins=BINS, range=(0, 1))
-            scores[rule.name] = (np.array(scores.get(rule.name, [0] * BINS)) + counts).tolist()
+            row = scores.setdefault(rule.name, {})
+            for place, count in enumerate(counts.tolist()):
+                row[f"from .{place}"] = row.get(f"from .{place}", 0) + count
     return parts, scores
 
 
