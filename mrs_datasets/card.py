@@ -85,6 +85,7 @@ def _pipeline(pipeline: dict[str, Any]) -> str:
             "",
             markdown_table(["language", "pairs kept", "dropped"], languages),
             "",
+            "",
         ]
     )
 
