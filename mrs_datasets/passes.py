@@ -20,7 +20,7 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_write, content_hash
 from mrs_core.storage import Location, atomic_target, remove, require_free
 from mrs_datasets.pipeline.stages import Engine, Shard, ShardCounts, run_stage
-from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder, remove_leftovers, work_place, writing
+from mrs_datasets.pipeline.work_folder import ANSWERS, RESUME, WorkFolder, remove_leftovers, work_place, writing
 from mrs_datasets.pipeline.workers import Workers
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import PreparedData, downloaded, open_prepared
@@ -33,7 +33,6 @@ PASSES = "passes"  # their key in the identity of a work folder
 OF_WRITING = "of writing"  # in a pass's identity: what only its written folder depends on
 WRITING = "writing of passes"  # its key in the identity of a work folder
 SOURCE = "source"  # in a pass's folder: the data that its shards are of
-ANSWERS = "answers.sqlite"  # the cache of a build that was given none, in its work folder
 
 
 @dataclass(frozen=True)

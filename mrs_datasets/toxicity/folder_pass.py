@@ -59,6 +59,7 @@ class ToxicityPass:
         """
         if data.data_set() != MRS.name or not data.report().get("configs"):
             raise InputError(f"{data.name}: not a prepared folder of {MRS.name}; make one with `mrs data prepare mrs`.")
+        data.languages()  # refuses a folder without pairs
         for rule in self.rules:
             covered = list(dict.fromkeys(part[2] for part in _parts(data) if rule.covers(*part)))
             if not covered:

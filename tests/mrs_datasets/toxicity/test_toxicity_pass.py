@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrs_core.errors import InputError
+from mrs_core.storage import location
 from mrs_core.text_services import ServiceFacts
 from mrs_datasets import passes as running
 from mrs_datasets.pass_tables import pass_tables
@@ -222,6 +223,19 @@ def test_an_interrupted_pass_asks_for_no_text_again(sample: Path, tmp_path: Path
     assert files(tmp_path / "out") == files(tmp_path / "whole")
     silent = Fake(fails_after=0)
     assert run_passes(str(sample), [paper(silent)], tmp_path / "out", resume=True) == report  # which is complete
+
+
+def test_a_remote_folder_is_resumed_without_asking_again(sample: Path, tmp_path: Path) -> None:
+    out = location("memory://toxicity/out", tmp_path / "scratch")
+    first, second = Fake(fails_after=500), Fake()
+    with pytest.raises(KeyboardInterrupt):
+        run_passes(str(sample), [paper(first)], out)
+    report = run_passes(str(sample), [paper(second)], out, resume=True)
+    assert set((first.asked + second.asked).values()) == {1}
+    run_passes(str(sample), [paper(Fake())], tmp_path / "whole")
+    assert (out / "report.json").read_text(encoding="utf-8") == (tmp_path / "whole" / "report.json").read_text()
+    assert report["passes"][0]["out"] < report["passes"][0]["in"]
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_a_cache_serves_other_runs(sample: Path, tmp_path: Path) -> None:
