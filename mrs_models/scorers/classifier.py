@@ -65,6 +65,8 @@ class ClassifierScorer:
         config = load_config(str(folder), None, option)
         self._index, self._softmax = _label_of(config, label, f"{option} {name}", f"{option}-label")
         self._tokenizer = load_tokenizer(str(folder), None, option)
+        if self._tokenizer.pad_token is None:
+            raise InputError(f"{option} {name}: its tokenizer has no padding token; pass another checkpoint.")
         disable_progress_bar()
         with without_report():
             loaded: Any = load_model(

@@ -130,3 +130,43 @@ def test_an_encoder_without_a_head_and_pickled_weights_are_refused(folder: Path,
 def test_unknown_scorers(name: str) -> None:
     with pytest.raises(InputError, match=rf"--toxicity {name}: no such scorer; pass `words`"):
         open_scorer(name)
+
+
+def test_positions_that_begin_after_the_padding(tmp_path: Path) -> None:
+    """As in XLM-R: of 34 positions, two are not for tokens, and texts are cut at 32."""
+    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
+
+    from mrs_models.tiny import train_tokenizer, write_checkpoint
+
+    tokenizer = train_tokenizer([*TEXTS, *TEXTS], 200)
+    config = XLMRobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=34, pad_token_id=1, id2label={0: "ok", 1: "hate"},
+    )  # fmt: skip
+    model = write_checkpoint(XLMRobertaForSequenceClassification(config), tokenizer, tmp_path / "m")
+    long, longer = ClassifierScorer(str(model)).score(["one " * 60, "one " * 90], "en")
+    assert long == longer
+
+
+LOAD = """
+import sys
+from mrs_models.scorers.opening import open_scorer
+scorer = open_scorer(sys.argv[1])
+print(scorer.facts.name, scorer.facts.version, scorer.facts.licence, *scorer.score(["one number"], "en"))
+"""
+
+
+def test_from_the_hub_by_its_commit(folder: Path, hub, hub_client, tmp_path: Path) -> None:
+    source = copied(folder, tmp_path / "source")
+    (source / "README.md").write_text("---\nlicense: mit\n---\n# Tiny\n")
+    (source / "pytorch_model.bin").write_bytes(b"not to be loaded")
+    hub_client(
+        "import sys; from huggingface_hub import HfApi; HfApi().create_repo('org/tiny'); "
+        "HfApi().upload_folder(repo_id='org/tiny', folder_path=sys.argv[1])",
+        source,
+    )
+    commit = hub.repo("model", "org/tiny").sha()
+    name, version, _, label, licence, score = hub_client(LOAD, "org/tiny@main", home="other").stdout.split()
+    assert (name, version, label, licence) == ("org/tiny", f"{commit},", "toxic", "mit")
+    assert float(score) == pytest.approx(ClassifierScorer(str(folder)).score(["one number"], "en")[0], abs=1e-5)
+    assert not list((tmp_path / "other").rglob("pytorch_model.bin"))
