@@ -25,6 +25,7 @@ TIMEOUT = 60.0  # seconds without a byte from the service
 MOST_BYTES = 64 << 20  # of an answer
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 REFUSED = (401, 403)
+BAD, ABOUT_KEY = 400, b"API_KEY_INVALID"  # how services of Google refuse a key
 PASSING = (408, 429)
 SERVER_ERRORS = 500
 
@@ -130,7 +131,8 @@ class Poster:
                 return self._parsed(answer)
         except urllib.error.HTTPError as error:
             with error:
-                raise self._failed(error.code, error.headers.get("Retry-After")) from None
+                about_key = error.code == BAD and ABOUT_KEY in _beginning(error)
+                raise self._failed(REFUSED[0] if about_key else error.code, error.headers.get("Retry-After")) from None
         except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
             reason = getattr(error, "reason", error)
             raise _PassingError(masked(first_line(reason if isinstance(reason, BaseException) else error))) from None
@@ -170,6 +172,14 @@ class Poster:
                 "with --resume after that."
             )
         return seconds
+
+
+def _beginning(answer: IO[bytes]) -> bytes:
+    """The first bytes of an answer; fewer if the connection breaks."""
+    try:
+        return answer.read(4096)
+    except (OSError, http.client.HTTPException):
+        return b""
 
 
 class _PassingError(Exception):

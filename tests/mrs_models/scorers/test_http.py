@@ -209,6 +209,9 @@ def test_perspective(server: ScoringServer, time: Time, monkeypatch: pytest.Monk
     assert second["comment"]["text"] == "é" * 10_240
     with pytest.raises(InputError, match="it has no 'TOXICITY'"):
         scorer.score(["three"], "en")
+    server.planned = [Failure(400, b'{"error": {"details": [{"reason": "API_KEY_INVALID"}]}}')]
+    with pytest.raises(InputError, match=r"the key in MRS_TOXICITY_ENGLISH_KEY \(expired\?\)"):
+        scorer.score(["four"], "en")
     assert "en" in scorer.languages()
 
 
