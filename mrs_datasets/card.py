@@ -91,11 +91,11 @@ def _pipeline(pipeline: dict[str, Any]) -> str:
 
 
 def _passes(passes: Sequence[PassEntry]) -> str:
-    """What models dropped or added, pass by pass."""
+    """What passes dropped or added by what a model says."""
     lines = []
     for entry in passes:
         reasons = _reasons({reason: count for reason, count in entry["dropped"].items() if count}) or "nothing"
-        lines += [f"## What a model decided: {entry['name']}", ""]
+        lines += [f"## {entry['name'].capitalize()}", ""]
         lines += [f"{entry['in']:,} pairs in, {entry['out']:,} out; dropped: {reasons}.", ""]
         for title, (header, *rows) in pass_tables(entry):
             lines += [f"{title.capitalize()}:", "", markdown_table(header, rows), ""]

@@ -200,6 +200,21 @@ def test_another_threshold_scores_nothing(sample: Path, tmp_path: Path) -> None:
     assert again.asked.total() == 0
 
 
+def test_another_threshold_of_the_first_of_two_passes(sample: Path, tmp_path: Path) -> None:
+    def both(first: Fake, threshold: float, second: Fake) -> list[ToxicityPass]:
+        rules = multilingual_rule(first, threshold), multilingual_rule(second)
+        return [ToxicityPass((rule,), name=name) for rule, name in zip(rules, ("first", "second"), strict=True)]
+
+    def backwards(fails_after: int | None = None) -> Fake:
+        return Fake("backwards", gives=lambda text: 1 - hashed(text), fails_after=fails_after)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_passes(str(sample), both(Fake(), 0.9, backwards(200)), tmp_path / "out")
+    run_passes(str(sample), both(Fake(fails_after=0), 0.8, backwards()), tmp_path / "out", resume=True)
+    run_passes(str(sample), both(Fake(), 0.8, backwards()), tmp_path / "whole")
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+
 def test_another_version_scores_all_again(sample: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_passes(str(sample), [paper(Fake(fails_after=700))], tmp_path / "out")
@@ -281,7 +296,7 @@ def test_the_card_tells_scorers_and_counts(small: Path, tmp_path: Path) -> None:
     first, second = Fake("org/one", gives=by_words), Fake("two", gives=by_words)
     report = run_passes(str(small), [paper(first, second)], tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "## What a model decided: toxicity" in card
+    assert "## Toxicity\n" in card
     assert "19 pairs in, 12 out; dropped: toxic 5, toxic (English scorer) 2." in card
     assert "| toxic | fake | org/one | 1 | mit | 0.9 | all |" in card
     titles = [table.title for table in pass_tables(report["passes"][0])]
