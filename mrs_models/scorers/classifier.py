@@ -16,6 +16,7 @@ from mrs_core.text_services import ServiceFacts
 from mrs_models.checkpoint_loading import load_config, load_model, load_tokenizer, without_report
 
 BATCH = 32  # ours: near the best rate on a CPU; a GPU takes more
+MOST_PADDED = 1.1  # ours: padding beyond a tenth costs more than another batch
 BATCHES_AT_ONCE = 32  # ours: 1,024 texts, whose answers are lost at most when the process is killed
 # Names of the label that means toxic, folded; the first that a model has. Chosen: those of widely used checkpoints.
 TOXIC_LABELS = ("toxic", "toxicity", "hate", "hateful", "hate speech", "offensive", "abusive")
@@ -102,10 +103,8 @@ class ClassifierScorer:
         if not texts:
             return []
         ids = self._tokenizer(list(texts), truncation=True, max_length=self._longest)["input_ids"]
-        order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
         scores = torch.empty(len(ids))
-        for first in range(0, len(order), self._batch):
-            some = order[first : first + self._batch]
+        for some in batches([len(row) for row in ids], self._batch):
             batch = self._tokenizer.pad({"input_ids": [ids[number] for number in some]}, return_tensors="pt")
             logits = self._model(**batch.to(self._device)).logits
             scores[some] = self._probabilities(logits).float().cpu()
@@ -114,6 +113,25 @@ class ClassifierScorer:
     def _probabilities(self, logits: Tensor) -> Tensor:
         """(texts, labels) -> (texts)"""
         return logits.softmax(-1)[:, self._index] if self._softmax else logits[:, self._index].sigmoid()
+
+
+def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """The places of texts, shortest first, in batches of at most `most`, in which little is padding.
+
+    >>> batches([9, 2, 2, 3, 2, 2], 32)
+    [[1, 2, 4, 5], [3], [0]]
+    """
+    found: list[list[int]] = []
+    tokens = 0
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        length = lengths[place]
+        padded = length * (len(found[-1]) + 1) if found else 0
+        if not found or len(found[-1]) == most or padded > MOST_PADDED * (tokens + length):
+            found.append([])
+            tokens = 0
+        found[-1].append(place)
+        tokens += length
+    return found
 
 
 def _located(name: str) -> tuple[Path, str]:

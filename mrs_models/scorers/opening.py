@@ -46,13 +46,13 @@ def open_scorer(
 
         return read_words(Path(name.removeprefix(f"{WORDS}:")), option)
     if name == PERSPECTIVE or name.startswith(f"{PERSPECTIVE}:"):
-        from mrs_models.scorers.http import PERSPECTIVE_PER_SECOND, PERSPECTIVE_URL, PerspectiveScorer
+        from mrs_models.scorers.service import PERSPECTIVE_PER_SECOND, PERSPECTIVE_URL, PerspectiveScorer
 
         url = name.removeprefix(PERSPECTIVE).removeprefix(":") or PERSPECTIVE_URL
         header = ("x-goog-api-key", "")
         return PerspectiveScorer(Poster(url, key_variable, header, per_second or PERSPECTIVE_PER_SECOND, option))
     if name.startswith(("http://", "https://")):
-        from mrs_models.scorers.http import HttpScorer
+        from mrs_models.scorers.service import HttpScorer
 
         return HttpScorer(Poster(name, key_variable, per_second=per_second, option=option), batch_size)
     if Path(name).is_dir() or (is_repo_id(name) and ":" not in name):

@@ -11,9 +11,9 @@ from email.utils import format_datetime
 import pytest
 
 from mrs_core.errors import InputError
-from mrs_models.scorers.http import HttpScorer, PerspectiveScorer
 from mrs_models.scorers.opening import open_scorer
 from mrs_models.scorers.posting import LONGEST_WAIT, TRIES, Poster
+from mrs_models.scorers.service import HttpScorer, PerspectiveScorer
 from tests.scoring_server import Failure, ScoringServer, hashed, scoring_server
 
 KEY = "a-secret-key-1234"
