@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from mrs_core.errors import InputError
+from mrs_models.scorers import classifier
 from mrs_models.scorers.classifier import ClassifierScorer
 from mrs_models.scorers.opening import open_scorer
 from tests.classifiers import write_classifier
@@ -170,3 +172,9 @@ def test_from_the_hub_by_its_commit(folder: Path, hub, hub_client, tmp_path: Pat
     assert (name, version, label, licence) == ("org/tiny", f"{commit},", "toxic", "mit")
     assert float(score) == pytest.approx(ClassifierScorer(str(folder)).score(["one number"], "en")[0], abs=1e-5)
     assert not list((tmp_path / "other").rglob("pytorch_model.bin"))
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    found = doctest.testmod(classifier)
+    assert found.attempted
+    assert not found.failed
