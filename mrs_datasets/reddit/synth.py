@@ -1,9 +1,8 @@
 """Synthetic monthly dumps with all the difficulties of real ones, reproducible by seed; for tests and benchmarks.
 
 Threads continue across the months, in the ten languages. `manifest.json` beside the files has the numbers of comments,
-rejects, drops by reason and pairs that a reader must find; `toxic_words/` the made-up words that stand for toxic ones.
-Authors, ids and addresses are recognisable (`NAMES`), so that a test can check that none is left. A line has about
-1 KB, and zstd compresses to an eighth, as with real months.
+rejects, drops by reason and pairs that a reader must find. Authors, ids and addresses are recognisable (`NAMES`), so
+that a test can check that none is left. A line has about 1 KB, and zstd compresses to an eighth, as with real months.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ except ImportError:
     raise MissingExtraError("zstandard", "reddit", "writing dumps") from None
 
 MANIFEST = "manifest.json"
-TOXIC_FOLDER = "toxic_words"  # lists for `mrs data build --toxicity words:FOLDER`
 LEVEL = 3
 WINDOW_LOG = 31  # the published dumps: windows of 2 GiB
 MIN_WINDOW_LOG, MAX_WINDOW_LOG = 10, 31
@@ -88,13 +86,17 @@ def write_dumps(
                 "files": files,
                 "profiles": profiles,
             }
-            (folder / TOXIC_FOLDER).mkdir()
-            for code, word in TOXIC_WORDS.items():
-                (folder / TOXIC_FOLDER / f"{code}.txt").write_text(f"{word}\n", encoding="utf-8")
             (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror}); free space or choose another folder.") from None
     return manifest
+
+
+def write_toxic_words(folder: Path) -> None:
+    """Write the made-up words that stand for toxic ones, as lists for `mrs data build --toxicity words:FOLDER`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for code, word in TOXIC_WORDS.items():
+        (folder / f"{code}.txt").write_text(f"{word}\n", encoding="utf-8")
 
 
 def _month_span(month: str) -> tuple[str, int, int]:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.reddit.synth import write_toxic_words
 from mrs_datasets.reddit.synth_text import TOXIC_WORDS
 from mrs_datasets.schema import SPLITS
 from tests.classifiers import write_classifier
@@ -52,7 +53,8 @@ def test_a_prepared_folder_with_two_scorers_and_a_cache(mrs, data: Path, model: 
 def test_the_stage_of_a_build(mrs, lid_model: Path, tmp_path: Path) -> None:
     dumps = write_months(tmp_path / "dumps", 5000)
     start = ["data", "build", "--dumps", dumps / "RC_*.zst", "--language-model", lid_model, "--buckets", 4, *SMALL]
-    words = ["--toxicity", f"words:{dumps / 'toxic_words'}"]
+    write_toxic_words(tmp_path / "toxic_words")
+    words = ["--toxicity", f"words:{tmp_path / 'toxic_words'}"]
     done = mrs(*start, "--workers", 1, *words, "--keep-rejects", 1, "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = read_report(tmp_path / "out")

@@ -173,11 +173,7 @@ def test_what_is_there_is_replaced_only_where_it_was_asked_for_and_made_here(tmp
         write_dumps(out, ["2018-01"], 10, window_log=20, overwrite=True)
     write_dumps(tmp_path / "new", ["2018-01"], 10, window_log=20)
     write_dumps(tmp_path / "new", ["2018-02"], 10, window_log=20, overwrite=True)
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == [
-        "RC_2018-02.zst",
-        "manifest.json",
-        "toxic_words",
-    ]
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["RC_2018-02.zst", "manifest.json"]
 
 
 def test_the_command_writes_the_folder_and_says_what_is_in_it(
