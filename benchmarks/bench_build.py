@@ -71,7 +71,8 @@ def measured(found: dict[str, Any]) -> Iterator[None]:
     start = time.perf_counter()
     yield
     found["wall"] = round(time.perf_counter() - start, 2)
-    found["cpu"] = round(cpu_seconds() - before, 2)
+    found["precise"] = cpu_seconds() - before
+    found["cpu"] = round(found["precise"], 2)
     found["peak_mb"] = memory_mb("VmHWM")
 
 

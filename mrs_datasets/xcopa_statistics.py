@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.errors import InputError
+from mrs_core.metric_errors import metric_errors
 from mrs_datasets.describe import selected_configs
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.readers.xcopa import XCOPA
+from mrs_metrics.agreement import fleiss_kappa
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -54,13 +56,8 @@ def agreement(data: PreparedData) -> dict[str, float]:
     A translator's own label is reconstructed from the files: the label, flipped if `changed` (section 2).
 
     Raises:
-        InputError: a label is missing or invalid.
-        MissingExtraError: statsmodels is not installed.
+        InputError: a label is missing or invalid, or statsmodels is not installed.
     """
-    try:
-        from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
-    except ImportError:
-        raise MissingExtraError("statsmodels", "analysis", "Fleiss' kappa") from None
     codes = [code for code in XCOPA.kinds["original"].languages if code in data.configs()]
     kappas = {}
     for split in XCOPA.kinds["original"].splits:
@@ -70,8 +67,11 @@ def agreement(data: PreparedData) -> dict[str, float]:
         common = sorted(set.intersection(*(set(labels) for labels in own)))
         if not common:
             continue
-        raters = np.array([[labels[idx] for labels in own] for idx in common])
-        kappas[split] = float(fleiss_kappa(aggregate_raters(raters, n_cat=2)[0]))
+        second = np.array([sum(labels[idx] for labels in own) for idx in common])
+        with metric_errors():
+            kappa = fleiss_kappa(np.stack([len(own) - second, second], axis=1))
+        if kappa is not None:
+            kappas[split] = kappa
     return kappas
 
 

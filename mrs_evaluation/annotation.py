@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_core.errors import MissingExtraError
+from mrs_core.metric_errors import metric_errors
 from mrs_evaluation.annotation_files import Key
+from mrs_metrics.agreement import fleiss_kappa
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import PERMUTATION_SAMPLES, bootstrap_interval, permutation_test
 
@@ -28,7 +29,7 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
         annotations: file -> (items,) 1 for A, 0 for a tie, -1 for B.
 
     Raises:
-        MissingExtraError: statsmodels, which has Fleiss' kappa, is not installed.
+        InputError: statsmodels, which has Fleiss' kappa, is not installed.
     """
     choices = np.stack(list(annotations.values()), axis=1)  # (items, annotators)
     n_items, n_annotators = choices.shape
@@ -36,6 +37,8 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
     clear = 2 * counts > n_annotators
     majority = clear.copy()
     majority[~clear.any(axis=1), list(OUTCOMES).index("tie")] = True
+    with metric_errors():
+        kappa = fleiss_kappa(counts) if n_annotators > 1 else None
     return {
         "system_a": key.systems[0],
         "system_b": key.systems[1],
@@ -47,7 +50,7 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
         "majority": _shares(majority.astype(float)),
         "no_majority": int((~clear.any(axis=1)).sum()),
         "p": permutation_test(choices.mean(axis=1), np.zeros(n_items)),
-        "kappa": _fleiss_kappa(counts) if n_annotators > 1 else None,
+        "kappa": kappa,
         "by_annotator": [_by_annotator(name, column, key) for name, column in annotations.items()],
         "inputs_sha256": list(key.inputs),
         "signature": signature(
@@ -69,15 +72,6 @@ def _shares(columns: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
         outcome: {"share": float(column.mean()), "interval": list(bootstrap_interval(column, CONFIDENCE))}
         for outcome, column in zip(OUTCOMES, columns.T, strict=True)
     }
-
-
-def _fleiss_kappa(counts: NDArray[np.int64]) -> float | None:
-    """Agreement beyond chance on win, tie and loss; None if all judgements are the same, so that it is undefined."""
-    try:
-        from statsmodels.stats.inter_rater import fleiss_kappa
-    except ImportError:
-        raise MissingExtraError("statsmodels", "analysis", "Fleiss' kappa") from None
-    return float(fleiss_kappa(counts)) if (counts.sum(axis=0) > 0).sum() > 1 else None
 
 
 def _by_annotator(name: str, choices: NDArray[np.int64], key: Key) -> dict[str, Any]:

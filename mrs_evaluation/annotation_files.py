@@ -9,24 +9,17 @@ Earlier versions named the folder DIR/sheets and its files judge-1.csv, ...; suc
 Source: Zhang et al. 2021, sections 3.3 and 5.1: a message and the three suggestions of each of two systems, shown to
 three annotators, who choose the set with more replies that they prefer to send, or a tie.
 
-Annotators open the files in spreadsheet programs. CSV has no types there: a cell that begins with = + - @ would run
-as a formula, a short one with a digit would become a number or a date. Such a cell, and one that begins with an
-apostrophe, gets one apostrophe in front (`escaped`); reading takes one off (`restored`). Programs that drop the
-apostrophe, change line endings or upper-case TRUE do no harm, since texts are compared without these.
+Annotators open the files in spreadsheet programs; `mrs_core.sheets` tells what is done for that.
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
 import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +27,17 @@ from numpy.typing import NDArray
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder, file_sha256
 from mrs_core.predictions import Prediction, read_predictions
+from mrs_core.sheets import (
+    BULLET,
+    and_more,
+    escaped,
+    is_altered,
+    read_sheet,
+    require_unfilled,
+    sheet_bytes,
+    sheets_in,
+    text_hash,
+)
 
 ANNOTATORS = 3  # section 3.3
 EXAMPLES = 500  # section 5.1
@@ -44,11 +48,6 @@ OLD_KIND, OLD_ANNOTATIONS = "mrs judge 1", "sheets"  # of earlier versions
 TEXTS = ("message", "suggestions left", "suggestions right")
 COLUMNS = ("item", *TEXTS, "preference")
 PREFERENCES = ("left", "right", "tie")
-# What begins a formula in some program, in full width in Japanese ones; and the apostrophe itself.
-_RISKY = frozenset("=+-@＝＋－＠'")
-_VALUE_WORDS = 3  # a number, amount, time or date has no more words: Mon 5 May 2020, 1e5 USD
-_WORD = re.compile(r"[^\W\d_]+")
-_BULLET = "•"  # begins every suggestion; nothing that begins with it is a value or formula
 INSTRUCTIONS = """\
 Each row shows a message and two sets of suggested replies, left and right.
 Which side has more replies that you would like to send? Write one word into the column `preference`:
@@ -140,7 +139,7 @@ def make_annotation_files(
             same_suggestions=sum(sorted(a.suggestions) == sorted(b.suggestions) for a, b in pairs),
             files=files,
             items=tuple(
-                Item(number, line + 1, "left" if left else "right", tuple(map(_text_hash, texts)))
+                Item(number, line + 1, "left" if left else "right", tuple(map(text_hash, texts)))
                 for number, (line, left, texts) in enumerate(zip(chosen, a_left, shown, strict=True), start=1)
             ),
         )
@@ -190,7 +189,7 @@ def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict
             altered; a preference is missing or not one of `PREFERENCES`.
     """
     place = _place(folder)
-    hashes = {p.name: file_sha256(p) for p in sorted(place.glob("*.csv")) if p.is_file() and p.name[0] not in ".~"}
+    hashes = sheets_in(place)
     if unknown := hashes.keys() - key.files.keys():
         raise InputError(
             f"{place / min(unknown)}: not an annotation file made here; expected {', '.join(key.files)} only."
@@ -210,21 +209,6 @@ def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict
         if key.files[twin] != key.files[name]:
             raise InputError(f"{place / name} is a copy of {twin}; put the file of its own annotator there.")
     return {name: _preferences(place / name, key) for name in names}
-
-
-def escaped(text: str) -> str:
-    """The text as a cell that no spreadsheet program reads as a formula, a number or a date.
-
-    >>> escaped("=1+1"), escaped("5/6"), escaped("yes")
-    ("'=1+1", "'5/6", 'yes')
-    """
-    value = any(letter.isnumeric() for letter in text) and len(_WORD.findall(text)) <= _VALUE_WORDS
-    return f"'{text}" if text[:1] in _RISKY or (value and not text.startswith(_BULLET)) else text
-
-
-def restored(cell: str) -> str:
-    """The text of a cell that `escaped` made."""
-    return cell.removeprefix("'")
 
 
 def _place(folder: Path) -> Path:
@@ -253,7 +237,7 @@ def _texts(a: Prediction, b: Prediction, a_left: bool) -> tuple[str, ...]:
 
 
 def _bullets(suggestions: Sequence[str]) -> str:
-    return "\n".join(f"{_BULLET} {_plain(suggestion)}".rstrip() for suggestion in suggestions)
+    return "\n".join(f"{BULLET} {_plain(suggestion)}".rstrip() for suggestion in suggestions)
 
 
 def _plain(text: str) -> str:
@@ -261,28 +245,13 @@ def _plain(text: str) -> str:
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
 
 
-def _text_hash(text: str) -> str:
-    """Hash of what spreadsheet programs do not change: letters without case, runs of white space as one."""
-    plain = " ".join(unicodedata.normalize("NFC", text.casefold()).split())
-    return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]
-
-
 def _csv(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
-    """CSV with a byte order mark, by which spreadsheet programs recognize UTF-8."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows([item, *map(escaped, texts), ""] for item, texts in rows)
-    return text.getvalue().encode("utf-8-sig")
+    return sheet_bytes(COLUMNS, ([item, *map(escaped, texts), ""] for item, texts in rows))
 
 
 def _refuse_to_lose_judgements(out: Path) -> None:
-    if not (out / KEY).is_file():
-        return  # atomic_folder refuses other folders
-    for name, made in read_key(out).files.items():
-        path = _place(out) / name
-        if path.is_file() and file_sha256(path) != made:
-            raise InputError(f"{path} has been filled in; move {out} away instead of overwriting it.")
+    if (out / KEY).is_file():  # atomic_folder refuses other folders
+        require_unfilled(_place(out), read_key(out).files, out)
 
 
 def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
@@ -290,7 +259,7 @@ def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
     items = {item.item: item for item in key.items}
     found: dict[int, str] = {}
     wrong: list[str] = []
-    for row, cells in _rows(path):
+    for row, cells in read_sheet(path, COLUMNS):
         item = _known_item(path, row, cells, items, found)
         preference = cells["preference"].strip().casefold()
         if preference not in PREFERENCES:
@@ -298,10 +267,10 @@ def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
             wrong.append(f"row {row}: {what}")
         found[item.item] = preference
     if missing := [number for number in items if number not in found]:
-        raise InputError(f"{path}: item {missing[0]} is missing{_more(missing)}; restore the rows.")
+        raise InputError(f"{path}: item {missing[0]} is missing{and_more(missing)}; restore the rows.")
     if wrong:
         raise InputError(
-            f"{path}, {wrong[0]}{_more(wrong)}; expected {', '.join(PREFERENCES[:2])} or {PREFERENCES[2]}."
+            f"{path}, {wrong[0]}{and_more(wrong)}; expected {', '.join(PREFERENCES[:2])} or {PREFERENCES[2]}."
         )
     signs = {
         number: 0 if found[number] == "tie" else 1 if found[number] == items[number].a_side else -1 for number in items
@@ -312,41 +281,15 @@ def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
 def _known_item(path: Path, row: int, cells: dict[str, str], items: dict[int, Item], found: dict[int, str]) -> Item:
     """The item of a row whose texts are as they were made."""
     number = cells["item"].strip()
-    item = items.get(int(number)) if number.isascii() and number.isdecimal() else None
+    item = items.get(int(number)) if re.fullmatch("[0-9]{1,9}", number) else None
     if item is None:
         raise InputError(f"{path}, row {row}: {number[:40]!r} is not an item of this evaluation; restore the number.")
     if item.item in found:
         raise InputError(f"{path}, row {row}: item {number} appears twice; delete one of the rows.")
     for column, made in zip(TEXTS, item.texts, strict=True):
-        if made not in (_text_hash(restored(cells[column])), _text_hash(cells[column])):
+        if is_altered(cells[column], made):
             raise InputError(
                 f"{path}, row {row}: the column {column!r} of item {number} was altered, so the judgement may be "
                 "about another text; restore the original text."
             )
     return item
-
-
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield row numbers (the header has 1) and cells by column; empty rows and other columns are left out."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not UTF-8 text; save the file as CSV in UTF-8.") from None
-    for delimiter in ",;\t":  # what programs write in different countries
-        try:
-            records = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-        except csv.Error as error:
-            raise InputError(f"{path}: not a CSV file ({error}); save the file as CSV in UTF-8.") from None
-        header = [name.strip().casefold() for name in records[0]] if records else []
-        if set(COLUMNS) <= set(header):
-            break
-    else:
-        raise InputError(f"{path}, row 1: expected the columns {', '.join(COLUMNS)}; restore the header.")
-    places = {column: header.index(column) for column in COLUMNS}
-    for row, cells in enumerate(records[1:], start=2):
-        if any(cell.strip() for cell in cells):
-            yield row, {column: cells[place] if place < len(cells) else "" for column, place in places.items()}
-
-
-def _more(entries: Sequence[Any]) -> str:
-    return f" (and {len(entries) - 1} more)" if len(entries) > 1 else ""

@@ -53,6 +53,52 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
     return float(interval.low), float(interval.high)
 
 
+def weighted_wilson_interval(
+    counts: ArrayLike, sizes: ArrayLike, weights: ArrayLike, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return Wilson's score interval of a share over strata that were sampled at different rates.
+
+    Wilson's formula with the weighted share and the effective size of the sample: that of a simple random sample with
+    the same variance, p (1 - p) / sum(weight^2 p_i (1 - p_i) / size), or 1 / sum(weight^2 / size) (Kish 1965, "Survey
+    Sampling"), which it is where all strata are alike; the smaller of the two, since the first is undefined where
+    nothing was found. Chosen by simulation of ten strata of 100 with the population of Table 1 of MRS (82 % in one
+    stratum): the interval by Kish's size alone contains the share 90.0 to 99.8 times of 100, by how the strata differ,
+    that by the smaller of the two 94.1 to 99.8 times.
+
+    Args:
+        counts: (strata,) how many of each stratum's sample have the property.
+        sizes: (strata,) sizes of the samples, 1 or more.
+        weights: (strata,) shares of the strata in the population, with a sum of 1.
+        confidence: above 0 and below 1.
+
+    Raises:
+        ValueError: the lists differ in length or are empty, a number is out of range, or the weights do not sum to 1.
+
+    >>> [round(end, 4) for end in weighted_wilson_interval([30], [50], [1])]
+    [0.4618, 0.7239]
+    >>> [round(end, 4) for end in weighted_wilson_interval([0, 0], [100, 100], [0.9, 0.1])]
+    [0.0, 0.0305]
+    """
+    from scipy.stats import norm
+
+    k, n, w = (np.asarray(values, dtype=np.float64) for values in (counts, sizes, weights))
+    if k.ndim != 1 or not len(k) or not k.shape == n.shape == w.shape:
+        raise ValueError("The strata need a count, a size and a weight each.")
+    if (n < 1).any() or (k < 0).any() or (k > n).any() or (w < 0).any() or abs(w.sum() - 1) > 1e-9:
+        raise ValueError("Expected counts from 0 to their sizes, sizes from 1, and weights whose sum is 1.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
+    share, size = float(w @ (k / n)), float(1 / (w**2 / n).sum())
+    if variance := float((w**2 * (k / n) * (1 - k / n) / n).sum()):
+        size = min(size, share * (1 - share) / variance)
+    z2 = float(norm.ppf((1 + confidence) / 2)) ** 2
+    middle = (share + z2 / (2 * size)) / (1 + z2 / size)
+    half = np.sqrt(z2 * (share * (1 - share) / size + z2 / (4 * size**2))) / (1 + z2 / size)
+    return (0.0 if not k.any() else max(0.0, float(middle - half))), (
+        1.0 if (k == n).all() else min(1.0, float(middle + half))
+    )
+
+
 def chance_test(correct: int, n: int, choices: int = 2) -> float:
     """Return the two-sided p-value of the exact binomial test against a guess among `choices`.
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-OWN = re.compile(r"(http|ws)s?://(127\.0\.0\.1|localhost)[:/]")  # addresses on this machine
+OWN = re.compile(r"(http|ws)s?://(127\.0\.0\.1|localhost)[:/]|file:///")  # addresses on this machine
 SECONDS = 120  # until a program must be ready; a few on an idle machine
 SERVED_AT = r"Running on local URL: +(http://127\.0\.0\.1:\d+)"  # what gradio prints
 
@@ -168,6 +169,43 @@ class Browser:
         urls = [str(each["request"]["url"]) for each in sent if OWN.match(each["documentURL"])]
         assert urls, "the log has no request of the page, not even its own"
         return [url for url in urls if not OWN.match(url) and not url.startswith(("data:", "blob:"))]
+
+    def press(self, keys: str) -> None:
+        """Press keys, one after the other, in whatever has the focus."""
+        actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self._say(f"{self.session}/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+
+    def script(self, script: str, *arguments: object) -> Any:
+        """Run a function's body in the page and return what it returns."""
+        return self._say(f"{self.session}/execute/sync", {"script": script, "args": arguments})
+
+    def devtools(self, command: str, **parameters: object) -> Any:
+        """A command of Chromium's own protocol."""
+        return self._say(f"{self.session}/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def download_to(self, folder: Path) -> None:
+        self.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+    def resize(self, width: int, height: int, mobile: bool = False) -> None:
+        """Show pages as on a screen of this size, in CSS pixels; `mobile`: with touch, without a mouse."""
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile
+        )
+        self.devtools("Emulation.setTouchEmulationEnabled", enabled=mobile)
+
+    def answer_prompt(self, accept: bool) -> str:
+        """Wait for a prompt of the page, accept or dismiss it; return what it asks."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                asked = str(self._say(f"{self.session}/alert/text"))
+                break
+            except urllib.error.HTTPError as error:
+                if error.code != 404 or time.monotonic() > deadline:  # 404: no prompt so far
+                    raise
+                time.sleep(0.05)
+        self._say(f"{self.session}/alert/{'accept' if accept else 'dismiss'}", {})
+        return asked
 
     def screenshot(self) -> bytes:
         return base64.b64decode(self._say(f"{self.session}/screenshot"))

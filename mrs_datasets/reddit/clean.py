@@ -8,13 +8,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mrs_datasets.reddit.language import BATCH_ROWS, KEPT, Outcomes
-from mrs_datasets.reddit.markup import MASK_PATTERN, mask, plain_text, without_quotes
-from mrs_datasets.reddit.repair import MOJIBAKE, TAGS, without_mojibake, without_tags
+from mrs_datasets.reddit.columns import Step, change_in_turn, with_rows
+from mrs_datasets.reddit.language import KEPT, Outcomes
+from mrs_datasets.reddit.markup import (
+    MASK_PATTERN,
+    MASKS,
+    MAY_BE_MARKED,
+    SPACES,
+    mask,
+    plain_text,
+    without_quotes,
+)
+from mrs_datasets.reddit.repair import (
+    MAY_BE_MOJIBAKE,
+    MAY_BE_TAGGED,
+    MOJIBAKE,
+    TAGS,
+    without_mojibake,
+    without_tags,
+)
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
 
@@ -22,6 +42,9 @@ EMPTY_MESSAGE, EMPTY_REPLY = "message empty after cleaning", "reply empty after 
 ONLY_MASKS = "nothing but masks"
 
 _ONLY_MASKS = re.compile(rf"(?:{MASK_PATTERN}|[\s!-/:-@\[-`{{-~])+")
+# In RE2's syntax (see `columns`): what a text must be to be empty, or nothing but masks.
+_MAY_BE_DROPPED = rf"^(?:{MASK_PATTERN}|[ !-/:-@\[-`{{-~{SPACES}])*$"
+BATCH_ROWS = 1 << 16  # of texts that are cleaned together
 
 
 @dataclass(frozen=True)
@@ -102,21 +125,70 @@ def clean_pairs(
         The kept pairs in their order, and the outcomes per language: `kept`, or the first reason that applies, in the
         order: empty message, empty reply, nothing but masks on one side.
     """
-    messages: list[pa.Array] = []
-    replies: list[pa.Array] = []
-    reasons: list[str] = []
+    reasons: list[pa.Array] = []
+    sides: list[list[pa.Array]] = [[], []]
     for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_ROWS):
-        sides = [
-            [clean_text(text, rules, repairs) for text in batch[name].to_pylist()] for name in ("message", "reply")
-        ]
-        reasons += [_reason(message, reply) for message, reply in zip(*sides, strict=True)]
-        messages.append(pa.array(sides[0], pa.string()))
-        replies.append(pa.array(sides[1], pa.string()))
-    for name, arrays in (("message", messages), ("reply", replies)):
+        both = [clean_column(batch[name], rules, repairs) for name in ("message", "reply")]
+        reasons.append(_reasons(*both))
+        for arrays, column in zip(sides, both, strict=True):
+            arrays.append(column)
+    for name, arrays in zip(("message", "reply"), sides, strict=True):
         column = pa.chunked_array(arrays, pa.string())
         pairs = pairs.set_column(pairs.schema.get_field_index(name), name, column)
-    kept = pa.array([reason == KEPT for reason in reasons], pa.bool_())
-    return pairs.filter(kept), Counter(zip(pairs["language"].to_pylist(), reasons, strict=True))
+    outcomes = pa.chunked_array(reasons, pa.string())
+    told = Counter(zip(pairs["language"].to_pylist(), outcomes.to_pylist(), strict=True))
+    return pairs.filter(pc.equal(outcomes, KEPT)), told
+
+
+def clean_column(texts: pa.Array, rules: CleanRules = ALL, repairs: Counter[str] | None = None) -> pa.Array:
+    """`clean_text` of every text of a column; only texts that may change become Python strings, step by step.
+
+    Args:
+        texts: strings without nulls.
+    """
+    changing, rows = texts, np.arange(len(texts))  # the texts that the last pass changed, and where they are
+    repaired = {kind: np.zeros(len(texts), bool) for kind in (MOJIBAKE, TAGS)}
+    for _ in range(MAX_PASSES):
+        after = changing
+        changes = np.zeros(len(rows), bool)
+        for steps, kind in _steps(rules):
+            after, where = change_in_turn(after, steps)
+            changes[where] = True
+            if kind:
+                repaired[kind][rows[where]] = True
+        changes &= pc.not_equal(after, changing).to_numpy(zero_copy_only=False)  # a step may undo another
+        changing, rows = after.filter(pa.array(changes)), rows[changes]
+        texts = with_rows(texts, rows, changing)
+        if not len(rows):
+            break
+    else:
+        texts = with_rows(texts, rows, pa.array([""] * len(rows), pa.string()))
+    if repairs is not None:
+        repairs.update({kind: int(which.sum()) for kind, which in repaired.items() if which.any()})
+    return texts
+
+
+def _steps(rules: CleanRules) -> Iterator[tuple[Sequence[Step], str]]:
+    """What a pass of `clean_text` does to a text, and how texts that this repairs are counted."""
+    if rules.mojibake:
+        yield [Step(without_mojibake, MAY_BE_MOJIBAKE)], MOJIBAKE
+    if rules.markdown:
+        yield [Step(partial(plain_text, quotes=rules.quotes), MAY_BE_MARKED)], ""
+    elif rules.quotes:
+        yield [Step(without_quotes, MAY_BE_MARKED)], ""
+    if rules.tags:
+        yield [Step(without_tags, MAY_BE_TAGGED)], TAGS
+    if rules.masks:
+        yield MASKS, ""
+
+
+def _reasons(messages: pa.Array, replies: pa.Array) -> pa.Array:
+    """`_reason` of every pair; only texts that may be empty or masks become Python strings."""
+    few = pc.or_(*(pc.match_substring_regex(side, _MAY_BE_DROPPED) for side in (messages, replies)))
+    rows = np.flatnonzero(few.to_numpy(zero_copy_only=False))
+    pairs = zip(*(side.take(pa.array(rows)).to_pylist() for side in (messages, replies)), strict=True)
+    found = pa.array([_reason(message, reply) for message, reply in pairs], pa.string())
+    return with_rows(pa.array([KEPT] * len(messages), pa.string()), rows, found)
 
 
 def _reason(message: str, reply: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Protocol
 
 import numpy as np
@@ -17,11 +18,13 @@ import pyarrow.compute as pc
 
 from mrs_core.errors import InputError
 from mrs_core.language_id import UNDETERMINED
+from mrs_datasets.reddit.columns import found_rows, with_rows
 from mrs_datasets.reddit.markup import MASK_PATTERN
 
 MIN_SCORE = 0.7  # section 2: the best label counts only if its score is above
 MIN_EXAMPLES = 100_000  # section 2: ten languages have at least this many
 BATCH_ROWS = 16_384  # Python texts in memory at once
+_NOT_WORDS = rf"[\r\n]|{MASK_PATTERN}"
 
 KEPT = "kept"
 UNKNOWN_LANGUAGE = "no language found"
@@ -59,19 +62,22 @@ def identify_pairs(
     """
     if not 0.0 <= min_score <= 1.0:
         raise InputError(f"--min-language-score: expected a number from 0 to 1, found {min_score}.")
-    outcomes: Outcomes = Counter()
+    told: Counter[tuple[str, bool]] = Counter()  # language, whether it is clear
     languages: list[str] = []
     kept = np.zeros(pairs.num_rows, dtype=bool)
     row = 0
     for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_ROWS):
-        for language, score in identifier.identify(_texts(batch)):
-            kept[row] = score > min_score and language != UNDETERMINED
-            if kept[row]:
-                languages.append(language)
-                outcomes[language, KEPT] += 1
-            else:
-                outcomes[language, UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE] += 1
-            row += 1
+        answers = identifier.identify(_texts(batch))
+        clear = [score > min_score and language != UNDETERMINED for language, score in answers]
+        codes = [language for language, _ in answers]
+        told.update(zip(codes, clear, strict=True))
+        languages += compress(codes, clear)
+        kept[row : row + len(clear)] = clear
+        row += len(clear)
+    outcomes: Outcomes = Counter()
+    for (language, clearly), count in told.items():
+        dropped = UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE
+        outcomes[language, KEPT if clearly else dropped] += count
     found = pairs.drop_columns(["language"]) if "language" in pairs.column_names else pairs
     found = found.filter(pa.array(kept))
     return found.append_column("language", pa.array(languages, pa.string())), outcomes
@@ -79,7 +85,11 @@ def identify_pairs(
 
 def _texts(batch: pa.RecordBatch) -> list[str]:
     joined = pc.binary_join_element_wise(batch["message"], batch["reply"], " ")
-    texts: list[str] = pc.replace_substring_regex(joined, rf"[\r\n]|{MASK_PATTERN}", " ").to_pylist()
+    rows = found_rows(joined, _NOT_WORDS)
+    if len(rows):
+        words = pc.replace_substring_regex(joined.take(pa.array(rows)), _NOT_WORDS, " ")
+        joined = with_rows(joined, rows, words)
+    texts: list[str] = joined.to_pylist()
     return texts
 
 

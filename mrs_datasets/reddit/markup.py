@@ -10,8 +10,10 @@ from __future__ import annotations
 import html
 import re
 from re import Match
+from typing import NamedTuple
 
-from mrs_datasets.reddit.personal import EMAIL, mask_personal
+from mrs_datasets.reddit.columns import Step
+from mrs_datasets.reddit.personal import EMAIL, PERSONAL
 
 URL, USER = "<url>", "<user>"
 MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
@@ -21,11 +23,14 @@ _MARKED_LINE = re.compile(r"^\s*[-+=]", re.MULTILINE)
 _MARKED = re.compile(r"[\\&<>*_~^`#|\[\]\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|&nbsp(?![\w;=])")
 _INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\u200b\u2060\ufeff]")  # but not the joiners, which emoji need
+_CONTROLS = bytes((*range(9), *range(0xE, 0x1C), 0x7F))
+_ZERO_WIDTH = ("\u200b", "\u2060", "\ufeff")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 # Lines. Quotes, except spoilers and faces: `>!`, `>.<`, `>_>`, `>:(`.
 _QUOTE = re.compile(r"\s*(?:>|&gt;)(?!!|<|&lt;|[._](?:[<>]|&[lg]t;)|[:;=]['-]?[()\[\]/\\|DPpOo3])")
 _RULER = re.compile(r"([-*_=])(?:\s*\1){2,}")
+_RULES, _BULLETS = "-*_=", "-+*#"  # how a ruler and a bullet may begin; an empty line is neither
 _FENCE = re.compile(r"(?:`{3,}|~{3,})\s*[\w+-]*")
 _DEFINITION = re.compile(r"\[[^\[\]]{1,200}\]:\s+<?(?:https?://|www\.|/|#)\S*.*")
 _TABLE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?|\|\s*:?-+:?\s*\|")
@@ -39,24 +44,27 @@ _LINK = re.compile(
     r"(!?)\[([^\[\]]{0,1000})\]\(\s{0,9}([^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})"
     r"""(?:\s{1,9}(?:"[^"]{0,300}"|'[^']{0,300}'))?\s{0,9}\)"""
 )
-_MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
-    ("`", re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,1000}?)(?<!`)\1(?!`)"), r"\2"),
+# A mark, how often a text must have it, the pattern, and what is shown.
+_MARKS: tuple[tuple[str, int, re.Pattern[str], str], ...] = (
+    ("`", 2, re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,1000}?)(?<!`)\1(?!`)"), r"\2"),
     (
         "*",
+        2,
         re.compile(rf"(?<![{_LETTERS}*])(\*{{1,3}})(?![\s*]){_OPENS}(.{{1,1000}}?)(?<![\s*])\1(?![{_LETTERS}*])"),
         r"\2",
     ),
-    ("_", re.compile(r"""(?<!\w)(_{1,3})(?=["'“‘«¿¡*~]*[^\W_])(.{1,1000}?)(?<![\s_(])\1(?!\w)"""), r"\2"),
-    ("~~", re.compile(rf"(?<![{_LETTERS}~])~~(?![\s~])(.{{1,1000}}?)(?<![\s~])~~(?![{_LETTERS}~])"), r"\1"),
+    ("_", 2, re.compile(r"""(?<!\w)(_{1,3})(?=["'“‘«¿¡*~]*[^\W_])(.{1,1000}?)(?<![\s_(])\1(?!\w)"""), r"\2"),
+    ("~~", 2, re.compile(rf"(?<![{_LETTERS}~])~~(?![\s~])(.{{1,1000}}?)(?<![\s~])~~(?![{_LETTERS}~])"), r"\1"),
     (
         ">!",
+        1,
         re.compile(
             r"(?<!<url)(?<!<user)(?<!<email)(?<!<phone)(?<!<ip)>!(.{1,1000}?)!<(?!(?:url|user|email|phone|ip)>)"
         ),
         r"\1",
     ),
-    ("^", re.compile(r"(?<![\w^])\^+\(([^()]{1,500})\)"), r"\1"),
-    ("^", re.compile(r"(?<![\w^(])\^+(?=[^\W_])(?!\w{1,3}\^)"), ""),
+    ("^", 1, re.compile(r"(?<![\w^])\^+\(([^()]{1,500})\)"), r"\1"),
+    ("^", 1, re.compile(r"(?<![\w^(])\^+(?=[^\W_])(?!\w{1,3}\^)"), ""),
 )
 
 # A slash, also escaped or written as an entity; dumps write the ampersand of an entity as an entity, too.
@@ -85,8 +93,16 @@ _TOP_LEVEL = (
 )
 
 
-def _with_slashes(slash: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """The patterns of addresses, of paths to pages and threads, and of users, for slashes of this form."""
+class _Slashes(NamedTuple):
+    """Patterns with slashes of some form: of addresses, of paths to pages and threads, of users."""
+
+    address: re.Pattern[str]
+    path: re.Pattern[str]
+    user: re.Pattern[str]
+
+
+def _with_slashes(slash: str) -> _Slashes:
+    """The patterns for slashes of this form."""
     s = slash
     address = rf"<[a-z0-9+.-]{{2,20}}:{s}{s}[^\s<>]*>|[a-z0-9+.-]{{2,20}}:{s}{s}{_URL_END}"
     path = (
@@ -100,7 +116,7 @@ def _with_slashes(slash: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Patt
         rf"(?:{s}(?:u(?:ser)?{s}|r{s}u\\?_)|(?<![a-z0-9])(?:u{s}|r{s}u\\?_))"
         rf"(?:\\?[a-z0-9_-])+(?:{s}[a-z0-9_-]+)*"
     )
-    return re.compile(address, re.IGNORECASE), re.compile(path, re.IGNORECASE), re.compile(user, re.IGNORECASE)
+    return _Slashes(*(re.compile(pattern, re.IGNORECASE) for pattern in (address, path, user)))
 
 
 # The link for sending a message to a user.
@@ -115,6 +131,18 @@ _PROFILE = re.compile(r"(?:https?://[a-z.]*reddit\.com)?/?(?:u(?:ser)?/|r/u\\?_)
 _FULL_ID = re.compile(rf"(?<![{_LETTERS}])(?<![{_LETTERS}]_)t[1-6]\\?_[a-z0-9]{{5,10}}(?!_?[{_LETTERS}])")
 _ATOM = rf"{_LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
 _EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{_LETTERS}-]+\.)+[{_LETTERS}-]{{2,}}")
+
+# What a text must have for `plain_text` or `without_quotes` to change it, in RE2's syntax (see `columns`).
+SPACES = r"\t-\r\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"  # but U+0020
+MAY_BE_MARKED = "|".join(
+    (
+        rf"[{SPACES}]|  | $|^[ +=>#*-]",  # other white space than between words, so also a second line; marks of a line
+        r"[\x00-\x08\x0e-\x1b\x7f\x{200b}\x{2060}\x{feff}]",
+        r"&[#A-Za-z]|\\[!-/:-@\[-`{-~]",
+        r"\]\(|^\[|\|.*-|-.*\|",
+        r"`.*`|\*.*\*|(?:^|[^A-Za-z0-9_])_.*_|~~|>!|\^",
+    )
+)
 
 
 def plain_text(text: str, quotes: bool = True) -> str:
@@ -131,16 +159,22 @@ def plain_text(text: str, quotes: bool = True) -> str:
         return " ".join(text.split())
     if "&" in text:
         text = _ENTITY.sub(lambda found: html.unescape(found.group()), text)
-    text = _INVISIBLE.sub("", text)
+    if _has_invisible(text):
+        text = _INVISIBLE.sub("", text)
     text = " ".join(" ".join(_shown_lines(text, quotes)).split())
     if "\\" in text:
         text = _ESCAPE.sub(r"\1", text)
     if "](" in text:
         text = _LINK.sub(_link, text)
-    for sign, pattern, shown in _MARKS:
-        if sign in text:
+    for sign, least, pattern, shown in _MARKS:
+        if text.count(sign) >= least:
             text = pattern.sub(shown, text)
     return " ".join(text.split())
+
+
+def _has_invisible(text: str) -> bool:
+    octets = text.encode("utf-8", "replace")  # scanning bytes takes a fifth of the pattern's time
+    return len(octets.translate(None, _CONTROLS)) < len(octets) or any(letter in text for letter in _ZERO_WIDTH)
 
 
 def _shown_lines(text: str, quotes: bool) -> list[str]:
@@ -152,11 +186,17 @@ def _shown_lines(text: str, quotes: bool) -> list[str]:
             if quotes:
                 continue
             line = line.lstrip("> ")
-        if _RULER.fullmatch(line) or _FENCE.fullmatch(line) or _DEFINITION.fullmatch(line):
+        first = line[:1]
+        if (
+            (first in _RULES and _RULER.fullmatch(line))
+            or (first in "`~" and _FENCE.fullmatch(line))
+            or (first == "[" and _DEFINITION.fullmatch(line))
+        ):
             continue
         if table and _TABLE.fullmatch(line):
             continue
-        shown.append(_BULLET.sub("", line.replace("|", " ").strip() if table else line, count=1))
+        line = line.replace("|", " ").strip() if table else line
+        shown.append(_BULLET.sub("", line, count=1) if line[:1] in _BULLETS else line)
     return shown
 
 
@@ -181,22 +221,47 @@ def mask(text: str) -> str:
     >>> mask("https://example.com/a_(b), thanks to u/some-one and a@example.com")
     '<url>, thanks to <user> and <email>'
     """
-    hidden = "\\/" in text or ("&" in text and _HIDDEN_SLASH.search(text))
-    if hidden or "/" in text:
-        address, path, user = _ANY_SLASHES if hidden else _PLAIN_SLASHES
-        if hidden or "://" in text:
-            text = address.sub(_masked_address, text)
-        text = path.sub(_masked_address, text)
-        if "compose" in text.lower():
-            text = _COMPOSE.sub(_masked_address, text)
-        text = user.sub(USER, text)
-    if "_" in text:
-        text = _FULL_ID.sub(URL, text)
-    if "ww" in text or "WW" in text:
-        text = _WWW.sub(_masked_address, text)
-    if "@" in text:
-        text = _EMAIL.sub(EMAIL, text)
-    return mask_personal(text)
+    for step in MASKS:
+        text = step.change(text)
+    return text
+
+
+def _mask_addresses(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.address.sub(_masked_address, text)
+    return _PLAIN_SLASHES.address.sub(_masked_address, text) if "://" in text else text
+
+
+def _mask_paths(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.path.sub(_masked_address, text)
+    return _PLAIN_SLASHES.path.sub(_masked_address, text) if "/" in text else text
+
+
+def _mask_compose(text: str) -> str:
+    return _COMPOSE.sub(_masked_address, text) if "compose" in text.lower() else text
+
+
+def _mask_users(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.user.sub(USER, text)
+    return _PLAIN_SLASHES.user.sub(USER, text) if "/" in text else text
+
+
+def _mask_full_ids(text: str) -> str:
+    return _FULL_ID.sub(URL, text) if "_" in text else text
+
+
+def _mask_www(text: str) -> str:
+    return _WWW.sub(_masked_address, text) if "ww" in text or "WW" in text else text
+
+
+def _mask_emails(text: str) -> str:
+    return _EMAIL.sub(EMAIL, text) if "@" in text else text
+
+
+def _has_hidden_slash(text: str) -> bool:
+    return "\\/" in text or ("&" in text and _HIDDEN_SLASH.search(text) is not None)
 
 
 def _masked_address(found: Match[str]) -> str:
@@ -208,3 +273,22 @@ def _masked_address(found: Match[str]) -> str:
     if rest.startswith(")") and "(" in address:
         rest = rest[1:]
     return URL + rest
+
+
+# What `mask` does, with what a text must have for it (see `columns`).
+_S = "[sS\u017f]"  # what `s` matches, whatever the case
+_HIDDEN = rf"\\/|&(?:[aA][mM][pP];)*(?:#0*47|#[xX]0*2[fF]|{_S}[oO][lL]);"
+MASKS = (
+    Step(_mask_addresses, f"://|{_HIDDEN}"),
+    Step(
+        _mask_paths,
+        rf"\.[A-Za-z0-9\x{{80}}-\x{{10ffff}}-]+(?::[0-9]+)?/|[rR]/[^/ \n]+/(?:[cC]|{_S})|"
+        rf"[cC][oO][mM][mM][eE][nN][tT]{_S}/|{_HIDDEN}",
+    ),
+    Step(_mask_compose, f"/[cC][oO][mM][pP][oO]|{_HIDDEN}"),
+    Step(_mask_users, rf"(?:^|[^A-Za-z0-9])[uU]/|/[uU]{_S}[eE][rR]/|[rR]/[uU]\\?_|{_HIDDEN}"),
+    Step(_mask_full_ids, r"t[1-6]\\?_[a-z0-9]{5}"),
+    Step(_mask_www, r"[wW]{3}[0-9]?\."),
+    Step(_mask_emails, r"@(?:[A-Za-z0-9\x{80}-\x{10ffff}-]+\.)+[A-Za-z0-9\x{80}-\x{10ffff}-]{2}"),
+    *PERSONAL,
+)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from re import Match
 
+from mrs_datasets.reddit.columns import Step
+
 PHONE, IP, EMAIL = "<phone>", "<ip>", "<email>"
 
 _MANY_DIGITS = re.compile(r"[0-9](?:[^0-9]{0,3}[0-9]){6}")
@@ -116,19 +118,32 @@ def mask_personal(text: str) -> str:
     >>> mask_personal("From 2018-01-02 to 31.12.2019, 10:30:00, version 10.0.19041.388: 1,000,000 for $1.234.567")
     'From 2018-01-02 to 31.12.2019, 10:30:00, version 10.0.19041.388: 1,000,000 for $1.234.567'
     """
+    for step in PERSONAL:
+        text = step.change(text)
+    return text
+
+
+def _mask_spelled(text: str) -> str:
     octets = text.encode("utf-8", "replace")  # scanning bytes takes a third of the patterns' time
     spelled = b" at " in octets or b" AT " in octets or len(octets.translate(None, b"@[({<")) < len(octets)
-    if spelled and _MAY_BE_SPELLED.search(text):
-        text = _SPELLED.sub(EMAIL, text)
-    if len(octets) - len(octets.translate(None, b"0123456789")) >= 7 and _MANY_DIGITS.search(text):
-        for pattern, accept in _PHONES:
-            text = pattern.sub(partial(_phone, accept), text)
-        text = _NAMED_PHONE.sub(_named, text)
-    if text.count(".") >= 3:
-        text = _IPV4.sub(_ipv4, text)
-    if text.count(":") >= 2:
-        text = _IPV6.sub(_ipv6, text)
-    return text
+    return _SPELLED.sub(EMAIL, text) if spelled and _MAY_BE_SPELLED.search(text) else text
+
+
+def _mask_phones(text: str) -> str:
+    octets = text.encode("utf-8", "replace")
+    if len(octets) - len(octets.translate(None, b"0123456789")) < 7 or not _MANY_DIGITS.search(text):
+        return text
+    for pattern, accept in _PHONES:
+        text = pattern.sub(partial(_phone, accept), text)
+    return _NAMED_PHONE.sub(_named, text)
+
+
+def _mask_ipv4(text: str) -> str:
+    return _IPV4.sub(_ipv4, text) if text.count(".") >= 3 else text
+
+
+def _mask_ipv6(text: str) -> str:
+    return _IPV6.sub(_ipv6, text) if text.count(":") >= 2 else text
 
 
 def _phone(accept: Callable[[str], bool], found: Match[str]) -> str:
@@ -155,3 +170,36 @@ def _ipv6(found: Match[str]) -> str:
         return found[0]
     number = len(groups) >= 3 and max(map(len, groups)) >= 3 and any(letter.isdigit() for letter in found[0])
     return IP if number else found[0]
+
+
+# What `mask_personal` does, with what a text must have for it (see `columns`).
+_S, _I = "[sS\u017f]", "[iI\u0130\u0131]"  # what `s` and `i` match, whatever the case
+_OTHER = r"\x{80}-\x{10ffff}"  # outside ASCII: letters, and white space
+_MAY_BE_PHONE = "|".join(
+    (
+        r"(?:\+|00)[1-9][0-9 .\-/()\x{a0}]{7}",
+        r"\([2-9][0-9]{2}\) ?[0-9]{3}[-. ][0-9]{4}|[2-9][0-9]{2}[-.][0-9]{3}[-.][0-9]{4}",
+        r"0[1-9](?:[ .-][0-9]{2}){4}",
+        r"(?:^|[^A-Za-z0-9_.,+:$/-])\(?0[0-9]{1,4}[)\-/ ][0-9 /-]{4}",
+        r"8[ -]?\(?9[0-9]{2}\)?[ -]?[0-9]{3}[ -][0-9]{2}[ -][0-9]{2}",
+        r"\([1-9][0-9]\) ?9?[0-9]{4}[- ][0-9]{4}",
+        r"(?:[tT][eE][lL]|[pP][hH][oO][nN]|[cC][eE][lL]|[mM][oO][bB]|[hH][aA][nN]|[fF][aA][xX]|[aA][pP]{2}|"
+        rf"[{_OTHER}])[^0-9]*[0-9](?:[ .\-/()]{{0,2}}[0-9]){{6}}",
+    )
+)
+_BLANK = rf"[\t-\r\x1c-\x1f {_OTHER}]"
+_MAY_BE_SPELLED_OUT = "|".join(
+    (
+        rf"[\[({{<]{_BLANK}?(?:@|[aA][tT]|[aA][rR]{{2}}[oO][bB][aA]|[{_OTHER}])",
+        rf"@{_BLANK}?[A-Za-z0-9_{_OTHER}-]+{_BLANK}{{0,2}}"
+        rf"(?:[\[({{<]|[dD][oO][tT]|[pP][uU][nN]|[pP][oO]|[{_OTHER}])",
+        rf"[aA][tT]{_BLANK}(?:[gG][mM][aAxX]|[gG][oO]{{2}}|[yY][aA]|[hH][oO][tT]|[oO][uU][tT]|{_I}[cC][lL]|"
+        rf"[aA][oO][lL]|[pP][rR][oO]|[yY][mM][aA]|[mM]{_S}[nN]|[mM][aA]{_I})",
+    )
+)
+PERSONAL = (
+    Step(_mask_spelled, _MAY_BE_SPELLED_OUT),
+    Step(_mask_phones, _MAY_BE_PHONE),
+    Step(_mask_ipv4, r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]"),
+    Step(_mask_ipv6, "[0-9a-fA-F]::?[0-9a-fA-F]{1,4}::?[0-9a-fA-F]"),
+)

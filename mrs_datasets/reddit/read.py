@@ -198,7 +198,7 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX
     A line of more than `max_line` bytes is counted as too long, and not kept in memory. An empty piece stands for
     something that was left out: a line begun before it is broken.
     """
-    held: list[bytes] = []  # the beginning of a line
+    held: list[bytes | memoryview] = []  # the beginning of a line
     size = 0  # its length, also when it is too long to keep
     for piece in pieces:
         if not piece:
@@ -216,9 +216,9 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX
             held, piece = [], piece[first + 1 :]
         last = piece.rfind(b"\n") + 1
         if last:
-            yield b"".join([*held, piece[:last]])
+            yield b"".join([*held, memoryview(piece)[:last]])
             held = []
-        held.append(piece[last:])
+        held.append(memoryview(piece)[last:])
         size = len(piece) - last
     if size > max_line:
         counts.reject(TOO_LONG)

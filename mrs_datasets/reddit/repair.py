@@ -29,6 +29,22 @@ _INLINE = frozenset(
     )
 )
 
+# For whole columns, in RE2's syntax (see `columns`): what a text must have for these functions to change it.
+MAY_BE_TAGGED = "<[/!A-Za-z\u0130\u0131\u017f\u212a]"
+# ftfy changes only texts in which its pattern finds a bad sequence. Each has a character that is hardly used otherwise,
+# or a symbol or accented capital after another character outside ASCII, or one of a few before another or a space.
+_SYMBOLS = (
+    "\u00a1-\u00bf\u00d7\u00f7\u02dd\u0384\u0385\u2018\u201a\u201c-\u201e\u2022\u2039\u203a\u2044\u20a0-\u20bf\u2100-\u214f"
+    "\u2200-\u22ff\uf8ff"
+)
+_RARE = (
+    "\u0080-\u009f\u00a4\u00a6\u00a8\u00aa\u00ac\u00af\u00b8\u00ba\u0152\u0153\u0192\u02c6\u02c7\u02d8\u02db\u02dc\u0402\u2020\u2021\u2030"
+    "\u2310\u2500-\u259f\u25ca\ufffd"
+)
+MAY_BE_MOJIBAKE = (
+    rf"[{_RARE}]|[^\x00-\x7f][{_SYMBOLS}\x{{c0}}-\x{{de}}\x{{100}}-\x{{17e}}]|[{_SYMBOLS}ÂÃÎÐØÙ][^\x00-\x7f]|[ÂÃ] "
+)
+
 
 def without_tags(text: str) -> str:
     """The text without HTML tags, comments and scripts; with a space for those that end a line or a block.

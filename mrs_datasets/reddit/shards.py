@@ -18,11 +18,12 @@ from mrs_core.streams import AlteredError
 from mrs_datasets.pipeline.checked_files import write_array
 from mrs_datasets.pipeline.stages import Advance
 from mrs_datasets.reddit.clean import clean_pairs
+from mrs_datasets.reddit.columns import change_in_turn
 from mrs_datasets.reddit.duplicates import keyed_pairs, signature_file
 from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
 from mrs_datasets.reddit.join import join_bucket
 from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs
-from mrs_datasets.reddit.markup import mask
+from mrs_datasets.reddit.markup import MASKS
 from mrs_datasets.reddit.pair_files import by_language, write_pairs
 from mrs_datasets.reddit.partition import partition
 from mrs_datasets.reddit.read import ReadCounts, read_comments
@@ -168,10 +169,8 @@ def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table
 def _masked(pairs: pa.Table) -> pa.Table:
     """Links, names and addresses masked, in every profile: links contain ids, and the data must have no user names."""
     for side in ("message", "reply"):
-        texts = pa.chunked_array(
-            [pa.array([mask(text) for text in chunk.to_pylist()], pa.string()) for chunk in pairs[side].chunks],
-            pa.string(),
-        )
+        chunks = [change_in_turn(chunk, MASKS)[0] for chunk in pairs[side].chunks]
+        texts = pa.chunked_array(chunks, pa.string())
         pairs = pairs.set_column(pairs.schema.get_field_index(side), side, texts)
     return pairs
 

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.accuracy import chance_test, macro_average, macro_difference_test, wilson_interval
+from mrs_metrics.accuracy import (
+    chance_test,
+    macro_average,
+    macro_difference_test,
+    weighted_wilson_interval,
+    wilson_interval,
+)
 from mrs_metrics.significance import permutation_test
 
 
@@ -30,6 +36,35 @@ def test_wilson_contains_the_true_accuracy_as_often_as_it_says(truth: float) -> 
         if wilson_interval(k, 500)[0] <= truth <= wilson_interval(k, 500)[1]
     )
     assert 0.94 <= covered <= 0.96
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 50)), min_size=1, max_size=6))
+def test_strata_in_proportion_are_one_sample(strata: list[tuple[int, int]]) -> None:
+    """With weights as the sizes say, the interval is Wilson's of the whole, or wider where the strata differ."""
+    sizes = [size for _, size in strata]
+    counts = [min(count, size) for count, size in strata]
+    low, high = weighted_wilson_interval(counts, sizes, [size / sum(sizes) for size in sizes])
+    plain = wilson_interval(sum(counts), sum(sizes))
+    assert (low, high) == pytest.approx(plain, abs=1e-9)
+
+
+@pytest.mark.parametrize(("large", "small"), [(0.02, 0.02), (0.2, 0.01), (0.05, 0.0)])
+def test_weighted_interval_contains_the_share_as_often_as_it_says(large: float, small: float) -> None:
+    """A language with most of the pairs and nine small ones, a hundred judged pairs of each."""
+    weights = np.array([0.82, *[0.18 / 9] * 9])
+    shares = np.array([large, *[small] * 9])
+    counts = np.random.default_rng(5).binomial(100, shares, (2000, 10))
+    ends = [weighted_wilson_interval(row, [100] * 10, weights) for row in counts]
+    assert np.mean([low <= weights @ shares <= high for low, high in ends]) >= 0.93
+
+
+@pytest.mark.parametrize(
+    ("counts", "sizes", "weights"),
+    [([], [], []), ([1], [2, 3], [1]), ([3], [2], [1]), ([0], [0], [1]), ([1, 1], [2, 2], [0.5, 0.6])],
+)
+def test_what_are_no_strata(counts: list[int], sizes: list[int], weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="strata|Expected counts"):
+        weighted_wilson_interval(counts, sizes, weights)
 
 
 @given(n=st.integers(1, 60), share=st.floats(0, 1), choices=st.integers(2, 4))

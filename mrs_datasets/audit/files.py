@@ -1,0 +1,209 @@
+"""The files of an audit: a sheet and a page for each annotator, the instructions, and the key.
+
+    FOLDER/key.json                 the data, the sample, hashes of every text and sheet
+    FOLDER/instructions.txt
+    FOLDER/sheets/annotator-1.csv   item, language, message, reply, a column per question, comment, sheet
+    FOLDER/pages/annotator-1.html   the same, to be judged in a browser (`mrs_datasets.audit.page`)
+
+Completed sheets come back to FOLDER/sheets. Each row names its audit and annotator in the column `sheet`, so that the
+name of the file does not matter: browsers change it. Cells are made safe for spreadsheet programs (`mrs_core.sheets`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrs_core.errors import InputError
+from mrs_core.files import atomic_folder, file_sha256
+from mrs_core.sheets import escaped, require_unfilled, restored, sheet_bytes, text_hash
+from mrs_datasets.audit.page import audit_page
+from mrs_datasets.audit.questions import KINDS, Kind, instructions
+from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
+from mrs_datasets.prepared import PreparedData
+from mrs_metrics.signature import package_version
+
+KEY, SHEETS, PAGES, INSTRUCTIONS = "key.json", "sheets", "pages", "instructions.txt"
+FORMAT = "mrs data audit 1"  # in every key: the command that made it, and the version of its fields
+SEED = 12345
+ANNOTATORS = 1  # section 2.2 names no number; agreement needs two
+# Excel's cells hold 32,767 UTF-16 units, and a character takes up to two.
+MOST_CHARACTERS, CUT = 16_000, " [...]"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One pair of the sample.
+
+    Attributes:
+        item: its number, from 1.
+        row: its place in the split, from 0.
+        texts: hash of message and reply, as they are in the sheets.
+    """
+
+    item: int
+    language: str
+    split: str
+    row: int
+    texts: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the reader needs.
+
+    Attributes:
+        audit: names it in the sheets.
+        kind: a key of `KINDS`.
+        examples: what was asked for.
+        data: title, id, revision or hash of the contents, passes over them (`report.json`).
+        sample: SHA-256 over the pairs.
+        cut: texts that were too long for a cell.
+        files: name -> SHA-256 of the sheet as it was made.
+        items: in the order of their numbers.
+    """
+
+    audit: str
+    kind: str
+    examples: int
+    seed: int
+    version: str
+    data: dict[str, Any]
+    sample: str
+    cut: int
+    strata: tuple[Stratum, ...]
+    files: dict[str, str]
+    items: tuple[Item, ...]
+
+    @property
+    def languages(self) -> list[str]:
+        return list(dict.fromkeys(stratum.language for stratum in self.strata))
+
+    def sheet(self, annotator: int) -> str:
+        """What the column `sheet` of an annotator's sheet says."""
+        return f"audit {self.audit}, annotator {annotator}"
+
+
+def make_audit(
+    data: PreparedData,
+    out: Path,
+    kind: Kind,
+    languages: Sequence[str] | None = None,
+    examples: int | None = None,
+    annotators: int = ANNOTATORS,
+    seed: int = SEED,
+    overwrite: bool = False,
+) -> Key:
+    """Write the folder `out`, completely or not at all.
+
+    Every annotator gets all pairs, language by language, in an order of their own within a language.
+
+    Args:
+        languages: None for all in the data.
+        examples: None for the kind's default. If the data have fewer pairs, all are taken.
+
+    Raises:
+        InputError: see `audited_languages`; or `out` exists (without `overwrite`, or with judgements in it).
+    """
+    examples = kind.examples if examples is None else examples
+    codes = audited_languages(data, languages)
+    if overwrite and (out / KEY).is_file():
+        require_unfilled(out / SHEETS, read_key(out).files, out)
+    with atomic_folder(out, overwrite, marker=KEY) as folder:
+        strata, drawn = draw_sample(data, codes, kind, examples, seed)
+        cells = {number: _cells(pair) for number, pair in enumerate(drawn, start=1)}
+        sample = _hash([[asdict(pair) for pair in drawn]])
+        key = Key(
+            audit=_hash([FORMAT, kind.columns, sample, seed])[:8],
+            kind=kind.name,
+            examples=examples,
+            seed=seed,
+            version=package_version(),
+            data=_facts(data, codes),
+            sample=sample,
+            cut=sum(len(text) > MOST_CHARACTERS for pair in drawn for text in (pair.message, pair.reply)),
+            strata=tuple(strata),
+            files={},
+            items=tuple(
+                Item(number, pair.language, pair.split, pair.row, _hashes(cells[number]))
+                for number, pair in enumerate(drawn, start=1)
+            ),
+        )
+        _write(folder, key, kind, cells, annotators)
+    return key
+
+
+def read_key(folder: Path) -> Key:
+    """Read the key of a folder that `make_audit` wrote.
+
+    Raises:
+        InputError: the key is missing or damaged.
+    """
+    path = folder / KEY
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("format") != FORMAT or content["kind"] not in KINDS:
+            raise ValueError
+        items = tuple(Item(**{**item, "texts": tuple(item["texts"])}) for item in content.pop("items"))
+        strata = tuple(Stratum(**stratum) for stratum in content.pop("strata"))
+        key = Key(items=items, strata=strata, **content)
+        if not items or not strata or not key.files or any(len(item.texts) != 2 for item in items):
+            raise ValueError
+    except FileNotFoundError:
+        raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs data audit make` wrote.") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(f"{path}: not a key of `mrs data audit make`; restore the original file.") from None
+    return key
+
+
+def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, tuple[str, str]], annotators: int) -> None:
+    (folder / SHEETS).mkdir()
+    (folder / PAGES).mkdir()
+    (folder / INSTRUCTIONS).write_text(instructions(kind, key.languages), encoding="utf-8")
+    for annotator in range(1, annotators + 1):
+        items = _ordered(key, annotator)
+        sheet, name = key.sheet(annotator), f"annotator-{annotator}"
+        empty = [""] * (len(kind.questions) + 1)
+        rows = ([item.item, item.language, *cells[item.item], *empty, sheet] for item in items)
+        path = folder / SHEETS / f"{name}.csv"
+        path.write_bytes(sheet_bytes(kind.columns, rows))
+        key.files[path.name] = file_sha256(path)
+        shown = [(item.item, item.language, *cells[item.item]) for item in items]
+        page = audit_page(kind, key.data["title"], sheet, path.name, shown)
+        (folder / PAGES / f"{name}.html").write_text(page, encoding="utf-8", newline="\n")
+    content = json.dumps({"format": FORMAT, **asdict(key)}, indent=1, ensure_ascii=False)
+    (folder / KEY).write_text(content + "\n", encoding="utf-8")
+
+
+def _ordered(key: Key, annotator: int) -> list[Item]:
+    generator = np.random.default_rng([key.seed, annotator])
+    places = generator.permutation(len(key.items)).tolist()
+    return sorted((key.items[place] for place in places), key=lambda item: key.languages.index(item.language))
+
+
+def _cells(pair: Drawn) -> tuple[str, str]:
+    message, reply = (
+        escaped(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + CUT)
+        for text in (pair.message, pair.reply)
+    )
+    return message, reply
+
+
+def _hashes(cells: tuple[str, str]) -> tuple[str, str]:
+    message, reply = (text_hash(restored(cell)) for cell in cells)
+    return message, reply
+
+
+def _facts(data: PreparedData, languages: Sequence[str]) -> dict[str, Any]:
+    passes = [entry["name"] for entry in data.report().get("passes", [])]
+    return {**data.identity(languages), "title": data.title(), "passes": passes}
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -1,0 +1,147 @@
+"""Draws the pairs of an audit from a prepared data set: stratified by language and split, seeded, none twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from mrs_core.errors import InputError
+from mrs_core.languages import require_any_language
+from mrs_datasets.audit.questions import TEXTS, Kind
+from mrs_datasets.prepared import PreparedData
+from mrs_datasets.schema import MRS
+
+Part = tuple[str, str]  # language, split
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """One split of a language.
+
+    Attributes:
+        rows: pairs in the data.
+        drawn: pairs in the sample.
+    """
+
+    language: str
+    split: str
+    rows: int
+    drawn: int
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One pair of the sample; `row` is its place in the split, from 0."""
+
+    language: str
+    split: str
+    row: int
+    message: str
+    reply: str
+
+
+def audited_languages(data: PreparedData, chosen: Sequence[str] | None) -> list[str]:
+    """The languages of the audit, in the order of the data set.
+
+    Args:
+        chosen: codes; None for all.
+
+    Raises:
+        InputError: the data set has no message-reply pairs, or a code is unknown or not in it.
+    """
+    if (name := data.data_set()) != MRS.name:
+        raise InputError(f"{data.name}: an audit reads message-reply pairs; this is {name}, which has none.")
+    have = data.languages()
+    for code in chosen or []:
+        require_any_language(code, "--languages")
+        if code not in have:
+            raise InputError(f"--languages {code}: {data.name} has {' '.join(have)}.")
+    return [code for code in have if not chosen or code in chosen]
+
+
+def shares(sizes: Sequence[int], total: int) -> list[int]:
+    """Divide `total` in proportion to `sizes`, to whole numbers by the largest remainders; none exceeds its size.
+
+    >>> shares([50, 30, 20], 4), shares([5, 0, 1], 100)
+    ([2, 1, 1], [5, 0, 1])
+    """
+    everything = sum(sizes)
+    total = min(total, everything)
+    if not total:
+        return [0] * len(sizes)
+    found = [total * size // everything for size in sizes]
+    remainders = [total * size % everything for size in sizes]
+    for place in sorted(range(len(sizes)), key=lambda i: -remainders[i])[: total - sum(found)]:
+        found[place] += 1
+    return found
+
+
+def allocate(sizes: Mapping[Part, int], kind: Kind, examples: int) -> dict[Part, int]:
+    """How many pairs are drawn of each language and split.
+
+    In proportion to the pairs: over all languages and splits, or over the splits of each language where the kind takes
+    as many of each language. A language with fewer pairs gives all it has.
+    """
+    if not kind.per_language:
+        return dict(zip(sizes, shares(list(sizes.values()), examples), strict=True))
+    counts: dict[Part, int] = {}
+    for language in dict.fromkeys(language for language, _ in sizes):
+        parts = [part for part in sizes if part[0] == language]
+        counts |= dict(zip(parts, shares([sizes[part] for part in parts], examples), strict=True))
+    return counts
+
+
+def draw_sample(
+    data: PreparedData, languages: Sequence[str], kind: Kind, examples: int, seed: int
+) -> tuple[list[Stratum], list[Drawn]]:
+    """Draw the sample.
+
+    Each split of a language has random numbers of its own, from the seed and its name: other languages change nothing
+    in it, and more examples of it extend those that were drawn before. A pair of texts that a language has several
+    times is drawn once, and another one in its place.
+
+    Args:
+        examples: in all, or per language (`Kind.per_language`).
+
+    Raises:
+        InputError: the languages have no pairs.
+    """
+    tables = {(code, split): data.load(code, split) for code in languages for split in data.splits(code)}
+    sizes = {part: len(rows) for part, rows in tables.items()}
+    if not sum(sizes.values()):
+        raise InputError(f"{data.name}: no pairs in {' '.join(languages)}.")
+    strata: list[Stratum] = []
+    drawn: list[Drawn] = []
+    for part, count in allocate(sizes, kind, examples).items():
+        language, split = part
+        seen = {(pair.message, pair.reply) for pair in drawn if pair.language == language}
+        own: list[Drawn] = []
+        rows = tables[part].select_columns(list(TEXTS))
+        order = _shuffled(len(rows), _generator(seed, f"{language}/{split}"))
+        while len(own) < count and (places := list(islice(order, count - len(own)))):
+            found = rows[places]
+            for place, *texts in zip(places, *(found[column] for column in TEXTS), strict=True):
+                message, reply = (text or "" for text in texts)
+                if (message, reply) not in seen:
+                    seen.add((message, reply))
+                    own.append(Drawn(language, split, place, message, reply))
+        drawn += own
+        strata.append(Stratum(language, split, sizes[part], len(own)))
+    return strata, drawn
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")])
+
+
+def _shuffled(size: int, generator: np.random.Generator) -> Iterator[int]:
+    """Yield 0 to size - 1 in random order; memory grows with what is taken, not with the size (Fisher and Yates)."""
+    moved: dict[int, int] = {}
+    for place in range(size):
+        other = int(generator.integers(place, size))
+        yield moved.get(other, other)
+        moved[other] = moved.pop(place, place)

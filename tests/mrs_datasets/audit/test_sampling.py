@@ -1,0 +1,86 @@
+"""Samples of an audit: in proportion, seeded, no pair twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_core.errors import InputError
+from mrs_datasets.audit.questions import KINDS
+from mrs_datasets.audit.sampling import _shuffled, allocate, audited_languages, draw_sample, shares
+from tests.audit_sheets import in_memory, numbered
+
+PAPER, WIDE = KINDS["paper"], KINDS["wide"]
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=30), st.integers(0, 500))
+def test_shares_are_proportional_and_whole(sizes: list[int], total: int) -> None:
+    found = shares(sizes, total)
+    total = min(total, sum(sizes))
+    assert sum(found) == total
+    for size, own in zip(sizes, found, strict=True):
+        assert own <= size
+        assert abs(own - (total * size / sum(sizes) if total else 0)) < 1
+
+
+def test_the_two_allocations() -> None:
+    sizes = {("en", "train"): 800, ("en", "test"): 100, ("sv", "train"): 90, ("sv", "test"): 10}
+    assert list(allocate(sizes, PAPER, 100).values()) == [80, 10, 9, 1]
+    assert list(allocate(sizes, WIDE, 50).values()) == [44, 6, 45, 5]
+    assert list(allocate(sizes, WIDE, 500).values()) == [444, 56, 90, 10], "all there are"
+
+
+@given(st.integers(0, 40), st.integers(0, 5))
+def test_the_order_is_a_permutation(size: int, seed: int) -> None:
+    assert sorted(_shuffled(size, np.random.default_rng(seed))) == list(range(size))
+
+
+def test_every_row_is_as_likely() -> None:
+    firsts = Counter(next(_shuffled(4, np.random.default_rng(seed))) for seed in range(2000))
+    thirds = Counter(list(_shuffled(4, np.random.default_rng(seed)))[2] for seed in range(2000))
+    for counts in (firsts, thirds):
+        assert all(abs(counts[row] - 500) < 5 * (2000 * 0.25 * 0.75) ** 0.5 for row in range(4))
+
+
+def test_no_pair_of_a_language_is_drawn_twice() -> None:
+    repeated = [("hi", "hello")] * 50
+    data = in_memory(
+        {("en", "train"): [*repeated, *numbered("en", 9)], ("en", "test"): repeated, ("sv", "test"): repeated}
+    )
+    strata, drawn = draw_sample(data, ["en", "sv"], WIDE, 200, 1)
+    assert [(s.language, s.split, s.rows, s.drawn) for s in strata] == [
+        ("en", "train", 59, 10), ("en", "test", 50, 0), ("sv", "test", 50, 1),
+    ]  # fmt: skip
+    texts = [(pair.language, pair.message, pair.reply) for pair in drawn]
+    assert len(set(texts)) == len(texts) == 11
+
+
+def test_the_seed_draws_and_more_examples_extend_the_sample() -> None:
+    data = in_memory({("en", "train"): numbered("en", 300), ("de", "train"): numbered("de", 300)})
+
+    def rows(languages: list[str], examples: int, seed: int) -> list[int]:
+        return [pair.row for pair in draw_sample(data, languages, WIDE, examples, seed)[1] if pair.language == "en"]
+
+    first = rows(["en", "de"], 20, 1)
+    assert first == rows(["en"], 20, 1)
+    assert first == rows(["en"], 40, 1)[:20]
+    assert first != rows(["en"], 20, 2)
+    _, drawn = draw_sample(data, ["en", "de"], WIDE, 20, 1)
+    assert all(pair.message == f"{pair.language} message {pair.row}" for pair in drawn)
+
+
+def test_bad_languages() -> None:
+    data = in_memory({("en", "train"): numbered("en", 3), ("sv", "train"): []})
+    assert audited_languages(data, None) == ["en", "sv"]
+    with pytest.raises(InputError, match="--languages: unknown language 'q'"):
+        audited_languages(data, ["q"])
+    with pytest.raises(InputError, match="--languages de: org/pairs has en sv"):
+        audited_languages(data, ["de"])
+    with pytest.raises(InputError, match="no pairs in sv"):
+        draw_sample(data, ["sv"], WIDE, 1, 1)
+    with pytest.raises(InputError, match="this is xcopa"):
+        audited_languages(in_memory({("et", "test"): []}, data_set="xcopa"), None)
