@@ -40,9 +40,10 @@ demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded samp
 
 demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and a model trained on it
 	$(BIN)/mrs data synth --out $(BUILT)/dumps --months 2018-01 2018-02 --comments 100000 --overwrite \
-		--language-model $(BUILT)/languages.bin
+		--language-model $(BUILT)/languages.bin --toxic-words $(BUILT)/toxic_words
 	$(BIN)/mrs data build --dumps '$(BUILT)/dumps/RC_*.zst' --out $(BUILT)/mrs --overwrite --buckets 8 \
-		--language-model $(BUILT)/languages.bin --min-examples 1000 --min-reply-count 5
+		--language-model $(BUILT)/languages.bin --min-examples 1000 --min-reply-count 5 \
+		--toxicity words:$(BUILT)/toxic_words
 	$(BIN)/mrs data stats $(BUILT)/mrs
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(BUILT)/mrs --max_steps 300 \
 		--max_train_examples 5000 --max_validation_examples 500 --max_test_examples 500 \

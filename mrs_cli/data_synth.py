@@ -37,6 +37,12 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write a small fastText model for the languages of these dumps (lid.176 is for real ones)",
     )
+    parser.add_argument(
+        "--toxic-words",
+        type=Path,
+        metavar="DIR",
+        help="also write the made-up words that stand for toxic ones, for --toxicity words:DIR",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace dumps that this command wrote to --out")
     parser.set_defaults(run=run)
 
@@ -44,7 +50,7 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from mrs_datasets.reddit.synth import MANIFEST, write_dumps
+    from mrs_datasets.reddit.synth import MANIFEST, write_dumps, write_toxic_words
 
     total = len(options.months) * max(options.comments, 0)
     with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=not sys.stderr.isatty()) as bar:
@@ -66,4 +72,7 @@ def run(options: argparse.Namespace) -> None:
 
         write_language_model(options.language_model, options.seed)
         print(f"wrote {visible(options.language_model)}")
+    if options.toxic_words:
+        write_toxic_words(options.toxic_words)
+        print(f"wrote {visible(options.toxic_words)}")
     print(f"wrote {visible(options.out)} ({MANIFEST} has the expected counts)")

@@ -39,6 +39,11 @@ class Scorer(Protocol):
     def facts(self) -> ServiceFacts:
         """Of this scorer."""
 
+    @property
+    def at_once(self) -> int | None:
+        """How many texts it is best asked for at a time; their scores are kept (`mrs_core.text_cache`) before it is
+        asked for the next. None: any number, and a score costs less than keeping it."""
+
     def languages(self) -> frozenset[str] | None:
         """The languages that it knows; None: any."""
 

@@ -3,11 +3,13 @@ page for people."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
-from mrs_datasets.report import DROPPED, Configs, PreparedReport, SplitEntry
+from mrs_datasets.pass_tables import pass_tables
+from mrs_datasets.report import DROPPED, Configs, PassEntry, PreparedReport, SplitEntry
 
 MANY_KINDS = 8  # chosen: more columns than that are not read
 UNKNOWN = "unknown"  # the licence is not stated
@@ -52,7 +54,7 @@ def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
         "curation": variant.curation,
         "personal": variant.personal,
         "notes": "\n".join(["## What was dropped, and notes", "", *notes, ""]) if notes else "",
-        "pipeline": _pipeline(report["pipeline"]) if "pipeline" in report else "",
+        "pipeline": (_pipeline(report["pipeline"]) if "pipeline" in report else "") + _passes(report.get("passes", [])),
         "citation": record.citation.strip(),
         "paper": record.paper,
         "homepage": record.homepage,
@@ -83,8 +85,21 @@ def _pipeline(pipeline: dict[str, Any]) -> str:
             "",
             markdown_table(["language", "pairs kept", "dropped"], languages),
             "",
+            "",
         ]
     )
+
+
+def _passes(passes: Sequence[PassEntry]) -> str:
+    """What passes dropped or added by what a model says."""
+    lines = []
+    for entry in passes:
+        reasons = _reasons({reason: count for reason, count in entry["dropped"].items() if count}) or "nothing"
+        lines += [f"## {entry['name'].capitalize()}", ""]
+        lines += [f"{entry['in']:,} pairs in, {entry['out']:,} out; dropped: {reasons}.", ""]
+        for title, (header, *rows) in pass_tables(entry):
+            lines += [f"{title.capitalize()}:", "", markdown_table(header, rows), ""]
+    return "\n".join([*lines, ""]) if lines else ""
 
 
 def _reasons(dropped: dict[str, int]) -> str:

@@ -20,7 +20,7 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_write, content_hash
 from mrs_core.storage import Location, atomic_target, is_url, location, remove, require_free, same_file
 from mrs_datasets.pipeline.stages import Engine, Shard, ShardCounts, run_stage
-from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder, remove_leftovers, work_place, writing
+from mrs_datasets.pipeline.work_folder import ANSWERS, RESUME, WorkFolder, remove_leftovers, work_place, writing
 from mrs_datasets.pipeline.workers import Workers
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import PreparedData, downloaded, open_prepared
@@ -30,8 +30,9 @@ from mrs_datasets.rewriting import write_report
 
 ROWS = 100_000  # of a shard; a row group of the writer has as many
 PASSES = "passes"  # their key in the identity of a work folder
+OF_WRITING = "of writing"  # in a pass's identity: what only its written folder depends on
+WRITING = "writing of passes"  # its key in the identity of a work folder
 SOURCE = "source"  # in a pass's folder: the data that its shards are of
-ANSWERS = "answers.sqlite"  # the cache of a build that was given none, in its work folder
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class FolderPass(Protocol):
         """Of its stage, its folder of finished shards and its entry in the report."""
 
     def identity(self) -> dict[str, object]:
-        """What its finished shards depend on, as plain JSON: models and their versions, settings."""
+        """What its finished shards depend on, as plain JSON: models and their versions, settings. What is under the key
+        `OF_WRITING`, such as a threshold, concerns `write` alone: finished shards stay if nothing else differs."""
 
     def require(self, data: PreparedData) -> None:
         """Refuse data that it cannot process, before any work is done.
@@ -143,8 +145,13 @@ def run_passes(
         raise InputError(f"--out {out}: is the folder that is read; choose another one.")
     for each in passes:
         each.require(data)
+    place = work_place(out)
+    if resume and (whole := _whole_already(out, data, passes)):
+        if place.is_dir():
+            WorkFolder(place, identity_of(passes), True, False, done_again(passes)).remove()
+        return whole
     require_free(out, overwrite, MARKER)
-    work = WorkFolder(work_place(out), identity_of(passes), resume, overwrite, done_again(passes))
+    work = WorkFolder(place, identity_of(passes), resume, overwrite, done_again(passes))
     report = apply_passes(data, passes, out, work, cache, overwrite, engine)
     work.remove()
     remove_leftovers(out, "partial", "old")
@@ -173,7 +180,7 @@ def apply_passes(
             remove_leftovers(target, "partial")
             with atomic_target(target, overwrite or not last, MARKER, RESUME) as folder, writing(target):
                 report, entry = each.write(data, shards, counts, folder)
-                entry["about"]["identity"] = each.identity()
+                entry["about"] |= {"identity": each.identity(), SOURCE: _source(data)}
                 _note(report, entry, folder, data)
         if not last:
             assert isinstance(target, Path)
@@ -183,12 +190,15 @@ def apply_passes(
 
 def identity_of(passes: Sequence[FolderPass]) -> dict[str, object]:
     """The passes' part of a work folder's identity."""
-    return {PASSES: [[each.name, each.identity()] for each in passes]}
+    identities = [(each.name, dict(each.identity())) for each in passes]
+    of_writing = [[name, identity.pop(OF_WRITING, {})] for name, identity in identities]
+    return {PASSES: [[name, identity] for name, identity in identities], WRITING: of_writing}
 
 
 def done_again(passes: Sequence[FolderPass]) -> dict[str, Sequence[str]]:
     """What is removed from a work folder where a resumed build has other passes; their answers stay in the cache."""
-    return {PASSES: [name for each in passes for name in (each.name, _after(each))]}
+    written = [_after(each) for each in passes]
+    return {PASSES: [*(each.name for each in passes), *written], WRITING: written}
 
 
 def _after(each: FolderPass) -> str:
@@ -196,11 +206,28 @@ def _after(each: FolderPass) -> str:
     return f"after-{each.name}"
 
 
-def _same_source(data: PreparedData, each: FolderPass, work: WorkFolder) -> bool:
-    """Whether finished shards of a pass are of these data; if not, they are removed: answers stay in the cache."""
+def _source(data: PreparedData) -> str:
+    """A hash of the files that a pass reads."""
     assert data.folder is not None
     files = data.report().get("configs") or content_hash(sorted(data.folder.rglob("*.parquet")))
-    source = {"source": hashlib.sha256(json.dumps(files).encode()).hexdigest()}
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
+
+
+def _whole_already(out: Location, data: PreparedData, passes: Sequence[FolderPass]) -> PreparedReport | None:
+    """The report at `out`, if it is of these very passes, which were interrupted after their last step."""
+    try:
+        report: PreparedReport = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        ours = report["passes"][len(data.report().get("passes", [])) :]
+        done = [(entry["name"], entry["about"]["identity"]) for entry in ours]
+        same = done == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
+        return report if same and ours[0]["about"][SOURCE] == _source(data) else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _same_source(data: PreparedData, each: FolderPass, work: WorkFolder) -> bool:
+    """Whether finished shards of a pass are of these data; if not, they are removed: answers stay in the cache."""
+    source = {SOURCE: _source(data)}
     stage = work.stage(each.name)
     same = work.done(each.name, SOURCE) == source
     if not same:

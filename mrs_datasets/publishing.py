@@ -16,6 +16,7 @@ from mrs_core.files import file_sha256
 from mrs_core.publication import Publication
 from mrs_datasets.card import HERE
 from mrs_datasets.catalogue import DatasetRecord, read_record
+from mrs_datasets.pass_tables import REJECTS
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.reddit.report_page import PAGE
 from mrs_datasets.report import FileEntry, PreparedReport
@@ -159,8 +160,10 @@ def require_publishable(folder: Path, may_publish: bool) -> None:
     restricted = read_record(data.data_set()).restricted
     if restricted and not may_publish:
         raise InputError(f"{folder}: {restricted}; pass --i-have-the-right-to-publish if you may publish a copy.")
-    pipeline = data.report().get("pipeline", {})
-    if isinstance(pipeline, dict) and pipeline.get("rejects"):
+    report = data.report()
+    pipeline = report.get("pipeline", {})
+    told = [pipeline, *(entry["about"] for entry in report.get("passes", []))]
+    if any(isinstance(part, dict) and part.get(REJECTS) for part in told):
         raise InputError(
             f"{folder / REPORT}: contains texts that were dropped (--keep-rejects), which must not be published; build "
             "again without, or delete `rejects` there."

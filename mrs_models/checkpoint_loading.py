@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
@@ -11,6 +13,7 @@ from mrs_core.errors import InputError, first_line
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
+OPTION = "--model_name_or_path"  # begins the sentences, where the caller names no other
 # What the libraries raise for a checkpoint that is damaged, or is none.
 DAMAGE = (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError, AttributeError, SafetensorError)
 
@@ -20,8 +23,8 @@ def at(revision: str | None) -> dict[str, str]:
     return {"revision": revision} if revision else {}
 
 
-def load_config(name: str, revision: str | None) -> PreTrainedConfig:
-    """The configuration of a checkpoint.
+def load_config(name: str, revision: str | None, option: str = OPTION) -> PreTrainedConfig:
+    """The configuration of a checkpoint; `option` begins the error's sentence.
 
     Raises:
         InputError: it cannot be loaded.
@@ -31,12 +34,12 @@ def load_config(name: str, revision: str | None) -> PreTrainedConfig:
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(name, trust_remote_code=False, **at(revision))
     except DAMAGE as error:
-        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
+        raise InputError(f"{option} {name}: cannot be loaded ({first_line(error)}).") from None
     return config
 
 
-def load_tokenizer(name: str, revision: str | None) -> Any:
-    """The tokenizer of a checkpoint.
+def load_tokenizer(name: str, revision: str | None, option: str = OPTION) -> Any:
+    """The tokenizer of a checkpoint; `option` begins the error's sentence.
 
     Raises:
         InputError: it cannot be loaded.
@@ -46,16 +49,15 @@ def load_tokenizer(name: str, revision: str | None) -> Any:
     try:
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
     except DAMAGE as error:
-        raise InputError(
-            f"--model_name_or_path {name}: its tokenizer cannot be loaded ({first_line(error)})."
-        ) from None
+        raise InputError(f"{option} {name}: its tokenizer cannot be loaded ({first_line(error)}).") from None
 
 
-def load_model(kind: Any, name: str, revision: str | None, **given: Any) -> PreTrainedModel:
+def load_model(kind: Any, name: str, revision: str | None, *, option: str = OPTION, **given: Any) -> PreTrainedModel:
     """The model of a checkpoint, in float32.
 
     Args:
         kind: a class of transformers with `from_pretrained`.
+        option: begins the error's sentence.
         given: its further arguments.
 
     Raises:
@@ -68,5 +70,18 @@ def load_model(kind: Any, name: str, revision: str | None, **given: Any) -> PreT
             name, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **given, **at(revision)
         )
     except DAMAGE as error:
-        raise InputError(f"--model_name_or_path {name}: cannot be loaded ({first_line(error)}).") from None
+        raise InputError(f"{option} {name}: cannot be loaded ({first_line(error)}).") from None
     return model
+
+
+@contextmanager
+def without_report() -> Iterator[None]:
+    """Without the library's report of fresh weights: the caller says it in a sentence."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from mrs_core.baselines import starting_point
 from mrs_core.errors import InputError, first_line
+from mrs_models.checkpoint_loading import without_report
 from mrs_models.padding import IGNORED
 from mrs_models.starting_points import PRETRAINING, ROUTER, checkpoint_file, require_start
 
@@ -47,7 +48,7 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
             f"--model_name_or_path {name}: is a trained retriever; pass the folder of one of its encoders, such as "
             f"{name}/query_0_Transformer."
         )
-    with torch.random.fork_rng(devices=[]), _silent():
+    with torch.random.fork_rng(devices=[]), without_report():
         torch.manual_seed(seed)
         try:
             model, found = AutoModelForMaskedLM.from_pretrained(
@@ -68,19 +69,6 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
             f"--model_name_or_path {name}: lacks weights of the encoder ({lacking[0]}); pass a whole checkpoint."
         )
     return model, fresh
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Without the library's report of fresh weights: the caller says it in a sentence."""
-    from transformers.utils import logging
-
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 def load_tokenizer(name: str, revision: str | None) -> PreTrainedTokenizerFast:

@@ -93,6 +93,8 @@ class Phrases:
             for start in _expanded(sides[0][0]):
                 self._index(start, number)
 
+        self._prefix_lengths = sorted(set(map(len, self._prefixes)))
+
     def _index(self, start: str, number: int) -> None:
         found = _FIRST.match(start)
         whole = found is not None and self._spaced and start[found.end() :][:1] != "*"
@@ -129,7 +131,7 @@ class Phrases:
             found = [numbers for prefix, numbers in self._prefixes.items() if prefix in text]
         else:
             words = set(_WORD.findall(text))
-            starts = {word[:end] for word in words for end in range(len(word) + 1)}
+            starts = {word[:end] for end in self._prefix_lengths for word in words if end <= len(word)}
             found = [self._words[word] for word in words & self._words.keys()]
             found += [self._prefixes[start] for start in starts & self._prefixes.keys()]
         return map(self._regex, sorted({number for numbers in found for number in numbers}))

@@ -28,6 +28,7 @@ from mrs_core.storage import Location, files_below, remove, scratch_folder, writ
 
 MARKER = "settings.json"  # every work folder has one
 LOCK = "lock"
+ANSWERS = "answers.sqlite"  # finished answers of models (mrs_core.text_cache), on the local disk
 RESUME = "continue with --resume"
 
 
@@ -146,12 +147,12 @@ class WorkFolder:
             self._lock = None
 
     def _begin_scratch(self) -> None:
-        """Make a scratch folder for a remote work folder, or empty the one of a killed build."""
+        """Make a scratch folder for a remote work folder, or empty the one of a killed build, but for its answers."""
         with files.writing(self.scratch, "choose another --scratch"):
             self.scratch.mkdir(parents=True, exist_ok=True)
             self._lock_out_others()
             for path in self.scratch.iterdir():
-                if path.name != LOCK:
+                if path.name != LOCK and not path.name.startswith(ANSWERS):
                     remove(path)
 
     def _take_up(self, identity: Mapping[str, object], changeable: Mapping[str, Sequence[str]]) -> None:

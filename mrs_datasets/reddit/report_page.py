@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
+
+from mrs_datasets.pass_tables import pass_tables
+from mrs_datasets.report import PassEntry
 
 PAGE = "report.html"
 STYLE = """
@@ -47,7 +51,7 @@ def funnel_page(report: dict[str, Any]) -> str:
 <small>{dumps}; mrs-suggest {escape(report["version"])}</small></p>
 <h2>Stages</h2><table>{head.format("stage")}{stages}</table>
 <h2>Languages</h2><table>{head.format("language")}{funnel}</table>
-<h2>The data set</h2><table><tr><th>config</th><th>rows</th></tr>{configs}</table>
+{_passes(report.get("passes", []))}<h2>The data set</h2><table><tr><th>config</th><th>rows</th></tr>{configs}</table>
 {_warnings(pipeline["warnings"])}</html>
 """
 
@@ -60,6 +64,18 @@ def _row(name: str, kept: int, came: int, most: int, dropped: dict[str, int]) ->
         f'style="width:{width:.2f}%"><i style="width:{share:.2f}%"></i></div></td>'
         f"<td><small>{reasons}</small></td></tr>"
     )
+
+
+def _passes(passes: Sequence[PassEntry]) -> str:
+    """The tables of the passes."""
+    parts = []
+    for entry in passes:
+        parts.append(f"<h2>{escape(entry['name'].capitalize())}</h2>")
+        for title, (header, *rows) in pass_tables(entry):
+            head = "".join(f"<th>{escape(name)}</th>" for name in header)
+            body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            parts.append(f"<h3>{escape(title.capitalize())}</h3><table><tr>{head}</tr>{body}</table>\n")
+    return "".join(parts)
 
 
 def _warnings(warnings: list[str]) -> str:

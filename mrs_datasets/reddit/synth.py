@@ -19,6 +19,7 @@ import numpy as np
 from mrs_core.errors import InputError, MissingExtraError
 from mrs_core.files import atomic_folder
 from mrs_datasets.reddit.filter import PROFILES
+from mrs_datasets.reddit.synth_text import TOXIC_WORDS
 from mrs_datasets.reddit.synth_threads import NAMES, Threads, Totals
 
 try:
@@ -89,6 +90,13 @@ def write_dumps(
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror}); free space or choose another folder.") from None
     return manifest
+
+
+def write_toxic_words(folder: Path) -> None:
+    """Write the made-up words that stand for toxic ones, as lists for `mrs data build --toxicity words:FOLDER`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for code, word in TOXIC_WORDS.items():
+        (folder / f"{code}.txt").write_text(f"{word}\n", encoding="utf-8")
 
 
 def _month_span(month: str) -> tuple[str, int, int]:

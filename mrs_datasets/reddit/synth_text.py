@@ -17,6 +17,8 @@ SHARES = {
     "en": 0.40, "es": 0.10, "de": 0.09, "pt": 0.08, "fr": 0.08, "ja": 0.06, "sv": 0.05, "it": 0.05, "nl": 0.05,
     "ru": 0.04,
 }  # fmt: skip
+# A made-up word of every language that stands for a toxic one, so that no real one is written.
+TOXIC_WORDS = {code: {"ja": "ズログム", "ru": "злоргум"}.get(code, "zlorgum") for code in SHARES}
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Speech:
         replies: by the number of the exchange.
         words: `WORDS` entries.
         space: the separator of two words.
+        toxic: the word of `TOXIC_WORDS`.
     """
 
     language: str
@@ -35,6 +38,7 @@ class Speech:
     replies: list[tuple[str, ...]]
     words: list[str]
     space: str
+    toxic: str
 
 
 @cache
@@ -60,6 +64,7 @@ def speeches(ascii_only: bool) -> list[Speech]:
                 [tuple(map(escaped, exchange.replies)) for exchange in exchanges],
                 [words[i * len(words) // WORDS] for i in range(WORDS)],
                 "" if language == "ja" else " ",
+                escaped(TOXIC_WORDS[language]),
             )
         )
     return result

@@ -49,7 +49,15 @@ SEAM = 5e-4  # repeated lines, as where real dumps were concatenated
 # to one that is listed under another post.
 NEW_POST, TOP_LEVEL, ORPHAN, OTHER_LINK = 0.08, 0.22, 0.01, 0.002
 BARE, OPENS = 0.35, 0.35  # a phrase and nothing else; a phrase, then one that opens another exchange
-SPECIALS = {"mention": 0.01, "address": 0.02, "mail": 0.003, "markdown": 0.02, "quote": 0.02, "emoji": 0.01}
+SPECIALS = {
+    "mention": 0.01,
+    "address": 0.02,
+    "mail": 0.003,
+    "markdown": 0.02,
+    "quote": 0.02,
+    "emoji": 0.01,
+    "toxic": 0.01,
+}
 
 # Why a kept comment gives no pair.
 TWICE = "comment twice"
@@ -247,7 +255,7 @@ class Threads:
         special = _SPECIALS[draw.special]
         if special and not (special == "quote" and source is None):
             self.totals.specials[special] += 1
-            body = _with_special(special, body, phrase, source, self._written)
+            body = _with_special(special, body, phrase, speech.toxic, source, self._written)
         return body, phrase, exchange
 
     def _score(self, draw: _Draw) -> tuple[str, bool]:
@@ -303,7 +311,7 @@ def _no_text(reason: str, author: str, bot: bool, draw: float) -> tuple[str, str
     return "" if draw < 0.5 else r" \n\u3000", author, bot
 
 
-def _with_special(special: str, body: str, phrase: str, source: _Written | None, number: int) -> str:
+def _with_special(special: str, body: str, phrase: str, toxic: str, source: _Written | None, number: int) -> str:
     """The body with something that should not be in a data set; escaped for JSON."""
     if special == "mention":
         return f"u/SynthMention_{number:x} {body}"
@@ -311,6 +319,8 @@ def _with_special(special: str, body: str, phrase: str, source: _Written | None,
         return f"{body} [here](https://synth.example/{number:x}) https://synth.example/r/{number:x}?a=1&amp;b=2"
     if special == "mail":
         return f"{body} synth{number:x}@synth.example"
+    if special == "toxic":
+        return f"{body} {toxic}"
     if special == "markdown":
         return rf"**{phrase}**{body.removeprefix(phrase)}\n\n* ~~no~~\n* *yes*"
     if special == "quote" and source:

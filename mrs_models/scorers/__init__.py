@@ -1,1 +1,1 @@
-"""Scorers of texts: a checkpoint that classifies, word lists, a service over HTTP."""
+"""Scorers of texts, such as for toxicity (`mrs_core.text_services.Scorer`); `opening.open_scorer` finds one by name."""
