@@ -21,11 +21,11 @@ from mrs_models.translators.checkpoints import OPTION
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-MARIAN = "marian"
+MARIAN, MARIAN_TOKENIZER = "marian", "MarianTokenizer"
 NLLB = "nllb"
 NLLB_LICENCE = "cc-by-nc-4.0"  # NLLB Team 2022, "No Language Left Behind": the model cards of nllb-200
 WITH_TOKENS = {"m2m_100": ("m2m100", NLLB), "mbart": ("mbart50",)}  # model type -> rows of `language_tokens`
-_TOKENS = {"m2m100": r"__(\w+)__", NLLB: r"([a-z]{3}_[A-Z][a-z]{3})", "mbart50": r"([a-z]{2})_[A-Z]{2}"}
+ALL = ("m2m100", NLLB, "mbart50")
 _MARIAN_TOKEN = re.compile(r">>(.+)<<")
 
 
@@ -45,16 +45,16 @@ class Languages:
     def __init__(self, name: str, folder: Path, tokenizer: PreTrainedTokenizerBase, model_type: str) -> None:
         self._name, self._tokenizer = name, tokenizer
         self._own = read_generator_settings(folder) if (folder / GENERATOR).is_file() else None
-        vocabulary = tokenizer.get_vocab()
-        self._marian = {found[1]: token for token in vocabulary if (found := _MARIAN_TOKEN.fullmatch(token))}
+        names = list(tokenizer.get_vocab()) if type(tokenizer).__name__ == MARIAN_TOKENIZER else []
+        self._marian = {found[1]: name for name in names if (found := _MARIAN_TOKEN.fullmatch(name))}
         self._row: LanguageTokens | None = None
         if self._own is not None:
             self.family = "generator"
-        elif model_type == MARIAN or type(tokenizer).__name__ == "MarianTokenizer":
+        elif model_type == MARIAN or type(tokenizer).__name__ == MARIAN_TOKENIZER:
             self.family = MARIAN
         else:
-            rows = [ROWS[row] for row in WITH_TOKENS.get(model_type, () if model_type else tuple(_TOKENS))]
-            fitting = [row for row in rows if row.tag and any(row.tag(code) in vocabulary for code in KNOWN)]
+            rows = [ROWS[row] for row in WITH_TOKENS.get(model_type, () if model_type else ALL)]
+            fitting = [row for row in rows if any(self._has(row.tag(code)) for code in KNOWN if row.tag)]
             if not fitting:
                 raise InputError(
                     f"{OPTION} {name}: a checkpoint of type {model_type or type(tokenizer).__name__!r} without "
@@ -78,10 +78,9 @@ class Languages:
                 ok, source, target, f"{direction.source or '?'} to {direction.target or ' '.join(known)}"
             )
         elif self._row is not None:
-            unknown = [code for code in (source, target) if self._token(code) is None]
-            pattern = re.compile(_TOKENS[self._row.name])
-            known = sorted(found[1] for token in self._tokenizer.get_vocab() if (found := pattern.fullmatch(token)))
-            self._refuse_unless(not unknown, source, target, " ".join(known))
+            unknown = [code for code in (source, target) if self._code(code) is None]
+            codes = " ".join(code for code in KNOWN if self._code(code))
+            self._refuse_unless(not unknown, source, target, f"{codes}, and perhaps others")
         else:
             self._require_marian(source, target)
 
@@ -91,21 +90,24 @@ class Languages:
             direction = Direction(source, target, self._own.direction.right_to_left)
             return TextCoder(self._tokenizer, self._own.row, config, most, most, direction)
         if self._row is not None:
-            return TextCoder(self._tokenizer, self._row, config, most, most, Direction(source, target))
+            direction = Direction(self._code(source), self._code(target))
+            return TextCoder(self._tokenizer, self._row, config, most, most, direction)
         token = self._marian_token(target)
         before = () if token is None else (LANGUAGE,)
         row = LanguageTokens(MARIAN, lambda code: str(token), before, (END,), (START,), (END,), "OPUS-MT")
         return TextCoder(self._tokenizer, row, config, most, most, Direction(target, target))
 
-    def _token(self, code: str) -> str | None:
+    def _code(self, code: str) -> str | None:
+        """The code by which the row names a language: `pt` for `pt-BR` where it has no other; None if it has none."""
         assert self._row is not None
         assert self._row.tag is not None
-        for name in (code, code.partition("-")[0]):
-            token = self._row.tag(name)
-            found = self._tokenizer.convert_tokens_to_ids(token)
-            if found is not None and found != self._tokenizer.unk_token_id:
-                return token
-        return None
+        tag = self._row.tag
+        return next((name for name in (code, code.partition("-")[0]) if self._has(tag(name))), None)
+
+    def _has(self, token: str) -> bool:
+        """Whether the vocabulary has a token; M2M100's own list of it lacks those of the languages."""
+        found: Any = self._tokenizer.convert_tokens_to_ids(token)
+        return found is not None and found != self._tokenizer.unk_token_id
 
     def _require_marian(self, source: str, target: str) -> None:
         tokenizer: Any = self._tokenizer

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mrs_core.errors import InputError
 from mrs_core.text_services import Translator
-from mrs_models.translators.checkpoints import find_checkpoint
+from mrs_models.translators.checkpoints import OPTION, find_checkpoint
 from mrs_models.translators.seq2seq import Search, Seq2SeqTranslator, say_licence
 
 
@@ -18,6 +19,20 @@ def open_translator(name: str, search: Search | None = None, quantization: str |
         MissingExtraError: it needs an extra.
     """
     checkpoint = find_checkpoint(name)
-    found = Seq2SeqTranslator(checkpoint, search)
+    found: Translator
+    if checkpoint.is_converted:
+        from mrs_models.translators.ctranslate2_translator import FolderTranslator
+
+        if quantization is not None:
+            raise InputError(
+                f"--ctranslate2 {quantization}: {OPTION} {name} is converted already; leave --ctranslate2 out."
+            )
+        found = FolderTranslator(checkpoint, search)
+    elif quantization is not None:
+        from mrs_models.translators.ctranslate2_translator import ConvertedTranslator
+
+        found = ConvertedTranslator(checkpoint, search, quantization)
+    else:
+        found = Seq2SeqTranslator(checkpoint, search)
     say_licence(found.facts)
     return found
