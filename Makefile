@@ -42,7 +42,8 @@ demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and
 	$(BIN)/mrs data synth --out $(BUILT)/dumps --months 2018-01 2018-02 --comments 100000 --overwrite \
 		--language-model $(BUILT)/languages.bin
 	$(BIN)/mrs data build --dumps '$(BUILT)/dumps/RC_*.zst' --out $(BUILT)/mrs --overwrite --buckets 8 \
-		--language-model $(BUILT)/languages.bin --min-examples 1000 --min-reply-count 5
+		--language-model $(BUILT)/languages.bin --min-examples 1000 --min-reply-count 5 \
+		--translate-to es --translator dictionary:examples/words.en-es.tsv
 	$(BIN)/mrs data stats $(BUILT)/mrs
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(BUILT)/mrs --max_steps 300 \
 		--max_train_examples 5000 --max_validation_examples 500 --max_test_examples 500 \
