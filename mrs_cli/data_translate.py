@@ -73,6 +73,10 @@ def add_translation_options(parser: argparse.ArgumentParser, alone: bool = False
         "(extra ctranslate2)",
     )  # fmt: skip
     group.add_argument(
+        *names("--pairs", "--translate-pairs"), dest="translate_pairs", type=int, metavar="N",
+        help="translate only the first N training pairs (paper: 19 million), and the whole response set",
+    )  # fmt: skip
+    group.add_argument(
         *names("--replace", "--translate-again"), dest="translate_again", action="store_true",
         help="replace mt-LANG and translated replies that are there",
     )  # fmt: skip
@@ -108,6 +112,7 @@ def translation_pass(options: argparse.Namespace) -> FolderPass | None:
         identifier,
         None if identifier is None else Path(identifier.path),
         options.translate_again,
+        options.translate_pairs,
     )
 
 

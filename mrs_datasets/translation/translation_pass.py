@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,7 @@ from mrs_core.errors import InputError
 from mrs_core.languages import require_any_language
 from mrs_core.storage import Location
 from mrs_core.text_services import Translator
-from mrs_datasets.passes import ranges
+from mrs_datasets.passes import Rows, ranges
 from mrs_datasets.pipeline.stages import Shard, ShardCounts, name_and_bytes, summed
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.report import PassEntry, PreparedReport
@@ -30,6 +30,10 @@ from mrs_datasets.translation.shards import CODE, ROWS, Translation
 
 TRAIN = "train"
 DUPLICATE = "in the set already"
+PROBABILITIES = (
+    "Translated replies have no count; their log_prob is that of a reply that was not seen, or, in a language that had "
+    "no response set, that of the replies they translate."
+)
 PAIR_COLUMNS, REPLY_COLUMN = ("message", "reply"), ("reply",)
 
 
@@ -43,6 +47,8 @@ class TranslationPass:
         identifier: names the language of translations; None: it is not checked.
         language_model: the identifier's file.
         replace: replace pairs and replies that were translated before.
+        pairs: the most pairs that are translated, the first of the split; None: all. The paper takes 19 million of
+            English (section 3.2).
     """
 
     translators: Mapping[str, Translator]
@@ -50,10 +56,13 @@ class TranslationPass:
     identifier: Identifier | None = None
     language_model: Path | None = None
     replace: bool = False
+    pairs: int | None = None
     name: str = "translation"
 
     def __post_init__(self) -> None:
         require_targets(self.source, list(self.translators))
+        if self.pairs is not None and self.pairs < 1:
+            raise InputError(f"--translate-pairs {self.pairs}: expected a whole number from 1.")
         for target, translator in self.translators.items():
             translator.require(self.source, target)
 
@@ -61,6 +70,7 @@ class TranslationPass:
         model = self.language_model
         return {
             "from": self.source,
+            "pairs": self.pairs,
             "translators": {
                 target: {**each.facts.as_dict(), "settings": dict(each.settings)}
                 for target, each in self.translators.items()
@@ -100,7 +110,8 @@ class TranslationPass:
         parts = {self.source: PAIR_COLUMNS, responses_config(self.source): REPLY_COLUMN}
         found = []
         for config, columns in parts.items():
-            for rows in ranges(data, [(config, TRAIN)]):
+            there = ranges(data, [(config, TRAIN)])
+            for rows in _first(there, self.pairs) if columns == PAIR_COLUMNS and self.pairs else there:
                 output = folder / f"{target}.{rows.name}.arrow"
                 translator, identifier = self.translators[target], self.identifier
                 found.append(Translation(rows, columns, self.source, target, translator, identifier, output, cache))
@@ -147,12 +158,15 @@ class TranslationPass:
         return table, len(replies) - added
 
     def _note(self, report: PreparedReport) -> None:
+        if not any(PROBABILITIES in note for note in report["notes"]):
+            report["notes"].append(PROBABILITIES)
         for target, translator in self.translators.items():
+            begin = f"{MT_PREFIX}{target} and the replies of {responses_config(target)} with the source `translated`"
+            report["notes"] = [note for note in report["notes"] if not note.startswith(begin)]
             facts = translator.facts
             licence = f", licence {facts.licence}" if facts.licence else ""
             report["notes"].append(
-                f"{MT_PREFIX}{target} and the replies of {responses_config(target)} with the source `translated` were "
-                f"translated from {self.source} by {facts.name} ({facts.kind} {facts.version}{licence})."
+                f"{begin} were translated from {self.source} by {facts.name} ({facts.kind} {facts.version}{licence})."
             )
 
     def _entry(self, totals: Mapping[str, Counter[str]]) -> PassEntry:
@@ -183,6 +197,14 @@ def require_targets(source: str, targets: Sequence[str]) -> None:
             raise InputError(f"--to {target}: is the language that is translated; name another one.")
         if target in targets[:number]:
             raise InputError(f"--to {target}: is named twice; name each language once.")
+
+
+def _first(there: Sequence[Rows], most: int) -> Iterator[Rows]:
+    """The first rows of ranges."""
+    for rows in there:
+        if most > 0:
+            yield replace(rows, count=min(rows.count, most))
+        most -= rows.count
 
 
 def _counted(total: Counter[str]) -> dict[str, int]:

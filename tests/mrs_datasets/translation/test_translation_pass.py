@@ -218,6 +218,15 @@ def test_pairs_that_are_there_are_replaced_only_on_request(source: Path, tmp_pat
         assert rows(tmp_path / "two", config) == rows(tmp_path / "wanted", config)
 
 
+def test_the_first_pairs_alone(source: Path, tmp_path: Path) -> None:
+    report = run_passes(str(source), [TranslationPass({"de": Backwards()}, pairs=1250)], tmp_path / "out")
+    wanted = [{name: say(text, "de") for name, text in row.items()} for row in rows(source, "en")[:1250]]
+    assert rows(tmp_path / "out", "mt-de") == wanted
+    assert report["passes"][0]["about"]["counts"]["mt-de"] == {"in": 1250, "kept": 1250}
+    with pytest.raises(InputError, match="--translate-pairs 0"):
+        TranslationPass({"de": Backwards()}, pairs=0)
+
+
 def test_a_language_without_pairs_gets_them_and_a_response_set(source: Path, tmp_path: Path) -> None:
     run_passes(str(source), [TranslationPass({"pl": Backwards()})], tmp_path / "out")
     english = rows(source, "en-responses")
