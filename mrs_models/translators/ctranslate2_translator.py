@@ -167,6 +167,6 @@ def _search(
             max_decoding_length=search.max_tokens + skipped,
             length_penalty=1.0,
         )
-    except RuntimeError as error:  # such as a model with fewer positions than its tokenizer says
+    except RuntimeError as error:  # a model with fewer positions than its tokenizer says
         raise InputError(f"{OPTION}: CTranslate2 cannot translate ({first_line(error)}).") from None
     return [result.hypotheses[0][skipped:] if result.hypotheses else [] for result in results]

@@ -254,3 +254,25 @@ def test_a_random_marian_has_a_direction_of_its_own(tmp_path: Path) -> None:
     translator = Seq2SeqTranslator(find_checkpoint(str(folder)), SEARCH)
     translator.require("en", "sv")
     assert translator._coder("en", "sv").direction == Direction("sv", "sv")
+
+
+def test_a_run_of_this_project_that_translates(tmp_path: Path) -> None:
+    """As STAPLE's, from English to a language: the same search as the generator's own."""
+    from mrs_models.decoding import Decoding
+    from mrs_models.generator import Generator
+    from mrs_models.tiny_generator import build_tiny_generator
+
+    tiny = build_tiny_generator([*WORDS] * 3, ["en", "es"], tmp_path / "tiny", 3, 200)
+    decoding = Decoding(beams=2, max_tokens=6)
+    generator = Generator.build(str(tiny), ["es"], 24, 12, decoding, direction=Direction(source="en"))
+    (tmp_path / "run").mkdir()
+    generator.save(tmp_path / "run")
+    translator = Seq2SeqTranslator(find_checkpoint(str(tmp_path / "run")), Search(2, 6))
+    translator.require("en", "es")
+    assert translator.facts.kind == "generator"
+    coder = translator._coder("en", "es")
+    found = translator._write(coder.messages(TEXTS[:9], "es"), coder, coder.prompt("es"))
+    assert found == [row[0].tokens for row in generator.hypotheses(TEXTS[:9], "es", decoding)]
+    for source, target in (("es", "en"), ("en", "de")):
+        with pytest.raises(InputError, match=r"\(it knows en to es\)"):
+            translator.require(source, target)
