@@ -58,7 +58,7 @@ class Languages:
             if not fitting:
                 raise InputError(
                     f"{OPTION} {name}: a checkpoint of type {model_type or type(tokenizer).__name__!r} without "
-                    "language tokens; pass Marian (OPUS-MT), M2M100, NLLB, mBART-50, or a run of STAPLE that translates."
+                    "language tokens; pass Marian (OPUS-MT), M2M100, NLLB, mBART-50, or a STAPLE run."
                 )
             self._row = fitting[0]
             self.family = self._row.name
