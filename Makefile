@@ -20,7 +20,7 @@ ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_b
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,langid,reddit,spark,s3,serve]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
@@ -43,7 +43,8 @@ demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and
 		--language-model $(BUILT)/languages.bin --toxic-words $(BUILT)/toxic_words
 	$(BIN)/mrs data build --dumps '$(BUILT)/dumps/RC_*.zst' --out $(BUILT)/mrs --overwrite --buckets 8 \
 		--language-model $(BUILT)/languages.bin --min-examples 1000 --min-reply-count 5 \
-		--toxicity words:$(BUILT)/toxic_words
+		--toxicity words:$(BUILT)/toxic_words \
+		--translate-to es --translator dictionary:examples/words.en-es.tsv
 	$(BIN)/mrs data stats $(BUILT)/mrs
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(BUILT)/mrs --max_steps 300 \
 		--max_train_examples 5000 --max_validation_examples 500 --max_test_examples 500 \

@@ -6,7 +6,7 @@ cache of finished answers (`mrs_core.text_cache`), so that no text is processed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -62,6 +62,11 @@ class Translator(Protocol):
     def facts(self) -> ServiceFacts:
         """Of this translator."""
 
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What its answers depend on beside its facts, such as the number of beams: plain JSON, for reports and as a
+        part of the key of cached answers."""
+
     def require(self, source: str, target: str) -> None:
         """Refuse a direction that it does not know.
 
@@ -70,4 +75,7 @@ class Translator(Protocol):
         """
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """n texts -> n translations, in their order; an empty one where the model gives none."""
+        """n texts -> n translations, in their order; an empty one where the model gives none, or does not fit."""
+
+    def fits(self, texts: Sequence[str], source: str, target: str) -> list[bool]:
+        """Whether the model can read each text whole; one that it cannot is not translated."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ARCHITECTURES = {
     "bart": "Bart", "mbart": "mBART", "m2m_100": "M2M100", "t5": "T5", "mt5": "mT5", "umt5": "UMT5"
 }  # fmt: skip
+MARIAN = "marian"
 NORMS_BEFORE = {"bart": False, "mbart": True}  # the converter asks for it, and transformers no longer says it
 
 
@@ -42,7 +43,9 @@ def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bo
     place = target / CTRANSLATE2
     (end,), pad = ends_and_pad(generator.model)
     try:
-        _converter(generator, folder, end, pad).convert(str(place), quantization="int8" if int8 else "float32")
+        unknown = generator.coder.tokenizer.unk_token_id
+        found = converter(generator.model, folder, end, pad, unknown)
+        found.convert(str(place), quantization="int8" if int8 else "float32")
     except Exception as error:  # what cannot be converted fails in many ways
         raise InputError(f"{folder}: CTranslate2 cannot convert the generator ({first_line(error)}).") from error
     settings = {"int8": int8, "end": end, "pad": pad, "decoding": as_json(generator.decoding)}
@@ -75,14 +78,21 @@ def _require_convertible(generator: Generator, folder: Path) -> None:
         raise InputError(f"{folder}: its replies end with any of {len(ends)} tokens, and CTranslate2 scores only one.")
 
 
-def _converter(generator: Generator, folder: Path, end: int, pad: int) -> TransformersConverter:
+def converter(model: Any, folder: Path, end: int, pad: int, unknown: int | None) -> TransformersConverter:
+    """What converts a loaded model, whose tokens are then its ids as texts; the model is not usable afterwards.
+
+    Args:
+        folder: of the model, for messages.
+        end, pad, unknown: ids of the model.
+    """
     from ctranslate2.converters import TransformersConverter
 
-    model: Any = generator.model
     size = len(model.get_input_embeddings().weight)
-    unknown = generator.coder.tokenizer.unk_token_id
+    names = {str(number): number for number in range(size)}
+    if model.config.model_type == MARIAN and pad == size - 1:  # the converter leaves it out by this name
+        names = {**{name: number for name, number in names.items() if number != pad}, "<pad>": pad}
     tokenizer = SimpleNamespace(
-        get_vocab=lambda: {str(number): number for number in range(size)},
+        get_vocab=lambda: names,
         convert_ids_to_tokens=str,
         bos_token=str(end), eos_token=str(end), pad_token=str(pad), unk_token=str(end if unknown is None else unknown),
         special_tokens_map={}, num_madeup_words=0,
@@ -99,11 +109,12 @@ def _converter(generator: Generator, folder: Path, end: int, pad: int) -> Transf
         model.config.tie_word_embeddings = scaled
 
     class Converter(TransformersConverter):
-        """Converts the loaded model, whose prompt gives the decoder's first token, too."""
+        """Converts the loaded model, whose prompt gives the decoder's first token, too (but of Marian)."""
 
         def _load(self) -> Any:
             specification = super()._load()
-            specification.config.decoder_start_token = None
+            if kind != MARIAN:  # its decoder starts from zeros, whatever the token
+                specification.config.decoder_start_token = None
             return specification
 
         def load_model(self, *_: Any, **__: Any) -> Any:
