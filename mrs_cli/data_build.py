@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from mrs_core.text import visible
 
 if TYPE_CHECKING:
     from mrs_core.storage import Location
+    from mrs_datasets.spark.engine import SparkEngine
 
 
 def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,6 +36,13 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--language-model",
         metavar="FILE",
         help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)",
+    )
+    parser.add_argument(
+        "--engine", choices=("local", "spark"), default="local", help="processes of this machine (default), or Spark"
+    )
+    parser.add_argument("--master", metavar="URL", help="of Spark (default: as Spark is configured, or local[*,4])")
+    parser.add_argument(
+        "--spark-conf", nargs="+", default=[], metavar="KEY=VALUE", help="Spark's settings, if no session runs yet"
     )
     parser.add_argument("--workers", type=int, help="processes (default: as many as cores and --memory allow)")
     parser.add_argument("--memory", default="8GB", help="memory limit of all processes together (default 8GB)")
@@ -73,7 +82,7 @@ def run_build(options: argparse.Namespace) -> int:
     from mrs_core.language_id import LanguageIdentifier
     from mrs_core.remote import masked
     from mrs_core.storage import is_url
-    from mrs_datasets.reddit.build import build
+    from mrs_datasets.reddit.build import build, stages_of
     from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
     from mrs_datasets.reddit.report_page import PAGE
     from mrs_datasets.reddit.settings import ALL_MONTHS, make_settings, read_months
@@ -89,6 +98,12 @@ def run_build(options: argparse.Namespace) -> int:
         settings = make_settings(options.profile, **changes, english_months=months)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    spark = _spark(options)
+    stages = stages_of
+    if spark is not None:
+        from mrs_datasets.spark.stages import stages_on
+
+        stages = stages_on(spark)
     out = _out(options.out, options.scratch)
     if options.language_model and is_url(options.language_model):
         raise InputError(
@@ -112,20 +127,45 @@ def run_build(options: argparse.Namespace) -> int:
         print(visible(line), file=sys.stderr)
     if options.plan:
         return 0
-    report = build(
-        plan,
-        out,
-        settings,
-        Path(identifier.path),
-        resume=options.resume,
-        overwrite=options.overwrite,
-        say=lambda line: print(visible(line), file=sys.stderr),
-        passes=passes,
-        cache=options.cache,
-    )
+    with spark or nullcontext():
+        report = build(
+            plan,
+            out,
+            settings,
+            Path(identifier.path),
+            resume=options.resume,
+            overwrite=options.overwrite,
+            say=lambda line: print(visible(line), file=sys.stderr),
+            engine=spark,
+            stages=stages,
+            passes=passes,
+            cache=options.cache,
+        )
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
     return 0
+
+
+def _spark(options: argparse.Namespace) -> SparkEngine | None:
+    """The engine that was asked for; None: processes of this machine.
+
+    Raises:
+        InputError: an option does not fit, or there is no Spark.
+    """
+    if options.engine != "spark":
+        for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):
+            if value:
+                raise InputError(f"{flag}: applies only with --engine spark; add that, or leave it out.")
+        return None
+    if options.workers is not None:
+        raise InputError("--workers: with --engine spark, Spark decides; pass --master 'local[N]' instead.")
+    pairs = [entry.partition("=") for entry in options.spark_conf]
+    for name, _, value in pairs:
+        if not name.startswith("spark.") or not value:
+            raise InputError(f"--spark-conf {name}: expected spark.NAME=VALUE, as spark-submit's --conf takes.")
+    from mrs_datasets.spark.engine import SparkEngine
+
+    return SparkEngine(options.master, {name: value for name, _, value in pairs})
 
 
 def _out(text: str, scratch: str | None) -> Location:

@@ -7,6 +7,8 @@ location's scratch folder, and sent when they are complete.
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import shutil
 import tempfile
@@ -143,9 +145,9 @@ def local_file(path: Location, purpose: str = "0") -> Iterator[Path]:
     """A local temporary path for `path`: beside it, or in its scratch folder; it is removed after the block.
 
     Args:
-        purpose: distinguishes several such files of one path.
+        purpose: distinguishes several such files of one path. Processes, also of several machines, have their own.
     """
-    name = f".{path.name}.partial-{purpose}"
+    name = f".{path.name}.partial-{purpose}-{platform.node()}-{os.getpid()}"
     if isinstance(path, Path):
         temporary = path.with_name(name)
     else:

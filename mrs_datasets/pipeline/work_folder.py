@@ -144,9 +144,7 @@ class WorkFolder:
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Mark a shard as done, after its output is complete."""
-        path = self.folder / stage / f"{shard}.json"
-        with writing(path):
-            write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
+        note(self.folder / stage, shard, counts)
 
     def remove(self) -> None:
         """Remove everything, after the data set is written."""
@@ -156,6 +154,13 @@ class WorkFolder:
         if self._lock:
             self._lock.close()
             self._lock = None
+
+
+def note(stage: Location, shard: str, counts: Mapping[str, object]) -> None:
+    """Mark a shard as done in the folder of its stage, from any process."""
+    path = stage / f"{shard}.json"
+    with writing(path):
+        write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
 
 def work_place(out: Location) -> Location:
