@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from mrs_core.text import visible
 
 if TYPE_CHECKING:
     from mrs_core.storage import Location
+    from mrs_datasets.reddit.pipeline import Stage
+    from mrs_datasets.reddit.settings import Settings
     from mrs_datasets.spark.engine import SparkEngine
 
 
@@ -99,7 +102,7 @@ def run_build(options: argparse.Namespace) -> int:
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
     spark = _spark(options)
-    stages = stages_of
+    stages: Callable[[Settings], list[Stage]] = stages_of
     if spark is not None:
         from mrs_datasets.spark.stages import stages_on
 

@@ -34,6 +34,8 @@ QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
 }
+PARTITIONS = "spark.sql.shuffle.partitions"
+MOST_TASKS = 4096  # of a shuffle on a cluster, unless PARTITIONS says otherwise
 LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
 LOCAL_MASTER = "local[*,4]"  # a task is tried four times, as on a cluster: local[*] would give up at the first
 # Of SQL in the session of a build: rows hold whole tables, and the number of partitions is known.
@@ -110,17 +112,27 @@ class SparkEngine:
 
     def share(self, file: Path) -> None:
         """Send a file to the machines of the executors, where a task finds it with `pairs.model_here`."""
+        if not self._is_local():
+            self.session.sparkContext.addFile(str(file))
+
+    def tasks(self, groups: int) -> int:
+        """In how many tasks so many groups are done, one after the other in each: as `PARTITIONS` says; else four per
+        core of this machine, or on a cluster each in its own."""
         context = self.session.sparkContext
-        if not context.master.startswith("local"):
-            context.addFile(str(file))
+        configured = context.getConf().get(PARTITIONS)
+        most = 4 * context.defaultParallelism if self._is_local() else MOST_TASKS
+        return max(1, min(groups, int(configured) if configured else most))
+
+    def _is_local(self) -> bool:
+        return str(self.session.sparkContext.master).startswith("local")
 
     def about(self) -> dict[str, str]:
-        """Name and versions, for the report."""
+        """Its parts and their versions, for the report."""
         import pyspark
 
         context = self.session.sparkContext
         java = context._jvm.java.lang.System.getProperty("java.version")  # type: ignore[union-attr]
-        return {"name": "spark", "spark": context.version, "pyspark": pyspark.__version__, "java": str(java)}
+        return {"spark": context.version, "pyspark": pyspark.__version__, "java": str(java)}
 
     def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
         """As `Engine.do`: a shard is a task, which notes that it is done.

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from mrs_core.storage import Location
 from mrs_datasets.pipeline.stages import Shard, ShardCounts
 from mrs_datasets.pipeline.work_folder import note
@@ -15,14 +13,16 @@ from mrs_datasets.reddit.join import join_comments
 from mrs_datasets.reddit.partition_files import PARTITION, opened
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.shards import write_joined
-from mrs_datasets.spark.rows import Row, counts_row, grouped, pack, source, unpack
+from mrs_datasets.spark.rows import Piece, Row, counts_row, grouped, pack, source, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from mrs_datasets.spark.engine import SparkEngine
+
 
 def joined_buckets(
-    session: object, months: Sequence[Location], shards: Sequence[Shard], buckets: Sequence[int], settings: Settings,
+    spark: SparkEngine, months: Sequence[Location], shards: Sequence[Shard], buckets: Sequence[int], settings: Settings,
     model: Path,
 ) -> DataFrame:  # fmt: skip
     """Join the buckets, write the pairs of each and note it as done; rows with the counts, by the shards' numbers.
@@ -36,7 +36,7 @@ def joined_buckets(
     """
     number_of = {bucket: number for number, bucket in enumerate(buckets)}
 
-    def pieces(month: int) -> Iterator[Row]:
+    def parts(month: int) -> Iterator[Row]:
         if month == 0:  # every bucket has a row, also one without comments
             yield from ((number, -1, b"") for number in range(len(buckets)))
         with opened(months[month]) as file:
@@ -44,14 +44,14 @@ def joined_buckets(
                 if batch.num_rows:
                     yield number_of[bucket], month << 32 | segment, pack(batch)
 
-    def join(number: int, data: Iterator[pa.Buffer]) -> Iterable[Row]:
+    def join(number: int, pieces: Iterator[Piece]) -> Iterable[Row]:
         shard = shards[number]
-        pairs, joined = join_comments(unpack(data, PARTITION))
+        pairs, joined = join_comments(unpack(pieces, PARTITION))
         counts: ShardCounts = write_joined(pairs, joined, shard.output, settings, model_here(model))
         note(shard.output.parent, shard.name, counts)
         yield counts_row(number, counts)
 
-    return grouped(source(session, len(months), pieces), len(shards), join)
+    return grouped(source(spark.session, len(months), parts), spark.tasks(len(shards)), join)
 
 
 def model_here(model: Path) -> Path:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Row = tuple[int, int, bytes]  # key: of the group; place: within the group; data
 Source = Callable[[int], Iterable[Row]]  # number of a task -> its rows
-Group = Callable[[int, Iterator[pa.Buffer]], Iterable[Row]]  # key, data of its rows by their places -> other rows
+Piece = tuple[int, pa.Buffer]  # place and data of a row
+Group = Callable[[int, Iterator[Piece]], Iterable[Row]]  # key, its rows by their places -> other rows
 
 SCHEMA = "key int, place long, data binary"
 _ARROW = pa.schema([("key", pa.int32()), ("place", pa.int64()), ("data", pa.binary())])
@@ -45,28 +46,31 @@ def told(report: str) -> str | None:
     return json.loads(found[1]) if found else None
 
 
-def source(session: SparkSession, tasks: int, make: Source) -> DataFrame:
-    """The rows that `make` yields for 0 to `tasks` - 1, each in a task of its own."""
+def source(session: SparkSession, number: int, make: Source, tasks: int | None = None) -> DataFrame:
+    """The rows that `make` yields for 0 to `number` - 1; in `tasks` tasks, or each in its own."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin()
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _batches(make(number))
+            for each in batch.column(0).to_pylist():
+                yield from _batches(make(each))
 
-    return session.range(0, tasks, 1, tasks).mapInArrow(_telling(work), SCHEMA)
+    return session.range(0, number, 1, tasks or number).mapInArrow(_telling(work), SCHEMA)
 
 
-def grouped(frame: DataFrame, partitions: int, make: Group) -> DataFrame:
-    """The rows that `make` yields for each key, after a shuffle that brings the rows of a key together."""
+def grouped(frame: DataFrame, tasks: int, make: Group) -> DataFrame:
+    """The rows that `make` yields for each key, after a shuffle that brings the rows of a key together.
+
+    Rows with one key must differ in their places, or in nothing: their order is that of the places.
+    """
     from pyspark.sql.functions import expr
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin()
         for key, rows in groupby(_rows(batches), key=itemgetter(0)):
-            yield from _batches(make(key, (data for _, data in rows)))
+            yield from _batches(make(key, ((place, data) for _, place, data in rows)))
 
-    together = frame.repartitionById(partitions, expr(f"key % {partitions}"))
+    together = frame.repartitionById(tasks, expr(f"key % {tasks}"))
     return together.sortWithinPartitions("key", "place").mapInArrow(_telling(work), SCHEMA)
 
 
@@ -78,9 +82,9 @@ def pack(table: pa.Table | pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def unpack(data: Iterable[pa.Buffer], schema: pa.Schema) -> pa.Table:
-    """The tables in data, one after the other; empty data are left out."""
-    tables = [pa.ipc.open_stream(each).read_all() for each in data if len(each)]
+def unpack(pieces: Iterable[Piece], schema: pa.Schema) -> pa.Table:
+    """The tables of rows, one after the other; empty data are left out."""
+    tables = [pa.ipc.open_stream(data).read_all() for _, data in pieces if len(data)]
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
@@ -96,11 +100,11 @@ def begin() -> None:
     settle()
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Buffer]]:
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
     for batch in batches:
         data = batch.column(2)
-        for row, key in enumerate(batch.column(0).to_pylist()):
-            yield key, data[row].as_buffer()
+        for row, (key, place) in enumerate(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)):
+            yield key, place, data[row].as_buffer()
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
