@@ -32,7 +32,7 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 # Of a session that is made here and runs on this machine; a cluster has its own (spark-submit, spark-defaults.conf).
 QUIET = {
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+    "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={LOG4J.as_uri()}",
 }
 PARTITIONS = "spark.sql.shuffle.partitions"
 MOST_TASKS = 4096  # of a shuffle on a cluster, unless PARTITIONS says otherwise
@@ -94,12 +94,11 @@ class SparkEngine:
         if self._session is not None:
             return
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # none is used
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
-        running = SparkSession.getActiveSession()
-        if running is None:
-            running = self._begin(scratch)
-            self._own = True
+        self._own = SparkContext._active_spark_context is None
+        running = self._begin(scratch) if self._own else SparkSession.builder.getOrCreate()
         self._session = running.newSession()  # its SQL settings are ours alone
         for name, value in SQL.items():
             self._session.conf.set(name, value)

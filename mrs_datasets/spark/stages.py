@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
@@ -50,9 +51,16 @@ class SparkStage(Stage):
 
     def run(self, build: Build, engine: Engine) -> None:
         """As `Stage.run`, in the engine's session."""
+        super().run(build, self.begin(build))
+
+    def begin(self, build: Build) -> SparkEngine:
+        """The engine, with its session; paths become absolute, since executors have folders of their own."""
         assert self.spark is not None
         self.spark.open(build.work.scratch)
-        super().run(build, self.spark)
+        files = tuple(path.absolute() if isinstance(path, Path) else path for path in build.plan.files)
+        build.plan = replace(build.plan, files=files)
+        build.language_model = build.language_model.absolute()
+        return self.spark
 
 
 @dataclass(frozen=True)
@@ -61,8 +69,7 @@ class PairsStage(SparkStage):
 
     def run(self, build: Build, engine: Engine) -> None:
         """As `Stage.run`: buckets that are done are left out of the shuffle."""
-        assert self.spark is not None
-        self.spark.open(build.work.scratch)
+        spark = self.begin(build)
         build.work.stage(self.name)
         shards = pair_shards(build)
         found: dict[int, ShardCounts] = {
@@ -72,12 +79,12 @@ class PairsStage(SparkStage):
         }
         left = [number for number in range(len(shards)) if number not in found]
         if left:
-            self.spark.share(build.language_model)
+            spark.share(build.language_model)
             frame = joined_buckets(
-                self.spark, build.months, [shards[number] for number in left], left, build.settings,
+                spark, build.months, [shards[number] for number in left], left, build.settings,
                 build.language_model,
             )  # fmt: skip
-            for place, _, data in self.spark.collect_under_bar(frame, self.name):
+            for place, _, data in spark.collect_under_bar(frame, self.name):
                 found[left[place]] = json.loads(bytes(data))
         self.finish(build, shards, [found[number] for number in range(len(shards))])
 
@@ -88,8 +95,7 @@ class DuplicatesStage(SparkStage):
 
     def run(self, build: Build, engine: Engine) -> None:
         """As `Stage.run`: done in one go, and again if other languages may be kept."""
-        assert self.spark is not None
-        self.spark.open(build.work.scratch)
+        spark = self.begin(build)
         build.work.stage(self.name)
         languages = languages_with(build.outcomes, build.settings.min_examples)
         codes = code_files(build)
@@ -98,9 +104,9 @@ class DuplicatesStage(SparkStage):
         if noted.get("languages") != languages or not all(path.is_file() for path in codes):
             pairs = [build.outcomes[language, KEPT] for language in languages]
             files = pair_files(build.work, build.plan.buckets)
-            frame = marked_duplicates(self.spark, languages, pairs, files, codes)
+            frame = marked_duplicates(spark, languages, pairs, files, codes)
             counts = {language: dict.fromkeys((EXACT, NEAR), 0) for language in languages}
-            for _, _, data in self.spark.collect_under_bar(frame, self.name):
+            for _, _, data in spark.collect_under_bar(frame, self.name):
                 for language, found in json.loads(bytes(data)).items():
                     for reason, number in found.items():
                         counts[language][reason] += number
@@ -130,9 +136,7 @@ class WriteStage(SparkStage):
         Raises:
             InputError: as that.
         """
-        assert self.spark is not None
-        spark = self.spark
-        spark.open(build.work.scratch)
+        spark = self.begin(build)
         build.pipeline.engine = spark.about()
         languages = chosen_languages(build)
         pairs = {language: build.pipeline.languages[language][KEPT] for language in languages}
