@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -199,6 +200,7 @@ class SparkEngine:
             raise known from None
 
     def _begin(self, scratch: Path) -> SparkSession:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
 
@@ -216,12 +218,15 @@ class SparkEngine:
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         for key, value in {**settings, **self._settings}.items():
             builder = builder.config(key, value)
+        said: deque[str] = deque(maxlen=99)
         try:
-            with _filtered_stderr():
+            with _filtered_stderr(said):
                 session: SparkSession = builder.getOrCreate()
             return session
-        except (PySparkException, OSError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0].rstrip(".")
+        except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+            lines = [line.strip() for line in [*str(error).splitlines(), *said]]
+            reasons = [line for line in lines if line.startswith(("Error: ", ": ", "Exception in "))] or lines
+            reason = reasons[0].removeprefix("Error: ").removeprefix(": ").rstrip(".")
             raise InputError(f"--engine spark: does not start ({reason}); check --master and Java.") from None
 
 
@@ -288,10 +293,13 @@ def _watched(session: SparkSession, group: str, show: Show) -> Iterator[None]:
 
 
 @contextmanager
-def _filtered_stderr() -> Iterator[None]:
+def _filtered_stderr(dropped: deque[str]) -> Iterator[None]:
     """Of what a Java process that is started in the block ever writes to stderr, let pass what `LOG4J` lets pass.
 
     The rest is notices of the launcher and of the executors' Python, which no setting turns off.
+
+    Args:
+        dropped: gets the other lines; complete after the block, if the process has ended.
     """
     stderr = os.dup(2)
     out, into = os.pipe()
@@ -303,10 +311,17 @@ def _filtered_stderr() -> Iterator[None]:
             for line in lines:
                 if line.startswith(MARK):
                     print(line, end="", file=sys.stderr)
+                else:
+                    dropped.append(line)
 
+    thread = threading.Thread(target=forward, daemon=True)
     try:
-        threading.Thread(target=forward, daemon=True).start()
+        thread.start()
         yield
+    except BaseException:
+        os.dup2(stderr, 2)
+        thread.join(5)
+        raise
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
