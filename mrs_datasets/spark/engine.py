@@ -222,6 +222,8 @@ class SparkEngine:
         try:
             with _filtered_stderr(said):
                 session: SparkSession = builder.getOrCreate()
+            if submitted:  # its Java runs already, with its own settings
+                session.sparkContext.setLogLevel("ERROR")
             return session
         except (PySparkException, Py4JError, OSError, RuntimeError) as error:
             lines = [line.strip() for line in [*str(error).splitlines(), *said]]
