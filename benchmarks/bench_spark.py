@@ -8,7 +8,7 @@ session: its seconds are given, and rates and ratios are with and without them.
 
 race       Spark on local[2] against the local engine with two workers, on the smallest and on the largest input.
 growth     CPU-seconds a comment at three sizes, 0.5, 1.4 and 4 million comments: the largest against the smallest,
-           without the session.
+           without the session; and of each further comment, which leaves out what every build costs.
 memory     highest resident memory of the driver's Python at these sizes, and of the Java process, which on one machine
            is driver and executor (its heap may grow to spark.driver.memory, 1 GB).
 
@@ -142,6 +142,9 @@ def figures(sizes: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float | N
         found[f"wall time of the local engine / of Spark, {name}"] = local["wall"] / spark["wall"], None
     per_comment = [(each["spark"]["cpu"] - each["spark"]["start_cpu"]) / each["comments"] for each in sizes]
     found["CPU-seconds a comment, largest / smallest"] = per_comment[-1] / per_comment[0], MOST_GROWTH
+    work = [each["spark"]["cpu"] - each["spark"]["start_cpu"] for each in sizes]
+    more = [(work[n + 1] - work[n]) / (sizes[n + 1]["comments"] - sizes[n]["comments"]) for n in range(len(sizes) - 1)]
+    found["CPU-seconds of each further comment, upper two sizes / lower two"] = more[-1] / more[0], MOST_GROWTH
     driver = [each["spark"]["driver_mb"] for each in sizes]
     found["memory of the driver, largest / smallest"] = driver[-1] / driver[0], MOST_MEMORY
     return found
