@@ -82,9 +82,9 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def memory_mb(field: str) -> float:
+def memory_mb(field: str, process: int | str = "self") -> float:
     """Resident memory now (VmRSS) or at most (VmHWM). `ru_maxrss` would begin with that of the parent."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     found = re.search(rf"{field}:\s+(\d+) kB", status)
     assert found
     return round(int(found[1]) * 1024 / MB, 1)

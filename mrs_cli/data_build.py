@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,9 @@ from mrs_core.text import visible
 
 if TYPE_CHECKING:
     from mrs_core.language_id import LanguageIdentifier
+    from mrs_datasets.reddit.pipeline import Stage
     from mrs_datasets.reddit.settings import Settings
+    from mrs_datasets.spark.engine import SparkEngine
 
 MONTHS_ALONE = "months"
 
@@ -37,6 +41,13 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--language-model",
         metavar="FILE",
         help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)",
+    )
+    parser.add_argument(
+        "--engine", choices=("local", "spark"), default="local", help="processes of this machine (default), or Spark"
+    )
+    parser.add_argument("--master", metavar="URL", help="of Spark (default: as Spark is configured, or local[*,4])")
+    parser.add_argument(
+        "--spark-conf", nargs="+", default=[], metavar="KEY=VALUE", help="Spark's settings, if no session runs yet"
     )
     parser.add_argument("--workers", type=int, help="processes (default: as many as cores and --memory allow)")
     parser.add_argument("--memory", default="8GB", help="memory limit of all processes together (default 8GB)")
@@ -77,15 +88,23 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run_build(options: argparse.Namespace) -> int:
-    from mrs_datasets.reddit.build import build, build_months
+    from mrs_datasets.reddit.build import build, build_months, stages_of
     from mrs_datasets.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
     from mrs_datasets.reddit.report_page import PAGE
 
     settings = _settings(options)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    spark = _spark(options)
+    stages: Callable[[Settings], list[Stage]] = stages_of
+    if spark is not None:
+        from mrs_datasets.spark.stages import stages_on
+
+        stages = stages_on(spark)
     out = out_location(options.out, options.scratch)
     identifier = _identifier(options.language_model)  # refused now, not after hours of reading
+    if options.only and spark is not None:
+        raise InputError(f"--only {options.only}: Spark reads each month in a task of its own; leave it out.")
     if options.only and (options.buckets is None or options.overwrite):
         problem = "do not pass --overwrite" if options.overwrite else "pass the same --buckets to all of them"
         raise InputError(f"--only {options.only}: several processes work in one folder; {problem}.")
@@ -107,17 +126,20 @@ def run_build(options: argparse.Namespace) -> int:
         where = build_months(plan, out, settings, Path(identifier.path), say=_say)
         print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
         return 0
-    report = build(
-        plan,
-        out,
-        settings,
-        Path(identifier.path),
-        resume=options.resume,
-        overwrite=options.overwrite,
-        say=_say,
-        passes=passes,
-        cache=options.cache,
-    )
+    with spark or nullcontext():
+        report = build(
+            plan,
+            out,
+            settings,
+            Path(identifier.path),
+            resume=options.resume,
+            overwrite=options.overwrite,
+            say=_say,
+            engine=spark,
+            stages=stages,
+            passes=passes,
+            cache=options.cache,
+        )
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
     return 0
@@ -163,6 +185,28 @@ def _identifier(text: str | None) -> LanguageIdentifier:
 
 def _say(line: str) -> None:
     print(visible(line), file=sys.stderr)
+
+
+def _spark(options: argparse.Namespace) -> SparkEngine | None:
+    """The engine that was asked for; None: processes of this machine.
+
+    Raises:
+        InputError: an option does not fit, or there is no Spark.
+    """
+    if options.engine != "spark":
+        for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):
+            if value:
+                raise InputError(f"{flag}: applies only with --engine spark; add that, or leave it out.")
+        return None
+    if options.workers is not None:
+        raise InputError("--workers: with --engine spark, Spark decides; pass --master 'local[N]' instead.")
+    pairs = [entry.partition("=") for entry in options.spark_conf]
+    for name, _, value in pairs:
+        if not name.startswith("spark.") or not value:
+            raise InputError(f"--spark-conf {name}: expected spark.NAME=VALUE, as spark-submit's --conf takes.")
+    from mrs_datasets.spark.engine import SparkEngine
+
+    return SparkEngine(options.master, {name: value for name, _, value in pairs})
 
 
 def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
+import platform
 import re
 import shutil
 import tempfile
@@ -197,9 +199,9 @@ def local_file(path: Location, purpose: str = "0") -> Iterator[Path]:
     """A local temporary path for `path`: beside it, or in its scratch folder; it is removed after the block.
 
     Args:
-        purpose: distinguishes several such files of one path.
+        purpose: distinguishes several such files of one path. Processes, also of several machines, have their own.
     """
-    name = f".{path.name}.partial-{purpose}"
+    name = f".{path.name}.partial-{purpose}-{platform.node()}-{os.getpid()}"
     if isinstance(path, Path):
         temporary = path.with_name(name)
     else:

@@ -79,6 +79,33 @@ class _SplitWriter:
         return self._open
 
 
+class FileWriter:
+    """Writes one shard alone; from the same tables as `write_prepared`, the same bytes.
+
+    Attributes:
+        rows, text_bytes: that were written; the bytes are those in memory.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.rows = self.text_bytes = 0
+        self._file = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(OSError, pa.ArrowException):  # closed already, if there was no error
+            self.close()
+
+    def write(self, table: pa.Table) -> None:
+        self._file.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        self.rows += table.num_rows
+        self.text_bytes += table.nbytes
+
+    def close(self) -> None:
+        self._file.close()
+
+
 @contextmanager
 def _split_writers() -> Iterator[dict[tuple[str, str], _SplitWriter]]:
     """The writers by config and split; those that are open after an error are dropped silently."""
@@ -123,6 +150,15 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
                         f"{source}: the {split} split of {config} has no usable row; add rows or leave it out."
                     )
                 layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
+    return finish_prepared(folder, layout, report, record)
+
+
+def finish_prepared(folder: Path, layout: Configs, report: Report, record: DatasetRecord) -> PreparedReport:
+    """Write `report.json` and the card of a folder whose Parquet files are there; return the report.
+
+    Args:
+        layout: the files; configs in the order of the record, which covers them.
+    """
     title = record.variants[report.reader].title
     result: PreparedReport = {
         "data_set": record.name,

@@ -207,10 +207,8 @@ class WorkFolder:
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Mark a shard as done, after its output is complete."""
-        path = self.folder / stage / f"{shard}.json"
         self._require_joined()
-        with writing(path):
-            write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
+        note(self.folder / stage, shard, counts)
 
     def remove(self) -> None:
         """Remove everything, after the data set is written."""
@@ -233,6 +231,13 @@ def _locked(file: IO[str], exclusive: bool) -> bool:
     except OSError:
         pass
     return True
+
+
+def note(stage: Location, shard: str, counts: Mapping[str, object]) -> None:
+    """Mark a shard as done in the folder of its stage, from any process."""
+    path = stage / f"{shard}.json"
+    with writing(path):
+        write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
 
 def work_place(out: Location) -> Location:

@@ -65,6 +65,7 @@ def build(
     overwrite: bool = False,
     say: Callable[[str], None] = print,
     engine: Engine | None = None,
+    stages: Callable[[Settings], list[Stage]] = stages_of,
     passes: Sequence[FolderPass] = (),
     cache: Path | None = None,
 ) -> dict[str, Any]:
@@ -76,6 +77,7 @@ def build(
     Args:
         out: a local folder, or a remote one with a scratch folder (`mrs_core.storage.location`).
         engine: processes the shards, instead of the plan's number of processes; the files are the same.
+        stages: composes the stages from the settings; others must write the same files.
         passes: over the data set once it is split and has its response sets, such as a filter of toxic pairs; they run
             in this process. The files that the last one writes are the data set.
         cache: keeps the passes' answers for later builds; None: they are removed with the work.
@@ -101,7 +103,7 @@ def build(
         say(f"--resume: other {work.changed}; what depends on it is done again, the rest stays")
     written: Location = work.scratch / WRITTEN if passes else out
     running = Build(plan, settings, language_model, written, overwrite or bool(passes), work, pipeline, say)
-    seconds = run_stages(stages_of(settings), running, engine)
+    seconds = run_stages(stages(settings), running, engine)
     report = running.report
     if passes:
         with timed(seconds, "passes"):

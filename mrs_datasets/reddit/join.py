@@ -71,7 +71,14 @@ def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinC
     if not files:
         raise InputError("there is no month to join; give at least one partition file.")
     buckets = len(read_stats(files[0]).bucket_comments)
-    comments = pa.concat_tables([read_bucket(path, bucket, buckets) for path in files])
+    return join_comments(pa.concat_tables([read_bucket(path, bucket, buckets) for path in files]))
+
+
+def join_comments(comments: pa.Table) -> tuple[pa.Table, JoinCounts]:
+    """The join of `join_bucket`, of comments (schema `PARTITION`) that are in memory, in the order of files and rows.
+
+    All comments of a thread must be among them.
+    """
     links = comments["link_id"].combine_chunks().dictionary_encode()
     codes = links.indices.to_numpy()
     rows, counts = _matched_rows(comments, codes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
@@ -115,6 +115,17 @@ class PartitionReader:
         """
         numbers = [first + bucket - low for low, high, first in self._segments if low <= bucket < high]
         return [read_checked(self._reader, number) for number in numbers]
+
+    def pieces(self, buckets: Collection[int]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """The batches of several buckets in the order of the file, each with its bucket and its segment's number.
+
+        Raises:
+            pa.ArrowInvalid: one is damaged.
+        """
+        for number, (low, high, first) in enumerate(self._segments):
+            for bucket in range(low, high):
+                if bucket in buckets:
+                    yield bucket, number, read_checked(self._reader, first + bucket - low)
 
 
 def write_checked(writer: pa.RecordBatchFileWriter, path: Location, batch: pa.RecordBatch) -> None:

@@ -36,6 +36,7 @@ class Pipeline:
     repairs: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     rejects: dict[str, list[str]] = field(default_factory=dict)
+    engine: dict[str, str] = field(default_factory=dict)  # its versions, if it is another than this machine's processes
 
     def add(self, stage: str, came: int, dropped: Mapping[str, int]) -> int:
         """Record a stage; return its input less what was dropped."""
@@ -68,6 +69,7 @@ class Pipeline:
             "leakage": self.leakage,
             "repairs": self.repairs,
             "warnings": self.warnings,
+            **({"engine": self.engine} if self.engine else {}),
             **({"rejects": self.rejects} if self.rejects else {}),
         }
 

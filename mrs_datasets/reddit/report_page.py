@@ -34,6 +34,7 @@ def funnel_page(report: dict[str, Any]) -> str:
         for code, row in languages
     )
     dumps = ", ".join(f"{escape(dump['name'])} ({dump['bytes']:,} bytes)" for dump in pipeline["dumps"])
+    engine = "".join(f"; {escape(key)} {escape(value)}" for key, value in pipeline.get("engine", {}).items())
     changes = ", ".join(f"{escape(name)} = {escape(str(value))}" for name, value in pipeline["departures"].items())
     configs = "".join(
         f"<tr><td>{escape(config)}</td><td>{escape(', '.join(f'{split} {facts_of[0]:,}' for split, facts_of in rows))}"
@@ -48,7 +49,7 @@ def funnel_page(report: dict[str, Any]) -> str:
 <html lang="en"><meta charset="utf-8"><title>{escape(report["name"])}</title><style>{STYLE}</style>
 <h1>{escape(report["name"])}</h1>
 <p>Profile <b>{escape(pipeline["profile"])}</b>; changed: {changes or "nothing"}.<br>
-<small>{dumps}; mrs-suggest {escape(report["version"])}</small></p>
+<small>{dumps}; mrs-suggest {escape(report["version"])}{engine}</small></p>
 <h2>Stages</h2><table>{head.format("stage")}{stages}</table>
 <h2>Languages</h2><table>{head.format("language")}{funnel}</table>
 {_passes(report.get("passes", []))}<h2>The data set</h2><table><tr><th>config</th><th>rows</th></tr>{configs}</table>

@@ -21,7 +21,7 @@ from mrs_datasets.reddit.clean import clean_pairs
 from mrs_datasets.reddit.columns import change_in_turn
 from mrs_datasets.reddit.duplicates import keyed_pairs, signature_file
 from mrs_datasets.reddit.filter import FilterCounts, Rules, filter_batch
-from mrs_datasets.reddit.join import join_bucket
+from mrs_datasets.reddit.join import JoinCounts, join_bucket
 from mrs_datasets.reddit.language import KEPT, Outcomes, identify_pairs
 from mrs_datasets.reddit.markup import MASKS
 from mrs_datasets.reddit.pair_files import by_language, write_pairs
@@ -116,6 +116,13 @@ def pair_shard(
 ) -> PairCounts:
     """Join one bucket, mask, identify languages, and clean if the profile says so; the counts of all."""
     pairs, joined = join_bucket(months, bucket)
+    counts = write_joined(pairs, joined, target, settings, model)
+    advance(1)
+    return counts
+
+
+def write_joined(pairs: pa.Table, joined: JoinCounts, target: Location, settings: Settings, model: Path) -> PairCounts:
+    """What `pair_shard` does with the pairs of a bucket."""
     if settings.clean:  # cleaning needs the original text
         pairs = pairs.append_column("raw message", pairs["message"]).append_column("raw reply", pairs["reply"])
     pairs, told = identify_pairs(_masked(pairs), _identifier(model), settings.min_language_score)
@@ -135,7 +142,6 @@ def pair_shard(
         pairs, signed = keyed_pairs(pairs)
         write_array(signature_file(target), signed)
     write_pairs(target, pairs)
-    advance(1)
     return {
         "comments": joined.comments,
         "dropped": dict(joined.dropped),

@@ -62,15 +62,20 @@ def survey(tables: Iterable[pa.Table], settings: Settings, folder: Path) -> Surv
     found = Survey()
     with ReplyCounts(COUNT_BYTES, folder) as replies:
         for table in tables:
-            split = assign_splits(table, settings.split_by)
-            for entry in pc.value_counts(split["split"]).to_pylist():
-                found.rows[entry["values"]] += entry["counts"]
-            training = pc.equal(split["split"], SPLITS[0])
-            replies.add(split["reply"] if settings.responses_from == "all" else split.filter(training)["reply"])
-            _count_leakage(split, found.leakage)
+            replies.add(count_bucket(found, table, settings))
         frequent = replies.frequent(settings.min_reply_count, settings.max_responses)
         found.responses = response_table(frequent, replies.pairs, replies.distinct)
     return found
+
+
+def count_bucket(found: Survey, table: pa.Table, settings: Settings) -> pa.ChunkedArray:
+    """Add the splits and the leakage of a bucket with `COLUMNS`; return the replies that count for the response set."""
+    split = assign_splits(table, settings.split_by)
+    for entry in pc.value_counts(split["split"]).to_pylist():
+        found.rows[entry["values"]] += entry["counts"]
+    _count_leakage(split, found.leakage)
+    training = pc.equal(split["split"], SPLITS[0])
+    return split["reply"] if settings.responses_from == "all" else split.filter(training)["reply"]
 
 
 def _count_leakage(pairs: pa.Table, leakage: Counter[str]) -> None:

@@ -39,7 +39,7 @@ def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> Non
     Raises:
         InputError: no language has enough pairs, all splits and a response set, or the disk is full.
     """
-    languages = _chosen_languages(build)
+    languages = chosen_languages(build)
     report = Report("reddit", dict(build.settings.as_dict()))
     remove_leftovers(build.out, "partial")  # the replaced data set stays until the new one is there
     with atomic_target(build.out, build.overwrite, MARKER, RESUME) as folder, writing(build.out):
@@ -48,7 +48,7 @@ def write_data_set(build: Build, shards: Sequence[Shard], counts: Counts) -> Non
         atomic_write(folder / PAGE, funnel_page(build.report))
 
 
-def _chosen_languages(build: Build) -> list[str]:
+def chosen_languages(build: Build) -> list[str]:
     """The languages with enough pairs, in the order of MRS; the pairs of the others are dropped."""
     outcomes, settings, pipeline = build.outcomes, build.settings, build.pipeline
     chosen = [code for code in LANGUAGES if code in languages_with(outcomes, settings.min_examples)]
@@ -80,18 +80,23 @@ def _chunks(build: Build, languages: list[str], report: Report) -> Chunks:
         found = survey(pairs(COLUMNS), settings, build.work.scratch / "replies")
         if lack := found.lack(settings):
             lacking.append(f"{language}: {lack}")
-            pipeline.leave_out(language, LACKING)
-            pipeline.warnings.append(f"{language} was left out: {lack}.")
-            build.say(f"warning: {pipeline.warnings[-1]}")
+            leave_out(build, language, lack)
             continue
         pipeline.leakage[language] = dict(found.leakage)
         for table in pairs(("message", "reply", KEYS[settings.split_by])):
-            for split, part in _splits(table, settings.split_by):
+            for split, part in split_tables(table, settings.split_by):
                 yield language, split, part
         yield responses_config(language), "train", found.responses
     if len(lacking) == len(languages):
         raise InputError(f"{lacking[0]}.")
     report.notes += pipeline.warnings
+
+
+def leave_out(build: Build, language: str, lack: str) -> None:
+    """Leave out a language that cannot be written, with a warning that says why."""
+    build.pipeline.leave_out(language, LACKING)
+    build.pipeline.warnings.append(f"{language} was left out: {lack}.")
+    build.say(f"warning: {build.pipeline.warnings[-1]}")
 
 
 def _kept_pairs(build: Build, language: str, outcomes: Mapping[str, int], columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -107,7 +112,8 @@ def _kept_pairs(build: Build, language: str, outcomes: Mapping[str, int], column
         yield table if staying is None else table.filter(staying[done - table.num_rows : done])
 
 
-def _splits(pairs: pa.Table, by: str) -> Iterator[tuple[str, pa.Table]]:
+def split_tables(pairs: pa.Table, by: str) -> Iterator[tuple[str, pa.Table]]:
+    """The splits of a bucket's pairs that have rows, as they are written."""
     split = assign_splits(pairs, by)
     for name in SPLITS:
         part = split.filter(pc.equal(split["split"], name))
