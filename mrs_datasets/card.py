@@ -8,7 +8,7 @@ from typing import Any
 
 from mrs_core.cards import markdown_table, render_card
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
-from mrs_datasets.pass_tables import pass_tables
+from mrs_datasets.pass_tables import pass_notes, pass_tables
 from mrs_datasets.report import DROPPED, Configs, PassEntry, PreparedReport, SplitEntry
 
 MANY_KINDS = 8  # chosen: more columns than that are not read
@@ -96,9 +96,10 @@ def _passes(passes: Sequence[PassEntry]) -> str:
     for entry in passes:
         reasons = _reasons({reason: count for reason, count in entry["dropped"].items() if count}) or "nothing"
         lines += [f"## {entry['name'].capitalize()}", ""]
-        lines += [f"{entry['in']:,} pairs in, {entry['out']:,} out; dropped: {reasons}.", ""]
+        lines += [f"In {entry['in']:,}, out {entry['out']:,}; dropped: {reasons}.", ""]
         for title, (header, *rows) in pass_tables(entry):
             lines += [f"{title.capitalize()}:", "", markdown_table(header, rows), ""]
+        lines += [f"- {note}" for note in pass_notes(entry)] + [""]
     return "\n".join([*lines, ""]) if lines else ""
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from mrs_datasets.report import PassEntry
 
 REJECTS = "rejects"  # in a pass's `about`: examples of what it dropped, which are for inspection alone
-SILENT = ("identity", REJECTS)
+NOTES = "notes"  # in a pass's `about`: sentences for whoever reads the card
+SILENT = ("identity", REJECTS, NOTES)
 
 
 class PassTable(NamedTuple):
@@ -33,6 +34,11 @@ def pass_tables(entry: PassEntry) -> list[PassTable]:
         columns = list(dict.fromkeys(name for row in rows for name in row))
         found.append(PassTable(title, [columns, *([_cell(row.get(name)) for name in columns] for row in rows)]))
     return found
+
+
+def pass_notes(entry: PassEntry) -> list[str]:
+    """The sentences in a pass's `about`."""
+    return [str(note) for note in entry["about"].get(NOTES, ())]
 
 
 def _cell(value: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from mrs_datasets.pass_tables import pass_tables
+from mrs_datasets.pass_tables import pass_notes, pass_tables
 from mrs_datasets.report import PassEntry
 
 PAGE = "report.html"
@@ -76,6 +76,7 @@ def _passes(passes: Sequence[PassEntry]) -> str:
             head = "".join(f"<th>{escape(name)}</th>" for name in header)
             body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
             parts.append(f"<h3>{escape(title.capitalize())}</h3><table><tr>{head}</tr>{body}</table>\n")
+        parts += [f"<p>{escape(note)}</p>\n" for note in pass_notes(entry)]
     return "".join(parts)
 
 

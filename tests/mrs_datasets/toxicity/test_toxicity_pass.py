@@ -297,7 +297,7 @@ def test_the_card_tells_scorers_and_counts(small: Path, tmp_path: Path) -> None:
     report = run_passes(str(small), [paper(first, second)], tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     assert "## Toxicity\n" in card
-    assert "19 pairs in, 12 out; dropped: toxic 5, toxic (English scorer) 2." in card
+    assert "In 19, out 12; dropped: toxic 5, toxic (English scorer) 2." in card
     assert "| toxic | fake | org/one | 1 | mit | 0.9 | all |" in card
     titles = [table.title for table in pass_tables(report["passes"][0])]
     assert titles == ["models", "parts", "scores"]

@@ -118,7 +118,9 @@ def test_pairs_are_translated_in_their_order_and_each_text_once(source: Path, tm
     assert entry["about"]["counts"]["mt-de"] == {"in": len(english), "kept": len(english)}
     assert entry["about"]["models"][0]["for"] == "es"
     assert entry["about"]["models"][0]["licence"] == "cc0-1.0"
-    assert "mt-de" in (tmp_path / "out/README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "out/README.md").read_text(encoding="utf-8")
+    assert "mt-de" in card
+    assert "- The language of translations was not checked: no language model." in card
     assert [found for found in check(open_prepared(str(tmp_path / "out"))) if found.level == "error"] == []
 
 
