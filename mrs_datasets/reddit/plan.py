@@ -27,13 +27,13 @@ from mrs_datasets.pipeline.work_folder import MARKER, work_place
 # Of monthly dumps: bytes of JSON per comment, and zstd's ratio (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872
 RATIOS = {".zst": 8.0, ".xz": 9.0, ".bz2": 7.0, ".gz": 5.5}
-# Measured on the generator's months (benchmarks/bench_build.py); rounded up.
+# Measured on the generator's months (benchmarks/bench_build.py, bench_scale.py); rounded up.
 SPILL_BYTES = 180  # on disk, per comment of a partition
 PAIR_BYTES = 260  # on disk, per pair, before and after it is written as Parquet, together
 SIGNED_BYTES = 440  # on disk, in addition per pair if duplicates are searched: its signatures, temporarily twice
 PAIRS_PER_COMMENT = 0.6
 READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
-BUCKET_BYTES = 1100  # in memory, per comment of the bucket that is joined
+BUCKET_BYTES = 1800  # in memory, per comment of the bucket that a worker joins, masks and identifies
 RESERVE = 1.1  # of the disk
 
 
