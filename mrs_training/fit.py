@@ -62,7 +62,8 @@ def fit(
         run.begin(identity, recipe.family.files)
     if has_steps(training):
         with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
-            trainer.train(resume_from_checkpoint=checkpoint)
+            if checkpoint is None or not _take_up_complete(trainer, checkpoint):
+                trainer.train(resume_from_checkpoint=checkpoint)
         # Without the wrapper of mixed precision: what is tested answers as what is loaded later.
         trainer.accelerator.unwrap_model(parts.model, keep_fp32_wrapper=False)
     if training.load_best_model_at_end:
@@ -84,6 +85,29 @@ def _complete_arguments(recipe: Recipe[Options, Data, Built], training: Training
 def has_steps(training: TrainingArguments) -> bool:
     """Whether there is anything to train: `--max_steps 0` alone evaluates and exports a model as it is."""
     return training.num_train_epochs > 0 or training.max_steps != 0
+
+
+def _take_up_complete(trainer: Trainer, checkpoint: str) -> bool:
+    """Load the checkpoint of a run that was killed after its last step; false where steps are left.
+
+    The library would take one more step: it looks for the end of training after a step, not before one.
+    """
+    from transformers import TrainerState
+    from transformers.trainer import TRAINER_STATE_NAME
+
+    state = TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_NAME))
+    training = trainer.args
+    if training.max_steps > 0:
+        left = state.global_step < training.max_steps
+    else:
+        left = state.global_step < state.max_steps or state.num_train_epochs < training.num_train_epochs
+    if left:
+        return False
+    trainer.state = state
+    trainer._load_from_checkpoint(checkpoint)
+    if training.load_best_model_at_end and state.best_model_checkpoint is not None:
+        trainer._load_best_model()
+    return True
 
 
 def _identity(

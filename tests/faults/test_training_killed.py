@@ -191,6 +191,16 @@ def test_a_checkpoint_that_a_kill_cut_off_is_passed_over(trainer: Trainer, whole
     assert_the_same_run(folder, whole, trainer.family)
 
 
+def test_killed_after_the_last_step(trainer: Trainer, whole: Path, start: Start) -> None:
+    """Nothing is trained any more: the checkpoint is evaluated and exported."""
+    folder = trainer.workplace / "late"
+    for checkpoint in whole.glob("checkpoint-*"):
+        shutil.copytree(checkpoint, folder / checkpoint.name)
+    code, _, err = finish(start(sys.executable, *trainer.command("late", *RESUME), cwd=trainer.workplace))
+    assert code == 0, err[-3000:]
+    assert_the_same_run(folder, whole, trainer.family)
+
+
 def test_interrupted_by_a_person(trainer: Trainer, start: Start, wait_for: Callable[..., None]) -> None:
     folder = trainer.workplace / "interrupted"
     process = start(sys.executable, *trainer.command("interrupted"), cwd=trainer.workplace)
