@@ -95,7 +95,10 @@ def _take_up_complete(trainer: Trainer, checkpoint: str) -> bool:
     from transformers import TrainerState
     from transformers.trainer import TRAINER_STATE_NAME
 
-    state = TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_NAME))
+    path = Path(checkpoint) / TRAINER_STATE_NAME
+    if not path.is_file():  # the library goes on without it
+        return False
+    state = TrainerState.load_from_json(str(path))
     training = trainer.args
     if training.max_steps > 0:
         left = state.global_step < training.max_steps
