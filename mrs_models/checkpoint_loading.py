@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
@@ -85,3 +86,23 @@ def without_report() -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(before)
+
+
+def input_positions(config: Any) -> int | None:
+    """The longest input that a model's learned positions allow, in tokens; None where it has none."""
+    positions: int | None = getattr(config, "max_position_embeddings", None)
+    if positions and ("roberta" in config.model_type or config.model_type == "camembert"):
+        positions -= config.pad_token_id + 1  # they count positions from there
+    return positions
+
+
+def stated_license(card: Path) -> object:
+    """What the front matter of a card says of the licence, as it stands there; None where it says nothing readable."""
+    import yaml
+    from huggingface_hub import ModelCard
+
+    try:
+        text = card.read_text(encoding="utf-8")
+        return ModelCard(text, ignore_metadata_errors=True).data.to_dict().get("license")
+    except (OSError, ValueError, yaml.YAMLError):
+        return None

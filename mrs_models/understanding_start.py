@@ -24,7 +24,7 @@ from transformers.utils.logging import disable_progress_bar, get_verbosity, set_
 
 from mrs_core.baselines import starting_point
 from mrs_core.errors import InputError
-from mrs_models.checkpoint_loading import load_config, load_model, load_tokenizer
+from mrs_models.checkpoint_loading import input_positions, load_config, load_model, load_tokenizer
 from mrs_models.shared_body import MODEL_TYPE, SharedBodyConfig, SharedBodyModel, draw
 from mrs_models.starting_points import RETRIEVER, STATIC, UNDERSTANDING, require_start, start_kind
 from mrs_models.text_rows import ANSWER, LABEL, PAGE, TAGS
@@ -237,9 +237,7 @@ def _shared(name: str, revision: str | None, config: Any, heads: Mapping[str, He
 def _set_length(model: PreTrainedModel, tokenizer: Any, max_tokens: int | None) -> None:
     config: Any = model.config
     body = getattr(config, "encoder", config) if config.model_type == MODEL_TYPE else config
-    positions = getattr(body, "max_position_embeddings", None) or tokenizer.model_max_length
-    if body.model_type in ("xlm-roberta", "roberta", "camembert", "xlm-roberta-xl"):
-        positions -= body.pad_token_id + 1  # they count positions from there
+    positions = input_positions(body) or tokenizer.model_max_length
     most = min(tokenizer.model_max_length, positions)
     if max_tokens is not None and not LEAST_TOKENS <= max_tokens <= most:
         raise InputError(

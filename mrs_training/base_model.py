@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import yaml
-
+from mrs_models.checkpoint_loading import stated_license
 from mrs_models.starting_points import checkpoint_file
 from mrs_training.options import FROM_SCRATCH
 
@@ -21,14 +20,8 @@ def base_license(name: str, revision: str | None = None) -> str | None:
     """
     if name in FROM_SCRATCH:
         return None
-    from huggingface_hub import ModelCard
-
     path = checkpoint_file(name, CARD, revision)
-    try:
-        text = path.read_text(encoding="utf-8") if path else ""
-        found = ModelCard(text, ignore_metadata_errors=True).data.to_dict().get("license")
-    except (OSError, ValueError, yaml.YAMLError):  # an unreadable card states nothing
-        return None
+    found = stated_license(path) if path else None
     return found if isinstance(found, str) and found.strip() else None
 
 

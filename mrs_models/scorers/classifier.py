@@ -13,7 +13,14 @@ from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.hub import download, is_repo_id, split_revision
 from mrs_core.text_services import ServiceFacts
-from mrs_models.checkpoint_loading import load_config, load_model, load_tokenizer, without_report
+from mrs_models.checkpoint_loading import (
+    input_positions,
+    load_config,
+    load_model,
+    load_tokenizer,
+    stated_license,
+    without_report,
+)
 
 BATCH = 32  # ours: near the best rate on a CPU; a GPU takes more
 MOST_PADDED = 1.1  # ours: padding beyond a tenth costs more than another batch
@@ -84,7 +91,9 @@ class ClassifierScorer:
         self._longest = _longest(config, self._tokenizer)
         self._batch = batch_size or BATCH
         shown = _names(config)[self._index]
-        self._facts = ServiceFacts("classifier", _shown(name), f"{version}, label {shown}", _licence(folder))
+        self._facts = ServiceFacts(
+            "classifier", _shown(name), f"{version}, label {shown}", str(stated_license(folder / "README.md") or "")
+        )
 
     @property
     def facts(self) -> ServiceFacts:
@@ -188,19 +197,6 @@ def _folded(label: str) -> str:
 
 
 def _longest(config: Any, tokenizer: Any) -> int:
-    """The longest input in tokens; RoBERTa's positions begin after the padding token's."""
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is None:
-        return min(int(tokenizer.model_max_length), 512)
-    offset = config.pad_token_id + 1 if "roberta" in config.model_type else 0
-    return min(int(tokenizer.model_max_length), positions - offset)
-
-
-def _licence(folder: Path) -> str:
-    """What the card in a folder says of the licence; empty if nothing."""
-    from huggingface_hub import ModelCard
-
-    try:
-        return str(ModelCard.load(folder / "README.md", ignore_metadata_errors=True).data.get("license") or "")
-    except (OSError, ValueError):
-        return ""
+    """The longest input in tokens."""
+    positions = input_positions(config)
+    return min(int(tokenizer.model_max_length), 512 if positions is None else positions)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
+from typing import cast
 
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.hub import download, is_repo_id, split_revision
+from mrs_models.checkpoint_loading import stated_license
 
 OPTION = "--translator"
 CTRANSLATE2_MODEL = "model.bin"  # of a folder that `ct2-transformers-converter` wrote
@@ -84,15 +84,5 @@ def _hash(folder: Path) -> str:
 
 def _licence(folder: Path) -> str:
     """The licence in the front matter of a README; empty if there is none, or it does not say."""
-    path = folder / README
-    if not path.is_file():
-        return ""
-    head, mark, rest = path.read_text(encoding="utf-8", errors="replace").partition("---\n")
-    if head.strip() or not mark:
-        return ""
-    try:
-        front = yaml.safe_load(rest.partition("\n---")[0])
-    except yaml.YAMLError:
-        return ""
-    licence = front.get("license", "") if isinstance(front, dict) else ""
-    return licence if isinstance(licence, str) else ", ".join(map(str, licence or ()))
+    licence = stated_license(folder / README) or ""
+    return licence if isinstance(licence, str) else ", ".join(map(str, cast("list[object]", licence)))
