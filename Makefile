@@ -12,6 +12,8 @@ FLOORS := build/floors
 ENCODER ?= intfloat/multilingual-e5-small
 # Nothing here needs the hub: a missing file is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
+# A process that crashes ends the tests: with a new one in its place, pytest-xdist may wait for ever.
+PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
@@ -75,7 +77,7 @@ page: $(STAMP)  ## the chat page of `mrs demo`, with the model that ships in the
 	$(OFFLINE) $(BIN)/mrs demo
 
 test: $(STAMP)  ## unit and integration tests
-	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults" --numprocesses 2 --dist loadfile
+	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults" $(PARALLEL)
 
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults
@@ -84,12 +86,12 @@ load: $(STAMP)  ## ten minutes of requests to a server on this machine: nothing 
 	$(OFFLINE) MRS_LOAD_SECONDS=600 $(BIN)/pytest -m faults --capture=no tests/faults/test_serving_load.py
 
 test-properties: $(STAMP)  ## the property tests again, on new random examples
-	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m hypothesis --hypothesis-profile explore --numprocesses 2 --dist loadfile
+	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m hypothesis --hypothesis-profile explore $(PARALLEL)
 
 test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
 	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
 	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[ja,zh,th,test,bleu,langid,reddit,analysis,serve]'
-	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" --numprocesses 2 --dist loadfile $(wildcard tests/mrs_*)
+	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" $(PARALLEL) $(wildcard tests/mrs_*)
 
 quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff check .

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mrs_core.errors import RemoteError, first_line
@@ -87,7 +87,7 @@ def retried(path: RemotePath, call: Callable[[], Result]) -> Result:
                     raise
             if number == TRIES - 1:
                 raise _remote_error(true, path, f", {TRIES} times") from None
-        time.sleep(FIRST_WAIT * 2**number)
+        sleep(FIRST_WAIT * 2**number)
     raise AssertionError("unreachable")
 
 

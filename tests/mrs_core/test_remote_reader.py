@@ -21,7 +21,7 @@ DATA = bytes(os.urandom(1 << 16)) * 200  # 12.5 MiB: fsspec reads 5 ahead
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the waits between tries, none of which is waited for."""
     found: list[float] = []
-    monkeypatch.setattr("mrs_core.remote_errors.time.sleep", found.append)
+    monkeypatch.setattr("mrs_core.remote_errors.sleep", found.append)
     return found
 
 
