@@ -46,9 +46,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--scale",
-        choices=("full", "tiny"),
         default="full",
-        help="tiny: the same cells with tiny models, a few steps each",
+        help="full (default), or one that the table describes, such as tiny: the same cells with tiny models, a few "
+        "steps each; small: with a model and steps for a computer without a GPU",
     )
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="a folder that stands for the table's base model")
     parser.add_argument(
@@ -77,12 +77,11 @@ def main(argv: Sequence[str]) -> int:
     from mrs_training.reproduce.cells import Setup, chosen_cells
     from mrs_training.reproduce.report import write_report
     from mrs_training.reproduce.runner import FAILED_NOW, prepare_data, run_cells
-    from mrs_training.reproduce.table import at_tiny_scale, only_tables, read_table, with_checkpoints
+    from mrs_training.reproduce.table import at_scale, only_tables, read_table, with_checkpoints
 
     table = read_table(TABLES, options.table)
-    if options.scale == "tiny":
-        table = at_tiny_scale(table)
-    printed = options.printed or table.main.get(options.scale)
+    table = at_scale(table, options.scale)
+    printed = options.printed or table.at(options.scale).main
     if printed:
         table = only_tables(table, printed)
     checkpoints = _named(options.checkpoint, "checkpoint", "CELL")
@@ -95,8 +94,8 @@ def main(argv: Sequence[str]) -> int:
     cells = chosen_cells(table, options.only)
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
     given = tuple(checkpoints.values())
-    setup = Setup(table, output, CONFIGS, options.scale == "tiny", options.model, checkpoints=given)
-    used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.tiny)))
+    setup = Setup(table, output, CONFIGS, options.scale, options.model, checkpoints=given)
+    used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.scale)))
     setup = prepare_data(setup, _named(options.data, "data", "NAME"), used, options.dry_run, _say)
     if options.dry_run:
         _list(setup, cells)

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 RESULTS = "paper_results.yaml"
+MRS = "mrs"
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,24 @@ def paper_row(family: str, model: str, setting: str, language: str) -> PaperRow 
     return next((row for row in paper_rows(family, model, setting) if row.language == language), None)
 
 
-def paper_figure(path: str) -> float | None:
+def paper_figure(path: str, metric: str = "") -> float | None:
     """A printed figure by the name of its benchmark and the keys in that file; None where the paper prints none.
+
+    Args:
+        metric: the last key, of a table that prints several metrics.
 
     >>> paper_figure("xcopa/table_8/CO-ZS/xlmr/qu")
     50.7
     >>> paper_figure("xcopa/table_6/nop/xlmr-large/ht") is None
     True
+    >>> paper_figure("mrs/table_3/zero_shot/es", "weighted")
+    0.0156
     """
     benchmark, *keys = path.split("/")
     found: Any = _figures(benchmark)
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
+    found = found.get(metric) if isinstance(found, dict) else found
     return found if isinstance(found, float) else None
 
 
@@ -93,6 +100,12 @@ def paper_table(benchmark: str, *keys: str) -> dict[str, Any]:
 
 @cache
 def _figures(benchmark: str) -> dict[str, Any]:
+    if benchmark == MRS:
+        found: dict[str, Any] = {}
+        for row in _read():
+            languages = found.setdefault(f"table_{row.table}", {}).setdefault(row.setting, {})
+            languages[row.language] = {"weighted": row.rouge, "dist1": row.dist1, "dist2": row.dist2}
+        return found
     file = resources.files(__package__ or "mrs_evaluation").joinpath(f"paper_results_{benchmark}.yaml")
     return dict(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 

@@ -18,7 +18,7 @@ from mrs_core.files import content_hash
 from mrs_training.allowlist import RECORD
 from mrs_training.card import Record
 from mrs_training.options import TINY as UNTRAINED
-from mrs_training.reproduce.table import DATA, EMBEDDED, CellSpec, Table, references, with_data
+from mrs_training.reproduce.table import DATA, EMBEDDED, FULL, TINY, CellSpec, Table, references, with_data
 from mrs_training.run import LAST, whole_checkpoints
 
 DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
@@ -32,6 +32,7 @@ class Setup:
     Attributes:
         output: the folder of everything that is written.
         configs: the folder of the trainers' configurations.
+        scale: one of the table's scales.
         model: a folder that stands for the table's base model.
         data: name -> a prepared folder, or where it will be; None where nothing was given.
         checkpoints: folders that stand for cells' runs.
@@ -40,10 +41,15 @@ class Setup:
     table: Table
     output: Path
     configs: Path
-    tiny: bool = False
+    scale: str = FULL
     model: Path | None = None
     data: Mapping[str, Path | None] = field(default_factory=dict)
     checkpoints: tuple[Path, ...] = ()
+
+    @property
+    def tiny(self) -> bool:
+        """Whether all models are tiny, and data may be generated."""
+        return self.scale == TINY
 
 
 @dataclass(frozen=True)
@@ -76,12 +82,13 @@ class Cell:
 
     def options(self, setup: Setup) -> dict[str, Any]:
         """The options that stand on the command line, over those of the configuration."""
-        chosen = {**self.config(setup), **self.spec.options}
-        options = {**self._tiny(setup), **self.spec.chosen(setup.tiny)}
-        options = {key: value for key, value in options.items() if value is not None}
+        changed = {**setup.table.at(setup.scale).options, **self.spec.chosen(setup.scale)}
+        options = {key: value for key, value in changed.items() if value is not None}
+        chosen = {**self.config(setup), **self.spec.options, **options}
         for key, reference in references(self.spec.options):
             options[key] = str(run_of(self._named(reference), setup))
-        models = (setup.table.base_model, *(setup.table.other_models if setup.tiny else ()))
+        base = setup.table.at(setup.scale).base_model or setup.table.base_model
+        models = (base, *(setup.table.other_models if setup.tiny else ()))
         for key, value in chosen.items():
             if isinstance(value, str) and value in models and (setup.tiny or setup.model):
                 options[key] = UNTRAINED if setup.tiny else str(setup.model)
@@ -91,18 +98,15 @@ class Cell:
         return {**options, "seed": self.seed, "output_dir": str(self.run(setup))}
 
     def config(self, setup: Setup) -> dict[str, Any]:
-        """The options of the configuration; a tiny run lacks those that its models cannot have."""
+        """The options of the configuration; a scale may take some out that its models cannot have."""
         config = read_config(setup.configs / self.spec.config)
-        tiny = self._tiny(setup)
-        return {key: value for key, value in config.items() if tiny.get(key, value) is not None}
-
-    def _tiny(self, setup: Setup) -> dict[str, Any]:
-        """What the scale changes; None takes an option out of the configuration."""
-        return {**setup.table.tiny, **self.spec.tiny} if setup.tiny else {}
+        changed = {**setup.table.at(setup.scale).options, **self.spec.scales.get(setup.scale, {})}
+        return {key: value for key, value in config.items() if changed.get(key, value) is not None}
 
     def config_path(self, setup: Setup) -> Path:
-        """The configuration that the command names; that of a tiny run is written before it starts."""
-        return self.place(setup) / "tiny.yaml" if setup.tiny else setup.configs / self.spec.config
+        """The configuration that the command names; that of another scale is written before it starts."""
+        full = setup.scale == FULL
+        return setup.configs / self.spec.config if full else self.place(setup) / f"{setup.scale}.yaml"
 
     def command(self, setup: Setup, resume: bool = False) -> list[str]:
         """The arguments of `mrs`."""
@@ -193,9 +197,9 @@ class States:
                 options.pop(key, None)
             for key, reference in references(cell.spec.options):
                 options[key] = f"@{reference}"
-            chosen = cell.spec.chosen(setup.tiny).items()
+            chosen = cell.spec.chosen(setup.scale).items()
             options |= {key: value for key, value in chosen if DATA.search(str(value))}
-            own, *others = cell.spec.data_names(setup.tiny)
+            own, *others = cell.spec.data_names(setup.scale)
             options = {
                 key: self._models.get(value, value) if isinstance(value, str) else value
                 for key, value in options.items()
@@ -219,7 +223,7 @@ class States:
         cell = self._cells[name]
         if not (self._setup.configs / cell.spec.config).is_file():
             return f"there is no configuration {cell.spec.config} yet"
-        for data in cell.spec.data_names(self._setup.tiny):
+        for data in cell.spec.data_names(self._setup.scale):
             if data != EMBEDDED and self._setup.data.get(data) is None:
                 source = self._setup.table.data[data]
                 held = f", with {' '.join(source.files)}" if source.files else ""
@@ -245,7 +249,7 @@ class States:
         return self.unavailable(name) or self.state(name)
 
     def _lacks_data(self, name: str) -> bool:
-        names = self._cells[name].spec.data_names(self._setup.tiny)
+        names = self._cells[name].spec.data_names(self._setup.scale)
         return any(data != EMBEDDED and self._data.get(data) is None for data in names)
 
     def state(self, name: str) -> str:

@@ -26,7 +26,7 @@ from mrs_models.baselines import BASELINES
 from mrs_models.starting_points import MULTIPLE_CHOICE
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import Setup, States, all_cells, run_of
-from mrs_training.reproduce.table import Place, TableSpec
+from mrs_training.reproduce.table import FULL, Place, TableSpec
 from mrs_training.run import RunFolder, read_record
 
 Interval = list[float]
@@ -118,7 +118,7 @@ class Results:
     def figure(self, table: str, grid: TableSpec, row: str, column: str | None, metric: str) -> Figure:
         """One field."""
         place = grid.place(row, column)
-        paper = paper_figure(place.paper) if place.paper else None
+        paper = paper_figure(place.paper, metric) if place.paper else None
         if fields := grid.averaged(row, column):
             means, missing = self._mean([self.figure(table, grid, *one, metric) for one in fields])
             return Figure(table, row, column, metric, place, means, {}, missing, paper, grid.percent)
@@ -171,7 +171,7 @@ class Results:
         scopes = {**metrics.get("systems", {}), **metrics.get("tasks", {})}.get(place.system)
         wanted = place.scope.split()
         lacking = [scope for scope in wanted if scope not in (scopes or {})]
-        if self.setup.tiny and scopes and lacking:  # generated data have fewer languages
+        if self.setup.scale != FULL and scopes and lacking:  # its data may have fewer languages
             wanted = [scope for scope in wanted if scope in scopes]
             if not wanted:
                 return None, NO_EXPERIMENT
@@ -265,7 +265,7 @@ def _record(results: Results, figures: list[Figure], leads: list[Lead]) -> Recor
     }
     return {
         "table": results.setup.table.name,
-        "scale": "tiny" if results.setup.tiny else "full",
+        "scale": results.setup.scale,
         "figures": [{**asdict(figure), "mean": figure.mean} for figure in figures],
         "leads": [asdict(lead) for lead in leads],
         "runs": runs,
@@ -282,7 +282,10 @@ def _page(results: Results, figures: list[Figure], leads: list[Lead]) -> str:
     lines += [f"{len(results.records)} of {total} runs. Mean over seeds, in brackets their range; of one seed its 95 %"]
     lines += [f"interval.{LEADS if any(grid.leads for grid in table.tables.values()) else ''}", ""]
     if setup.model and not setup.tiny:
-        lines += [f"`{setup.model.resolve().name}` stands for {table.base_model} in all of it.", ""]
+        lines += [
+            f"`{setup.model.resolve().name}` stands for {table.at(setup.scale).base_model or table.base_model} in all of it.",
+            "",
+        ]
     for name, grid in table.tables.items():
         lines += [f"## {grid.title}", ""]
         own = [figure for figure in figures if figure.table == name]

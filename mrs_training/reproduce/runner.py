@@ -24,7 +24,7 @@ from mrs_core.text import visible
 from mrs_training.allowlist import RECORD
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, place_of, run_of
-from mrs_training.reproduce.table import EMBEDDED
+from mrs_training.reproduce.table import EMBEDDED, FULL
 
 LOG = "log.txt"
 LOCK = ".lock"
@@ -135,7 +135,7 @@ def _run(setup: Setup, cell: Cell, identity: Record, resume: bool, head: str, sa
     place.mkdir(parents=True, exist_ok=True)
     if not resume and run.exists():
         _put_aside(run)
-    if setup.tiny:
+    if setup.scale != FULL:
         atomic_write(cell.config_path(setup), yaml.safe_dump(cell.config(setup), allow_unicode=True))
     command = cell.command(setup, resume)
     note = {"cell": cell.name, "command": shlex.join(["mrs", *command]), "identity": identity}

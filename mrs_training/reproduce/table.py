@@ -8,10 +8,13 @@ A table is a YAML file:
     other_models                      more hub ids that `--scale tiny` replaces
     data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them;
                                       `tiny`: the command that generates a small one for `--scale tiny`
-    tiny: OPTION: VALUE               what `--scale tiny` changes in every cell that does not set the option itself
-    tiny_same: ENDING: OTHER          cells that are one run at `--scale tiny`, where all models are tiny
-    main: full, tiny                  the printed tables of a run without `--table`, by scale (default: all)
-    cells: ID: config, options, seeds, data, needs_configs, tiny, trainer
+    scales: SCALE: options            what `--scale SCALE` changes in every cell that does not set the option itself;
+                                      null takes an option out of the configuration
+                   base_model         the model of that scale, for which `--model FOLDER` stands
+                   same               ENDING: OTHER, cells that are one run at that scale; their rows share its figures
+                   seeds              of all cells
+                   main               the printed tables of a run without `--table` (default: all)
+    cells: ID: config, options, seeds, data, needs_configs, scales, trainer
     tables: ID: title, metrics, rows, columns, leads, percent
 
 `{data:NAME}` in an option stands for the folder of a data set beside the cell's own. An option `@ID` stands for the
@@ -40,6 +43,7 @@ from mrs_models.answering import MODEL
 REFERENCE = "@"
 DATA = re.compile(r"\{data:([\w-]+)\}")
 EMBEDDED = "sample"  # data that come with the package
+FULL, TINY = "full", "tiny"  # scales: as configured; tiny models, a few steps
 Options = Mapping[str, Any]
 Kind = TypeVar("Kind")
 
@@ -64,7 +68,7 @@ class CellSpec:
     Attributes:
         config: of the trainer, below the folder of configurations.
         needs_configs: configs that the data must have, such as `mt-fr`; without them the cell stays empty.
-        tiny: what `--scale tiny` changes in this cell, its own options included, beyond the table's `tiny`.
+        scales: scale -> what it changes in this cell, its own options included, beyond the table's `scales`.
     """
 
     config: str
@@ -72,16 +76,27 @@ class CellSpec:
     seeds: list[int] = field(default_factory=lambda: [42])
     data: str = EMBEDDED
     needs_configs: list[str] = field(default_factory=list)
-    tiny: dict[str, Any] = field(default_factory=dict)
+    scales: dict[str, dict[str, Any]] = field(default_factory=dict)
     trainer: str = ""
 
-    def chosen(self, tiny: bool) -> dict[str, Any]:
+    def chosen(self, scale: str) -> dict[str, Any]:
         """The cell's own options at a scale."""
-        return {**self.options, **(self.tiny if tiny else {})}
+        return {**self.options, **self.scales.get(scale, {})}
 
-    def data_names(self, tiny: bool = False) -> list[str]:
+    def data_names(self, scale: str) -> list[str]:
         """The data sets that the cell uses, its own first."""
-        return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.chosen(tiny).values())))]))
+        return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.chosen(scale).values())))]))
+
+
+@dataclass(frozen=True)
+class ScaleSpec:
+    """What a scale changes; at `full`, nothing but `main`."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    base_model: str = ""
+    same: dict[str, str] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    main: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -116,6 +131,7 @@ class TableSpec:
             both `average_of`, titles of rows or columns.
         leads: pairs of rows whose difference has a paired interval.
         percent: the figures are shares, printed in %.
+        same: cell -> the one whose figures stand for its own.
     """
 
     title: str
@@ -124,6 +140,7 @@ class TableSpec:
     columns: dict[str, dict[str, Any]] = field(default_factory=dict)
     leads: list[list[str]] = field(default_factory=list)
     percent: bool = False
+    same: dict[str, str] = field(default_factory=dict)
 
     def place(self, row: str, column: str | None) -> Place:
         """Whose figures stand there; `column` is None in a table without columns."""
@@ -133,7 +150,8 @@ class TableSpec:
         if self.averaged(row, column):
             return Place("", paper=parts.get("paper", "").format(**parts))
         known = {one.name for one in fields(Place)}
-        return Place(**{key: value.format(**parts) for key, value in parts.items() if key in known})
+        found = Place(**{key: value.format(**parts) for key, value in parts.items() if key in known})
+        return replace(found, cell=self.same.get(found.cell, found.cell))
 
     def averaged(self, row: str, column: str | None) -> list[tuple[str, str | None]]:
         """The fields whose mean stands there; none where it is a figure of a run."""
@@ -161,18 +179,24 @@ class Table:
     trainer: str
     base_model: str
     data: dict[str, DataSource]
-    tiny: dict[str, Any]
     cells: dict[str, CellSpec]
     tables: dict[str, TableSpec]
+    scales: dict[str, ScaleSpec] = field(default_factory=dict)
     other_models: list[str] = field(default_factory=list)
-    main: dict[str, list[str]] = field(default_factory=dict)
-    tiny_same: dict[str, str] = field(default_factory=dict)
 
-    def same(self) -> dict[str, str]:
-        """Cell -> the one that is the same run at the tiny scale, by `tiny_same`."""
+    def at(self, scale: str) -> ScaleSpec:
+        """What a scale changes."""
+        return self.scales.get(scale, ScaleSpec())
+
+    def scale_names(self) -> list[str]:
+        """The scales that there are."""
+        return [FULL, *(name for name in self.scales if name != FULL)]
+
+    def same(self, scale: str) -> dict[str, str]:
+        """Cell -> the one that is the same run at a scale."""
         return {
             name: name.removesuffix(ending) + other
-            for ending, other in self.tiny_same.items()
+            for ending, other in self.at(scale).same.items()
             for name in self.cells
             if name.endswith(ending)
         }
@@ -196,18 +220,17 @@ def only_tables(table: Table, names: Sequence[str]) -> Table:
     return replace(table, tables=kept, cells=cells)
 
 
-def at_tiny_scale(table: Table) -> Table:
-    """The table with one cell in place of those that are the same run there; their rows have its figures."""
-    same = table.same()
+def at_scale(table: Table, scale: str) -> Table:
+    """The table with the scale's seeds, and with one cell in place of those that are the same run there.
 
-    def renamed(parts: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: same.get(value, value) if key == "cell" else value for key, value in parts.items()}
-
-    tables = {
-        name: replace(grid, rows={row: renamed(parts) for row, parts in grid.rows.items()})
-        for name, grid in table.tables.items()
-    }
-    cells = {name: cell for name, cell in table.cells.items() if name not in same}
+    Raises:
+        InputError: the table has no such scale.
+    """
+    if scale not in table.scale_names():
+        raise InputError(f"--scale {scale}: {table.name} has no such scale; expected {', '.join(table.scale_names())}.")
+    same, seeds = table.same(scale), table.at(scale).seeds
+    tables = {name: replace(grid, same=same) for name, grid in table.tables.items()}
+    cells = {name: replace(cell, seeds=seeds or cell.seeds) for name, cell in table.cells.items() if name not in same}
     return replace(table, cells=cells, tables=tables)
 
 
@@ -282,9 +305,10 @@ def parse_table(name: str, text: str, where: str) -> Table:
         mark = getattr(error, "problem_mark", None)
         raise InputError(f"{where}{f', line {mark.line + 1}' if mark else ''}: the file is not valid YAML.") from None
     parts: dict[str, tuple[type[Any], str]] = {
-        "data": (DataSource, "data"), "cells": (CellSpec, "cells"), "tables": (TableSpec, "tables")
+        "data": (DataSource, "data"), "cells": (CellSpec, "cells"), "tables": (TableSpec, "tables"),
+        "scales": (ScaleSpec, "scales"),
     }  # fmt: skip
-    values = {"name": name, "data": {}, "tiny": {}, **_mapping(values, where)}
+    values = {"name": name, "data": {}, "scales": {}, **_mapping(values, where)}
     for key, (kind, title) in parts.items():
         entries = _mapping(values.get(key), f"{where}, {title}")
         values[key] = {str(entry): _made(kind, of, f"{where}, {title} {entry}") for entry, of in entries.items()}
@@ -314,7 +338,7 @@ def _mapping(values: Any, where: str) -> dict[str, Any]:
 
 def _require_sound(table: Table, where: str) -> None:
     for name, cell in table.cells.items():
-        for data in (*cell.data_names(), *cell.data_names(tiny=True)):
+        for data in (data for scale in table.scale_names() for data in cell.data_names(scale)):
             if data != EMBEDDED and data not in table.data:
                 raise InputError(f"{where}, cells {name}: data {data!r} is not described under `data`.")
         for _, reference in references(cell.options):
@@ -334,12 +358,12 @@ def _require_sound(table: Table, where: str) -> None:
             if place.cell and place.cell not in table.cells:
                 raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
         _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
-    for scale, names in table.main.items():
-        if lacking := [one for one in names if one not in table.tables]:
-            raise InputError(f"{where}, main {scale}: there is no table {lacking[0]!r}.")
-    for mine, instead in table.same().items():
-        if instead not in table.cells:
-            raise InputError(f"{where}, tiny_same: there is no cell {instead!r} for {mine}.")
+    for scale, spec in table.scales.items():
+        if lacking := [one for one in spec.main if one not in table.tables]:
+            raise InputError(f"{where}, scales {scale}, main: there is no table {lacking[0]!r}.")
+        for mine, instead in table.same(scale).items():
+            if instead not in table.cells:
+                raise InputError(f"{where}, scales {scale}, same: there is no cell {instead!r} for {mine}.")
 
 
 def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -> None:

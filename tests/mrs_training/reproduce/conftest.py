@@ -20,13 +20,13 @@ base_model: org/base
 data:
   chats: {about: pairs of a test, files: [en.tsv], command: "mrs data prepare mrs --source {source} --out {out}"}
   texts: {about: lines of a test}
-tiny: {max_steps: 4, keep_pieces: null}
+scales: {tiny: {options: {max_steps: 4, keep_pieces: null}}}
 cells:
   teacher: {config: a.yaml, seeds: [42, 43]}
   student:
     config: a.yaml
     options: {model_name_or_path: "@teacher", languages: [en, fr], ranker: true}
-    tiny: {perturbed: 1}
+    scales: {tiny: {perturbed: 1}}
   chats: {config: a.yaml, data: chats, needs_configs: [mt-fr]}
   adapted: {config: a.yaml, options: {text: ["ht={data:texts}/T.txt"], teacher: "@teacher/42"}}
   planned: {config: none.yaml, options: {teacher: "@adapted"}}

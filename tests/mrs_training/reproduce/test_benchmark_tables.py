@@ -13,7 +13,7 @@ from mrs_metrics.xglue_tasks import TASKS
 from mrs_training.reproduce.cells import States, all_cells
 from mrs_training.reproduce.report import write_report
 from mrs_training.reproduce.runner import prepare_data, run_cells
-from mrs_training.reproduce.table import at_tiny_scale, only_tables, parse_table, read_table, with_checkpoints
+from mrs_training.reproduce.table import at_scale, only_tables, parse_table, read_table, with_checkpoints
 from tests.mrs_training.reproduce.conftest import Ready
 
 TABLE = """
@@ -21,10 +21,11 @@ title: A benchmark
 about: A table of a test.
 trainer: retrieval
 base_model: org/base
-main: {full: [main], tiny: [main, more]}
 data:
   tasks: {about: rows, tiny: "mrs data prepare synthetic --source synthetic --out {out}"}
-tiny: {max_steps: 4}
+scales:
+  full: {main: [main]}
+  tiny: {main: [main, more], options: {max_steps: 4}}
 cells:
   start: {config: a.yaml}
   first: {config: a.yaml, options: {model_name_or_path: "@start", rate: 1}, tiny: {rate: 2, own: "{data:tasks}/x"}}
@@ -80,7 +81,7 @@ def test_a_row_with_another_metric_has_not_the_main_ones_interval(ready: Ready, 
 def test_the_tiny_scale_generates_its_data_and_changes_a_cells_own_options(
     ready: Ready, preparing: None, tmp_path: Path
 ) -> None:
-    setup, cells = ready("first", text=TABLE, tiny=True)
+    setup, cells = ready("first", text=TABLE, scale="tiny")
     for _ in range(2):
         found = prepare_data(setup, {}, ["sample", "tasks"], False, print)
     assert (tmp_path / "calls.txt").read_text().splitlines() == [
@@ -96,23 +97,21 @@ def test_the_tiny_scale_generates_its_data_and_changes_a_cells_own_options(
 
 
 def test_a_tiny_mean_is_over_the_languages_that_there_are(ready: Ready) -> None:
-    setup, cells = ready("second", text=TABLE, tiny=True)
+    setup, cells = ready("second", text=TABLE, scale="tiny")
     run_cells(setup, cells, print)
-    setup, cells = ready(text=TABLE.replace("cell: first, system: full}", "cell: second, system: full}"), tiny=True)
+    setup, cells = ready(text=TABLE.replace("cell: first, system: full}", "cell: second, system: full}"), scale="tiny")
     page = write_report(setup, {})[0].read_text(encoding="utf-8")
     assert "| one | .5000 (.5000 to .5000) | .6250 (.6250 to .6250) | .5625 (.5625 to .5625) |" in page
 
 
 def test_cells_that_differ_in_the_models_name_alone_are_one_tiny_run(ready: Ready) -> None:
     text = (
-        TABLE.replace("main: {full", "tiny_same: {nd: rst}\nmain: {full")
-        .replace("second", "fnd")
-        .replace("first", "frst")
+        TABLE.replace("tiny: {main", "tiny: {same: {nd: rst}, main").replace("second", "fnd").replace("first", "frst")
     )
-    table = at_tiny_scale(parse_table("test", text, "test.yaml"))
+    table = at_scale(parse_table("test", text, "test.yaml"), "tiny")
     assert set(table.cells) == {"start", "frst"}
     assert table.tables["main"].place("two", "ht").cell == "frst"
-    with pytest.raises(InputError, match="tiny_same: there is no cell 'fother' for fnd"):
+    with pytest.raises(InputError, match="scales tiny, same: there is no cell 'fother' for fnd"):
         parse_table("test", text.replace("{nd: rst}", "{nd: other}"), "test.yaml")
 
 
@@ -175,7 +174,7 @@ def test_xglues_cells_have_what_they_are_made_of() -> None:
     main = only_tables(table, table.main["full"])
     assert {task for task in TASKS if f"{task.lower()}-xlmr" in main.cells} == set(TASKS)
     assert len(main.cells) == 9 * 3 + 2 * 4 + 3
-    assert len(at_tiny_scale(main).cells) == 9 * 2 + 2 * 3 + 3
+    assert len(at_scale(main, "tiny").cells) == 9 * 2 + 2 * 3 + 3
     tiny = only_tables(table, table.main["tiny"])
     more = {"xnli-xlmr-ml", "xnli-lc-ml", "ntg-xdae-ml", "ntg-xfnp-ml", "tasks-lc"}
     assert set(tiny.cells) - set(main.cells) == more, "the other two modes"

@@ -70,7 +70,7 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
 
 
 def test_a_tiny_table_says_so(ready: Ready) -> None:
-    page, record, _ = reported(ready, "teacher/42", tiny=True)
+    page, record, _ = reported(ready, "teacher/42", scale="tiny")
     assert "**Tiny models" in page
     assert record["scale"] == "tiny"
 

@@ -73,7 +73,7 @@ def test_the_command_of_a_cell(ready: Ready, tmp_path: Path) -> None:
         f"train retrieval --config {config} --model_name_or_path {out}/teacher-42/run --languages en fr --ranker true "
         f"--seed 42 --output_dir {out}/student-42/run --overwrite true --resume_from_checkpoint last"
     )
-    setup, cells = ready(config="keep_pieces: 9\n", tiny=True)
+    setup, cells = ready(config="keep_pieces: 9\n", scale="tiny")
     assert cells["teacher/42"].command(setup)[4:8] == ["--max_steps", "4", "--model_name_or_path", "tiny"]
     assert "keep_pieces" not in cells["teacher/42"].config(setup)
     assert "--perturbed 1" in " ".join(cells["student/42"].command(setup))
