@@ -282,10 +282,8 @@ def _page(results: Results, figures: list[Figure], leads: list[Lead]) -> str:
     lines += [f"{len(results.records)} of {total} runs. Mean over seeds, in brackets their range; of one seed its 95 %"]
     lines += [f"interval.{LEADS if any(grid.leads for grid in table.tables.values()) else ''}", ""]
     if setup.model and not setup.tiny:
-        lines += [
-            f"`{setup.model.resolve().name}` stands for {table.at(setup.scale).base_model or table.base_model} in all of it.",
-            "",
-        ]
+        replaced = table.at(setup.scale).base_model or table.base_model
+        lines += [f"`{setup.model.resolve().name}` stands for {replaced} in all of it.", ""]
     for name, grid in table.tables.items():
         lines += [f"## {grid.title}", ""]
         own = [figure for figure in figures if figure.table == name]

@@ -28,7 +28,10 @@ scales:
   tiny: {main: [main, more], options: {max_steps: 4}}
 cells:
   start: {config: a.yaml}
-  first: {config: a.yaml, options: {model_name_or_path: "@start", rate: 1}, tiny: {rate: 2, own: "{data:tasks}/x"}}
+  first:
+    config: a.yaml
+    options: {model_name_or_path: "@start", rate: 1}
+    scales: {tiny: {rate: 2, own: "{data:tasks}/x"}}
   second: {config: a.yaml, seeds: [42, 43], options: {model_name_or_path: "@start/42"}}
 tables:
   main:
@@ -137,7 +140,7 @@ def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> No
     [
         ("average_of: [one, two]", "average_of: [one, three]", "average_of names no row or column 'three'"),
         ("average_of: [a, b]", "average_of: [a, c]", "average_of names no row or column"),
-        ("full: [main]", "full: [mane]", "main full: there is no table 'mane'"),
+        ("full: {main: [main]}", "full: {main: [mane]}", "scales full, main: there is no table 'mane'"),
         ("{data:tasks}/x", "{data:task}/x", "data 'task' is not described"),
     ],
 )
@@ -171,12 +174,12 @@ def test_xglues_cells_have_what_they_are_made_of() -> None:
     assert used - {""} == set(table.cells), "no cell is for nothing"
     for name, cell in table.cells.items():
         assert (XGLUE.parent / cell.config).is_file(), name
-    main = only_tables(table, table.main["full"])
+    main = only_tables(table, table.at("full").main)
     assert {task for task in TASKS if f"{task.lower()}-xlmr" in main.cells} == set(TASKS)
     assert len(main.cells) == 9 * 3 + 2 * 4 + 3
     assert len(at_scale(main, "tiny").cells) == 9 * 2 + 2 * 3 + 3
-    tiny = only_tables(table, table.main["tiny"])
+    tiny = only_tables(table, table.at("tiny").main)
     more = {"xnli-xlmr-ml", "xnli-lc-ml", "ntg-xdae-ml", "ntg-xfnp-ml", "tasks-lc"}
     assert set(tiny.cells) - set(main.cells) == more, "the other two modes"
     assert table.cells["xnli-lc-sw"].needs_configs == ["xnli-sw"], "which generated data lack"
-    assert table.cells["ntg-xdae-fr"].data_names() == ["xglue", "training"]
+    assert table.cells["ntg-xdae-fr"].data_names("full") == ["xglue", "training"]

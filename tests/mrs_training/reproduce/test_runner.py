@@ -32,7 +32,7 @@ def test_what_is_finished_is_not_run_again(ready: Ready, tmp_path: Path) -> None
     assert States(setup, cells).state("student/42") == DONE
 
 
-@pytest.mark.parametrize("changed", [{"config": "learning_rate: 0.25\n"}, {"tiny": True}])
+@pytest.mark.parametrize("changed", [{"config": "learning_rate: 0.25\n"}, {"scale": "tiny"}])
 def test_other_options_are_another_run_and_the_old_one_is_kept(
     ready: Ready, tmp_path: Path, changed: dict[str, object]
 ) -> None:

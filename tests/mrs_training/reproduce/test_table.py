@@ -120,8 +120,8 @@ def test_a_printed_table_of_xcopa_has_its_cells_and_those_that_they_wait_for() -
     assert {"si-co-zs-t-rep-qu", "si-zs-t-rep-qu", "adapt-t-rep-qu", "co-zs-xlmr"} <= set(seven.cells)
     assert not {"co-zs-mbert", "co-tlv-xlmr", "si-zs-nop"} & set(seven.cells)
     assert all_cells(seven)
-    assert seven.cells["adapt-s-t-ht"].data_names() == ["sample", "texts"]
-    assert table.cells["si-zs-xlmr"].data_names() == ["siqa", "xcopa"]
+    assert seven.cells["adapt-s-t-ht"].data_names("full") == ["sample", "texts"]
+    assert table.cells["si-zs-xlmr"].data_names("full") == ["siqa", "xcopa"]
     with pytest.raises(InputError, match="--table 4: xcopa has no such table; expected 5, 6, 6-copa, 7, 8"):
         only_tables(table, ["4"])
 
