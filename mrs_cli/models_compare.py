@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mrs_core.errors import InputError
 from mrs_core.text import visible
-from mrs_models.starting_points import MULTIPLE_CHOICE
 
 if TYPE_CHECKING:
     from mrs_evaluation.runs.figures import Run
@@ -32,7 +31,13 @@ def add_compare(verbs: Any) -> None:
     )
     parser.add_argument("--over", metavar="RUN", help="one of them: leads are taken over its row (default: the first)")
     parser.add_argument("--metrics", nargs="+", default=[], metavar="KEY", help="figures to show, such as weighted mrr")
-    parser.add_argument("--by-run", action="store_true", help="leave runs that differ in their seed alone apart")
+    rows = parser.add_mutually_exclusive_group()
+    rows.add_argument(
+        "--join-languages",
+        action="store_true",
+        help="one row for runs that differ in their languages and seeds alone, such as the monolingual ones of a table",
+    )
+    rows.add_argument("--by-run", action="store_true", help="leave runs that differ in their seed alone apart")
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="of what is printed (default table)")
     parser.add_argument(
         "--out",
@@ -61,16 +66,18 @@ def _compare(options: argparse.Namespace) -> None:
 
 def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -> None:
     from mrs_evaluation.runs.comparing import compare_runs
-    from mrs_evaluation.runs.figures import REPLY, require_one_task
+    from mrs_evaluation.runs.figures import CHOICES, REPLY, require_one_task
     from mrs_evaluation.runs.files import as_json, write_runs
+    from mrs_evaluation.runs.grouping import BY_LANGUAGES, BY_RUN, BY_SEED
     from mrs_evaluation.runs.shown import as_latex, as_markdown, print_runs
 
-    plain = not (options.metrics or options.by_run or over)
+    plain = not (options.metrics or options.by_run or options.join_languages or over)
     task = require_one_task(list(runs.values()))
-    if task.name == MULTIPLE_CHOICE and plain and options.format == FORMATS[0] and not options.out:
+    if task.name == CHOICES and plain and options.format == FORMATS[0] and not options.out:
         _print_choices(runs)
         return
-    table = compare_runs(list(runs.values()), options.metrics, runs[over].name if over else None, options.by_run)
+    grouping = BY_RUN if options.by_run else BY_LANGUAGES if options.join_languages else BY_SEED
+    table = compare_runs(list(runs.values()), options.metrics, runs[over].name if over else None, grouping)
     if options.format == FORMATS[0]:
         if task.name == REPLY and plain:
             _print_with_baselines(runs)

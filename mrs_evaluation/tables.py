@@ -211,15 +211,15 @@ def _require_same_test(one: str, record: dict[str, Any], other: str, second: dic
         )
 
 
-def _unlike_tests(record: dict[str, Any], second: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
+def _unlike_tests(record: dict[str, Any], second: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """What differs in two runs' tests, and how it is in each."""
-    for what, value, found in (
-        ("the languages", *(list(r["metrics"]["signatures"]) for r in (record, second))),
-        ("the numbers of examples", *([r["metrics"]["systems"][MODEL][POOLED]["n"]] for r in (record, second))),
-        ("the test examples", *(_test_data(r) for r in (record, second))),
-    ):
-        if value != found:
-            yield what, value, found
+    signatures, systems = ([r["metrics"][key] for r in (record, second)] for key in ("signatures", "systems"))
+    tests = [
+        ("the languages", *map(list, signatures)),
+        ("the numbers of examples", *([of[MODEL][POOLED]["n"]] for of in systems)),
+        ("the test examples", *map(_test_data, (record, second))),
+    ]
+    yield from ((what, value, found) for what, value, found in tests if value != found)
 
 
 def _test_data(record: dict[str, Any]) -> list[Any]:

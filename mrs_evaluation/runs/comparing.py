@@ -11,7 +11,7 @@ import numpy as np
 from mrs_core.errors import InputError
 from mrs_evaluation.pairing import Interval
 from mrs_evaluation.runs.figures import RANKING, ROUGE, Metric, Run, Scope, Task, require_one_task, without_version
-from mrs_evaluation.runs.grouping import Row, group_runs
+from mrs_evaluation.runs.grouping import BY_SEED, Row, group_runs
 from mrs_evaluation.runs.leads import Lead, all_leads
 from mrs_evaluation.runs.same_tests import OTHER_POOLS, OTHER_ROWS, UNKNOWN, unlike
 
@@ -98,8 +98,9 @@ class RunsTable:
         fields = [self.field(row, part, code, metric) for code in codes]
         if len(codes) < 2 or any(one is None or one.mark for one in fields):
             return None
-        known = [one for one in fields if one is not None]
-        return Field({seed: float(np.mean([one.values[seed] for one in known])) for seed in known[0].values})
+        values = [one.values for one in fields if one is not None]
+        seeds = [seed for seed in values[0] if all(seed in own for own in values)]
+        return Field({seed: float(np.mean([own[seed] for own in values])) for seed in seeds}) if seeds else None
 
     def best(self, part: str, metric: Metric, code: str | None) -> set[str]:
         """The names of the rows with the best figure of a language (None: mean over the shared ones); empty where
@@ -115,21 +116,21 @@ class RunsTable:
 
 
 def compare_runs(
-    runs: Sequence[Run], metrics: Sequence[str] = (), over: str | None = None, by_run: bool = False
+    runs: Sequence[Run], metrics: Sequence[str] = (), over: str | None = None, grouping: str = BY_SEED
 ) -> RunsTable:
     """Set runs of one task side by side.
 
     Args:
         metrics: keys of the figures; empty: the task's main ones.
         over: name of the run whose row the others' leads are taken over; default: the first run.
-        by_run: leave runs that differ in their seed alone apart.
+        grouping: `BY_SEED`, `BY_LANGUAGES` or `BY_RUN`, see `group_runs`.
 
     Raises:
         InputError: runs of several tasks; a figure that no run has; figures that were computed by different rules;
             predictions that are damaged.
     """
     task = require_one_task(list(runs))
-    rows, warnings = group_runs(runs, by_run)
+    rows, warnings = group_runs(runs, grouping)
     reference = next(row for row in rows if any(run.name == (over or runs[0].name) for run in row.runs))
     scopes = tuple(dict.fromkeys(scope for run in runs for scope in task.scopes(run.record)))
     chosen, left_out = _chosen(task, runs, metrics)
@@ -254,7 +255,7 @@ def _fields(
     for row in having:
         own = found[row.name]
         assert own is not None
-        reason = unlike(row.runs[0], reference.runs[0], scope, metric.signature)
+        reason = unlike(row.tested(scope)[0], reference.tested(scope)[0], scope, metric.signature)
         mark = notes.mark(reason, row, reference, scope) if reason else ""
         yield row, Field(own.values, own.intervals, mark)
 
@@ -262,11 +263,11 @@ def _fields(
 def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
     """A figure of the runs of a row; None where one lacks it."""
     values, intervals = {}, {}
-    for run in row.runs:
+    for run in row.tested(scope):
         figures = run.task.scopes(run.record).get(scope, {})
         if figures.get(metric.key) is None:
             return None
         values[run.seed] = float(figures[metric.key])
         if metric.interval in figures:
             intervals[run.seed] = list(figures[metric.interval])
-    return Field(values, intervals)
+    return Field(values, intervals) if values else None

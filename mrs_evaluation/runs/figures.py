@@ -13,7 +13,8 @@ from mrs_models.starting_points import GENERATION, MULTIPLE_CHOICE, PRETRAINING,
 
 Record = Mapping[str, Any]
 Scope = tuple[str, str]  # part (a task, a view, a split; "" where there is one alone) and language
-REPLY = "message-reply"
+REPLY = "suggests replies"  # what a run does, in sentences
+CHOICES = "answers multiple-choice questions"
 VERSION = "|version:"  # begins the last field of a signature
 WEIGHTED = "weighted"
 
@@ -64,6 +65,7 @@ class Task:
     """What can be compared of one kind of run.
 
     Attributes:
+        name: what its runs do, in words.
         scopes: gives a record's figures.
         signature: of a figure, by record, part, language and metric; "" where the record has none.
         metrics: those with a title; a record's other figures can be asked for by their key.
@@ -128,7 +130,7 @@ def require_one_task(runs: list[Run]) -> Task:
     for run in runs[1:]:
         if run.task.name != first.task.name:
             raise InputError(
-                f"{run.name}: is a run of {run.task.name}, {first.name} of {first.task.name}; compare runs of one task."
+                f"{run.name}: {run.task.name}, and {first.name} {first.task.name}; compare runs of one task."
             )
     return first.task
 
@@ -209,19 +211,19 @@ _REPLY = Task(
 TASKS: Mapping[str, Task] = {
     RETRIEVAL: _REPLY,
     GENERATION: _REPLY,
-    UNDERSTANDING: Task(UNDERSTANDING, _understanding, _own_signature, (SCORE,), ("score",)),
+    UNDERSTANDING: Task("does understanding tasks", _understanding, _own_signature, (SCORE,), ("score",)),
     "text_generation": Task(
-        "text_generation", _text_generation, _signature_of_language, (SCORE, PERPLEXITY), ("score", "perplexity")
+        "writes texts", _text_generation, _signature_of_language, (SCORE, PERPLEXITY), ("score", "perplexity")
     ),
     "staple_generation": Task(
-        "staple_generation",
+        "writes translations",
         _staple,
         _staple_signature,
         (Metric("weighted_macro_f1", "weighted F1", interval="interval"), PERPLEXITY),
         ("weighted_macro_f1", "perplexity"),
     ),
-    PRETRAINING: Task(PRETRAINING, _pretraining, _pretraining_signature, (PERPLEXITY,), ("perplexity",)),
+    PRETRAINING: Task("was pretrained", _pretraining, _pretraining_signature, (PERPLEXITY,), ("perplexity",)),
     MULTIPLE_CHOICE: Task(
-        MULTIPLE_CHOICE, _choice, _no_signature, (Metric("accuracy", "accuracy", interval="interval"),), ("accuracy",)
+        CHOICES, _choice, _no_signature, (Metric("accuracy", "accuracy", interval="interval"),), ("accuracy",)
     ),
 }

@@ -126,34 +126,34 @@ def _draw(table: RunsTable, path: Path) -> None:
             _bars(axis, table, part, metric)
         handles, labels = _legend(axes[:, 0])
         figure.legend(handles, labels, loc="outside lower left", fontsize=8)
-        figure.suptitle("error bars: standard deviation over seeds, or the 95 % interval of one run", fontsize=8)
+        figure.suptitle(
+            "Error bars: standard deviation over seeds, or the 95 % interval of one run. Hatched: not compared.",
+            fontsize=8,
+        )
 
 
 def _bars(axis: Any, table: RunsTable, part: str, metric: Metric) -> None:
     codes, size = table.languages(part, metric), BAR / len(table.rows)
-    for number, row in enumerate(table.rows):
-        found = {x: table.field(row, part, code, metric) for x, code in enumerate(codes)}
-        known = {x: one for x, one in found.items() if one is not None}
-        if not known:
-            continue
-        places = [x - BAR / 2 + (number + 0.5) * size for x in known]
-        means = [one.mean for one in known.values()]
-        ends = [_errors(one) for one in known.values()]
-        errors = [[mean - low for mean, (low, _) in zip(means, ends, strict=True)]]
-        errors += [[high - mean for mean, (_, high) in zip(means, ends, strict=True)]]
-        shown = axis.bar(places, means, size, yerr=errors, capsize=2, color=f"C{number % 10}", label=row.label)
-        for bar, one in zip(shown, known.values(), strict=True):
-            bar.set_hatch("//" if one.mark else "")
+    for x, code in enumerate(codes):
+        having = [(row, found) for row in table.rows if (found := table.field(row, part, code, metric))]
+        for number, (row, found) in enumerate(having):
+            place = x + (number - (len(having) - 1) / 2) * size
+            color = f"C{table.rows.index(row) % 10}"
+            hatch = "//" if found.mark else ""
+            axis.bar(place, found.mean, size, color=color, hatch=hatch, label=row.label)
+            if ends := _ends(found):
+                errors = [[found.mean - ends[0]], [ends[1] - found.mean]]
+                axis.errorbar(place, found.mean, yerr=errors, color="black", capsize=2, linewidth=1)
     axis.set_xticks(range(len(codes)), codes)
     axis.set_title(" ".join(filter(None, (part, metric.title))), fontsize=9)
     axis.grid(axis="y", alpha=0.3)
 
 
-def _errors(found: Field) -> Interval:
+def _ends(found: Field) -> Interval | None:
     """The ends of a bar's error: one standard deviation over the seeds, or the interval of a single run."""
     if found.deviation is not None:
         return [found.mean - found.deviation, found.mean + found.deviation]
-    return next(iter(found.intervals.values()), [found.mean, found.mean])
+    return next(iter(found.intervals.values()), None)
 
 
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:

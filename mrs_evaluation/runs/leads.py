@@ -50,17 +50,13 @@ def all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple[
     others = [row for row in rows if row is not over]
     if over.runs[0].task.name != REPLY or not others:
         return [], []
-    pairs = [(row, scope) for row in others for scope in scopes if _tested(row, scope) and _tested(over, scope)]
-    pairs = [(row, scope) for row, scope in pairs if not unlike(row.runs[0], over.runs[0], scope, "")]
+    pairs = [(row, scope) for row in others for scope in scopes if row.tested(scope) and over.tested(scope)]
+    pairs = [(row, scope) for row, scope in pairs if not unlike(row.tested(scope)[0], over.tested(scope)[0], scope, "")]
     wanted = {(one.name, scope) for row, scope in pairs for one in (row, over)}
     usable, warnings = _usable([over, *others], wanted)
     pairs = [(row, scope) for row, scope in pairs if {(row.name, scope), (over.name, scope)} <= usable]
     with tqdm(pairs, desc="leads", unit=" rows", disable=None, leave=False) as bar:
         return [_lead(row, over, scope) for row, scope in bar], warnings
-
-
-def _tested(row: Row, scope: Scope) -> bool:
-    return all(scope in run.task.scopes(run.record) for run in row.runs)
 
 
 def _usable(rows: Sequence[Row], wanted: set[tuple[str, Scope]]) -> tuple[set[tuple[str, Scope]], list[str]]:
@@ -69,7 +65,7 @@ def _usable(rows: Sequence[Row], wanted: set[tuple[str, Scope]]) -> tuple[set[tu
     problems: dict[str, list[str]] = {}
     for row in rows:
         for scope in dict.fromkeys(scope for name, scope in sorted(wanted) if name == row.name):
-            found = [problem for run in row.runs if (problem := _problem(run, scope))]
+            found = [problem for run in row.tested(scope) if (problem := _problem(run, scope))]
             usable |= set() if found else {(row.name, scope)}
             for problem in found:
                 problems.setdefault(problem, []).append(scope[1])
@@ -91,11 +87,12 @@ def _problem(run: Run, scope: Scope) -> str:
 
 
 def _lead(row: Row, over: Row, scope: Scope) -> Lead:
-    mine, theirs = ({run.seed: run.folder for run in one.runs if run.folder} for one in (row, over))
+    mine, theirs = ({run.seed: run.folder for run in one.tested(scope) if run.folder} for one in (row, over))
     interval = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
     assert interval is not None
     own, other = (
-        float(np.mean([run.task.scopes(run.record)[scope][WEIGHTED] for run in one.runs])) for one in (row, over)
+        float(np.mean([run.task.scopes(run.record)[scope][WEIGHTED] for run in one.tested(scope)]))
+        for one in (row, over)
     )
     both = [seed for seed in mine if seed in theirs] if len(mine) + len(theirs) > 2 else []
     by_seed = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) or [] for seed in both}

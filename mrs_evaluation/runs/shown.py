@@ -59,9 +59,9 @@ def grids(table: RunsTable) -> Iterator[Grid]:
 def notes(table: RunsTable) -> list[str]:
     """What must be known to read the tables, with all warnings."""
     told = []
-    if any(row.runs[1:] for row in table.rows):
+    if any(row.seeds[1:] for row in table.rows):
         told.append("±: standard deviation over the seeds (n - 1).")
-    if any(row.runs[:-1] == () for row in table.rows) and any(len(table.languages(part)) == 1 for part in table.parts):
+    if any(not row.seeds[1:] for row in table.rows) and any(len(table.languages(part)) == 1 for part in table.parts):
         told.append("Brackets after a figure: its 95 % interval over the test examples.")
     if table.leads:
         told.append(
