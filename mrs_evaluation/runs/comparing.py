@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import isclose
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from mrs_evaluation.runs.grouping import BY_SEED, Row, group_runs
 from mrs_evaluation.runs.leads import Lead, all_leads
 from mrs_evaluation.runs.same_tests import OTHER_POOLS, OTHER_ROWS, UNKNOWN, unlike
 
+ROUNDING = 1e-9  # equal figures may differ by this share
 MARKS = "abcdefghijklmnopqrstuvwxyz"
 TOLD = {
     OTHER_ROWS: "tested on other rows than {reference}: {where}; not compared with it",
@@ -87,10 +89,11 @@ class RunsTable:
         return [code for code in codes if not metric or any(self.field(row, part, code, metric) for row in self.rows)]
 
     def shared(self, part: str, metric: Metric) -> list[str]:
-        """The languages that all rows with such a figure were tested in; fewer than two have no mean."""
+        """The languages that all rows with such a figure were tested in; fewer than two have no mean, and perplexities
+        of several languages none at all."""
         codes = self.languages(part, metric)
         found = [{code for code in codes if self.field(row, part, code, metric)} for row in self.rows]
-        return [code for code in codes if all(code in own for own in found if own)]
+        return [code for code in codes if metric.averaged and all(code in own for own in found if own)]
 
     def mean(self, row: Row, part: str, metric: Metric) -> Field | None:
         """A row's mean over the shared languages, seed by seed; None where there is none that can be compared."""
@@ -112,7 +115,7 @@ class RunsTable:
                 found[row.name] = metric.better * one.mean
         if not metric.better or len(found) < 2:
             return set()
-        return {name for name, value in found.items() if value == max(found.values())}
+        return {name for name, value in found.items() if isclose(value, max(found.values()), rel_tol=ROUNDING)}
 
 
 def compare_runs(

@@ -27,6 +27,7 @@ class Metric:
         better: 1: high figures are, -1: low ones; 0: neither end is (random replies have the highest Dist).
         signature: the metric in a record's signatures.
         interval: key of its 95 % interval beside the figure.
+        averaged: whether a mean over languages says something; perplexities depend on the language.
     """
 
     key: str
@@ -35,6 +36,7 @@ class Metric:
     digits: int = 4
     signature: str = ""
     interval: str = ""
+    averaged: bool = True
 
 
 ROUGE, RANKING = "mrs_rouge", "response_ranking"
@@ -43,7 +45,7 @@ REPLY_METRICS = (
     Metric("mrr", "MRR", signature=RANKING, interval="mrr_interval"),
     Metric("dist1", "Dist-1", 0, signature=ROUGE),
     Metric("dist2", "Dist-2", 0, signature=ROUGE),
-    Metric("perplexity", "perplexity", -1, 1, "reply_perplexity"),
+    Metric("perplexity", "perplexity", -1, 1, "reply_perplexity", averaged=False),
     Metric("wrong_language", "suggestions in a wrong language", -1, signature="wrong_language"),
     Metric("rouge1", "ROUGE-1", signature=ROUGE),
     Metric("rouge2", "ROUGE-2", signature=ROUGE),
@@ -57,7 +59,7 @@ REPLY_METRICS = (
     Metric("self_rouge", "Self-ROUGE", -1, signature="self_rouge"),
 )
 SCORE = Metric("score", "score", interval="interval")
-PERPLEXITY = Metric("perplexity", "perplexity", -1, 2)
+PERPLEXITY = Metric("perplexity", "perplexity", -1, 2, averaged=False)
 
 
 @dataclass(frozen=True)

@@ -51,27 +51,23 @@ class Row:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """The part of each path that tells it from the others: without the folders that all begin or end with.
+    """The end of each path that tells it from the others, without the folders that all of them end with.
 
     >>> short_names(["out/cells/mt-42/run", "out/cells/mt-43/run"])
     {'out/cells/mt-42/run': 'mt-42', 'out/cells/mt-43/run': 'mt-43'}
-    >>> short_names(["build/retriever", "org/model@v1"])
-    {'build/retriever': 'build/retriever', 'org/model@v1': 'org/model@v1'}
+    >>> short_names(["/build/a/run", "org/model@v1"])
+    {'/build/a/run': 'run', 'org/model@v1': 'model@v1'}
     """
-    parts = [list(PurePath(name).parts) for name in names]
-    if len(parts) == 1:
-        return {names[0]: parts[0][-1] if parts[0] else names[0]}
-    first = _shared(parts)
-    last = _shared([part[first:][::-1] for part in parts])
-    kept = ["/".join(part[first : len(part) - last]) for part in parts]
-    if not all(kept) or len(set(kept)) < len(kept):
-        return {name: name for name in names}
-    return dict(zip(names, kept, strict=True))
-
-
-def _shared(parts: Sequence[Sequence[str]]) -> int:
-    """How many entries all lists begin with."""
-    return sum(1 for _ in takewhile(lambda entries: len(set(entries)) == 1, zip(*parts, strict=False)))
+    parts = [PurePath(name).parts or (name,) for name in names]
+    if len(parts) > 1:
+        ends = takewhile(lambda entries: len(set(entries)) == 1, zip(*(part[::-1] for part in parts), strict=False))
+        same = sum(1 for _ in ends)
+        parts = [part[: len(part) - same] for part in parts] if all(len(part) > same for part in parts) else parts
+    for length in range(1, max(map(len, parts)) + 1):
+        kept = [str(PurePath(*part[-length:])) for part in parts]
+        if len(set(kept)) == len(kept):
+            return dict(zip(names, kept, strict=True))
+    return {name: name for name in names}
 
 
 def group_runs(runs: Sequence[Run], grouping: str = BY_SEED) -> tuple[list[Row], list[str]]:
