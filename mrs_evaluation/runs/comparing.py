@@ -258,7 +258,9 @@ def _fields(
     for row in having:
         own = found[row.name]
         assert own is not None
-        reason = unlike(row.tested(scope)[0], reference.tested(scope)[0], scope, metric.signature)
+        first = reference.tested(scope)[0]
+        reasons = (unlike(run, first, scope, metric.signature) for run in row.tested(scope))
+        reason = next(filter(None, reasons), "")
         mark = notes.mark(reason, row, reference, scope) if reason else ""
         yield row, Field(own.values, own.intervals, mark)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from mrs_core.predictions import predictions_name
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_evaluation.pairing import paired_interval, scored_run
 from mrs_metrics.significance import paired_bootstrap_interval
+from tests import warm_python
 from tests.command import refused
+from tests.hub.server import LoopbackHub
 
 MakeRun = Callable[..., Path]
 Change = Callable[[Path, Callable[[dict[str, Any]], object]], None]
@@ -201,6 +204,33 @@ def test_without_predictions_there_are_figures_and_no_leads(make_run: MakeRun, c
     assert [lead["language"] for lead in found["leads"]] == ["en"]
     assert found["warnings"] == ["b: suggestions are missing (es); no lead there."]
     assert figures(found, "b")["es"]["mark"] == "", "the hash of the pools says that the rows are the same"
+
+
+def test_seeds_that_ranked_in_other_pools_have_no_mean_mrr_to_compare(make_run: MakeRun, compared: Compare) -> None:
+    runs = make_run("a-42", "en"), make_run("a-43", "en", seed=43, pool_seed=7), make_run("b", "en", b=1)
+    found = compared(runs[2], *runs[:2])
+    assert figures(found, "a", "mrr")["en"]["mark"] == "a"
+    assert figures(found, "a")["en"]["mark"] == ""
+
+
+def test_a_model_on_the_hub_has_figures_and_no_leads(make_run: MakeRun, hub: LoopbackHub, tmp_path: Path) -> None:
+    runs = make_run("a"), make_run("b", known=0.9, b=1)
+    repo = hub.create("model", "org/m")
+    repo.write("run.json", (runs[1] / "run.json").read_bytes())
+    repo.write("model.safetensors", b"never downloaded")
+    repo.tags["v1"] = repo.sha()
+    repo.write("run.json", "{}")
+    words = ("models", "compare", runs[0], "org/m@v1", "--format", "json")
+    env = {**hub.env(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
+    done = warm_python.run([sys.executable, "-m", "mrs_cli.main", *words], cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["name"] for row in found["rows"]] == ["a", "m@v1"]
+    own = record_of(runs[1])["metrics"]["systems"]["Model"]["es"]["weighted"]
+    assert (figures(found, "m@v1")["es"]["mean"], figures(found, "m@v1")["es"]["mark"]) == (own, "")
+    assert found["leads"] == []
+    assert found["warnings"] == ["m@v1: the record alone is there (en es); no lead there."]
+    assert not any("safetensors" in str(request) for request in hub.log)
 
 
 def test_suggestions_of_another_run_give_no_lead(make_run: MakeRun, compared: Compare) -> None:
