@@ -213,13 +213,17 @@ def _require_same_test(one: str, record: dict[str, Any], other: str, second: dic
 
 def _unlike_tests(record: dict[str, Any], second: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """What differs in two runs' tests, and how it is in each."""
-    signatures, systems = ([r["metrics"][key] for r in (record, second)] for key in ("signatures", "systems"))
-    tests = [
-        ("the languages", *map(list, signatures)),
-        ("the numbers of examples", *([of[MODEL][POOLED]["n"]] for of in systems)),
-        ("the test examples", *map(_test_data, (record, second))),
+    one, other = record["metrics"], second["metrics"]
+    tests: list[tuple[str, Any, Any]] = [
+        ("the languages", list(one["signatures"]), list(other["signatures"])),
+        ("the numbers of examples", [_count(one)], [_count(other)]),
+        ("the test examples", _test_data(record), _test_data(second)),
     ]
     yield from ((what, value, found) for what, value, found in tests if value != found)
+
+
+def _count(figures: dict[str, Any]) -> int:
+    return int(figures["systems"][MODEL][POOLED]["n"])
 
 
 def _test_data(record: dict[str, Any]) -> list[Any]:
