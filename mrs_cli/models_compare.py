@@ -55,7 +55,8 @@ def _compare(options: argparse.Namespace) -> None:
 
     for path in options.out:
         require_kind(path)
-    names = list(dict.fromkeys(options.runs))
+    places = {Path(name).resolve() if Path(name).exists() else name: name for name in reversed(options.runs)}
+    names = list(reversed(places.values()))  # a folder that is named in two ways is one run
     over = _same_folder(options.over, names)
     runs = _read(names)
     try:

@@ -135,7 +135,7 @@ def compare_runs(
     task = require_one_task(list(runs))
     rows, warnings = group_runs(runs, grouping)
     reference = next(row for row in rows if any(run.name == (over or runs[0].name) for run in row.runs))
-    scopes = tuple(dict.fromkeys(scope for run in runs for scope in task.scopes(run.record)))
+    scopes = tuple(dict.fromkeys(scope for run in runs for scope in run.scopes))
     chosen, left_out = _chosen(task, runs, metrics)
     chosen, signatures, apart = _with_equal_rules(runs, chosen, scopes, bool(metrics))
     notes = _Footnotes()
@@ -163,11 +163,7 @@ def compare_runs(
 def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[Metric], list[str]]:
     """The metrics to show, and what the runs lack of those asked for."""
     known = dict.fromkeys(
-        key
-        for run in runs
-        for found in task.scopes(run.record).values()
-        for key, value in found.items()
-        if isinstance(value, float)
+        key for run in runs for found in run.scopes.values() for key, value in found.items() if isinstance(value, float)
     )
     if not keys:
         return [task.metric(key) for key in task.main if key in known], []
@@ -176,7 +172,7 @@ def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[
             raise InputError(f"--metrics {key}: no run has it; they have {' '.join(known)}.")
     chosen = [task.metric(key) for key in dict.fromkeys(keys)]
     lacking = {
-        metric.title: [run.name for run in runs if not any(metric.key in f for f in task.scopes(run.record).values())]
+        metric.title: [run.name for run in runs if not any(metric.key in f for f in run.scopes.values())]
         for metric in chosen
     }
     return chosen, [f"{', '.join(names)}: without {title}." for title, names in lacking.items() if names]
@@ -209,7 +205,7 @@ def _with_equal_rules(
 
 def _signatures(runs: Sequence[Run], scope: Scope, metric: Metric) -> dict[str, str]:
     """Name of a run -> how it computed a figure."""
-    own = [run for run in runs if run.task.scopes(run.record).get(scope, {}).get(metric.key) is not None]
+    own = [run for run in runs if run.scopes.get(scope, {}).get(metric.key) is not None]
     return {run.name: run.task.signature(run.record, scope, metric) for run in own}
 
 
@@ -269,7 +265,7 @@ def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
     """A figure of the runs of a row; None where one lacks it."""
     values, intervals = {}, {}
     for run in row.tested(scope):
-        figures = run.task.scopes(run.record).get(scope, {})
+        figures = run.scopes.get(scope, {})
         if figures.get(metric.key) is None:
             return None
         values[run.seed] = float(figures[metric.key])

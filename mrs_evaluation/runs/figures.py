@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,21 @@ class Run:
         if trainer not in TASKS:
             raise InputError(f"{self.name}: runs of the trainer {trainer!r} cannot be compared; leave it out.")
         return TASKS[trainer]
+
+    @cached_property
+    def scopes(self) -> dict[Scope, Record]:
+        """Its figures by part and language.
+
+        Raises:
+            InputError: the record is not one of its trainer.
+        """
+        try:
+            found = self.task.scopes(self.record)
+        except (KeyError, TypeError, AttributeError):
+            found = {("", ""): None}  # type: ignore[dict-item]
+        if not all(isinstance(figures, Mapping) for figures in found.values()):
+            raise InputError(f"{self.name}: its run.json lacks figures that a run has; train the model again.")
+        return found
 
     @property
     def seed(self) -> str:

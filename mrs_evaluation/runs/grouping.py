@@ -42,7 +42,7 @@ class Row:
 
     def tested(self, scope: Scope) -> list[Run]:
         """Its runs that were tested in a part and language, one for each seed."""
-        return [run for run in self.runs if scope in run.task.scopes(run.record)]
+        return [run for run in self.runs if scope in run.scopes]
 
     @property
     def label(self) -> str:
@@ -103,7 +103,7 @@ def _options(run: Run, any_language: bool) -> str:
     if any_language:  # hashes are of the configs that a run read
         kept |= {"data": data.get("id"), "revision": data.get("revision"), "setting": (plan or {}).get("setting")}
     else:
-        kept |= {"data": data, "plan": plan, "scopes": [*map(list, run.task.scopes(record))]}
+        kept |= {"data": data, "plan": plan, "scopes": [*map(list, run.scopes)]}
     return json.dumps(kept, sort_keys=True, default=str)
 
 
@@ -136,8 +136,8 @@ def _problem(group: list[Run]) -> str:
 
 def _both(one: Run, other: Run) -> list[Scope]:
     """What both runs were tested in."""
-    theirs = other.task.scopes(other.record)
-    return [scope for scope in one.task.scopes(one.record) if scope in theirs]
+    theirs = other.scopes
+    return [scope for scope in one.scopes if scope in theirs]
 
 
 def _overlap(group: Sequence[Run]) -> str | None:
@@ -164,13 +164,13 @@ def without_seed(name: str, seed: str) -> str:
 
 
 def _languages_differ(row: Sequence[Run]) -> bool:
-    return len({tuple(run.task.scopes(run.record)) for run in row}) > 1
+    return len({tuple(run.scopes) for run in row}) > 1
 
 
 def _general_name(run: Run) -> str:
     """A run's name without its seed and its language."""
     name = without_seed(run.name, run.seed)
-    for _, code in run.task.scopes(run.record):
+    for _, code in run.scopes:
         name = without_seed(name, code)
     return name
 

@@ -81,7 +81,7 @@ def _problem(run: Run, scope: Scope) -> str:
     if noted and without_version(noted) != without_version(scored.signature):
         return f"{run.name}: its suggestions are scored by other rules here ({scored.signature}) than then ({noted})"
     mean = float(scored.weighted.mean())
-    if abs(mean - run.task.scopes(run.record)[scope][WEIGHTED]) > ROUNDING:
+    if abs(mean - run.scopes[scope][WEIGHTED]) > ROUNDING:
         return f"{run.name}: run.json and the scores of its suggestions differ, so the files are not of one run"
     return ""
 
@@ -90,10 +90,7 @@ def _lead(row: Row, over: Row, scope: Scope) -> Lead:
     mine, theirs = ({run.seed: run.folder for run in one.tested(scope) if run.folder} for one in (row, over))
     interval = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
     assert interval is not None
-    own, other = (
-        float(np.mean([run.task.scopes(run.record)[scope][WEIGHTED] for run in one.tested(scope)]))
-        for one in (row, over)
-    )
+    own, other = (float(np.mean([run.scopes[scope][WEIGHTED] for run in one.tested(scope)])) for one in (row, over))
     both = [seed for seed in mine if seed in theirs] if len(mine) + len(theirs) > 2 else []
     by_seed = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) or [] for seed in both}
     return Lead(row.name, over.name, scope, own - other, interval, by_seed)

@@ -31,14 +31,14 @@ def _rows(one: Run, other: Run, scope: Scope) -> str:
         assert one.folder
         assert other.folder
         return "" if examples_of(one.folder, scope[1]) == examples_of(other.folder, scope[1]) else OTHER_ROWS
-    mine, theirs = (run.task.scopes(run.record)[scope] for run in (one, other))
+    mine, theirs = (run.scopes[scope] for run in (one, other))
     if any(mine.get(key) != theirs.get(key) for key in ("n", "ceiling")):
         return OTHER_ROWS
     pools = [run.record["metrics"].get("pools", {}).get(scope[1]) for run in (one, other)]
     if pools[0] and pools[0] == pools[1]:  # a hash of the references, too
         return ""
     hashes = [run.record.get("data", {}).get("test_hash") for run in (one, other)]
-    if all(hashes) and list(one.task.scopes(one.record)) == list(other.task.scopes(other.record)):
+    if all(hashes) and list(one.scopes) == list(other.scopes):
         return "" if hashes[0] == hashes[1] else OTHER_ROWS
     tested = [_data(run.record) for run in (one, other)]
     return "" if tested[0] is not None and tested[0] == tested[1] else UNKNOWN

@@ -125,7 +125,8 @@ def as_latex(table: RunsTable) -> str:
     for grid in grids(table):
         rows = []
         for name, cells in grid.rows:
-            texts = [latex.bold(latex.escaped(cell.text)) if cell.best else latex.escaped(cell.text) for cell in cells]
+            plain = [latex.escaped(cell.text).replace("-", "$-$") for cell in cells]  # a minus sign
+            texts = [latex.bold(text) if cell.best else text for text, cell in zip(plain, cells, strict=True)]
             marks = [f"$^{{{cell.mark}}}$" if cell.mark else "" for cell in cells]
             rows.append([latex.escaped(name), *(text + mark for text, mark in zip(texts, marks, strict=True))])
         header = [latex.escaped(title) for title in grid.header]

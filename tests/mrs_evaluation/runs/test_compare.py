@@ -99,7 +99,7 @@ def test_the_mean_is_over_the_languages_that_all_rows_have(
 
 
 def test_seeds_are_one_row_with_mean_and_deviation(
-    make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
+    make_run: MakeRun, change: Change, compared: Compare, told: Callable[..., tuple[int, str, str]]
 ) -> None:
     runs = [make_run(f"cells/mono-{seed}/run", known=0.6, seed=seed) for seed in (42, 43, 44)]
     other = make_run("cells/low-42/run", known=0.2, learning_rate=1.0)
@@ -117,6 +117,12 @@ def test_seeds_are_one_row_with_mean_and_deviation(
     assert "±" in out
     apart = compared(*runs, other, "--by-run")
     assert [row["name"] for row in apart["rows"]] == ["mono-42", "mono-43", "mono-44", "low-42"]
+    again = compared(runs[0], f"{runs[0]}/", runs[1])
+    assert [len(row["runs"]) for row in again["rows"]] == [2], "a folder that is named twice is one run"
+    change(runs[2], lambda record: record.update(commit="def"))
+    assert compared(*runs)["warnings"] == [
+        "mono-42, mono-43, mono-44: one row of runs of different commits (abc, def)."
+    ]
 
 
 def test_a_seed_that_repeats_is_divided_by_name_or_left_apart(make_run: MakeRun, compared: Compare) -> None:
@@ -298,6 +304,15 @@ def test_what_cannot_be_shown_is_refused(
     make_run: MakeRun, told: Callable[..., tuple[int, str, str]], words: list[str], sentence: str
 ) -> None:
     assert sentence in refused(told(make_run("a", "en"), *words))
+
+
+def test_a_record_without_figures_is_refused(
+    make_run: MakeRun, change: Change, told: Callable[..., tuple[int, str, str]]
+) -> None:
+    runs = make_run("a", "en"), make_run("b", "en")
+    for metrics in ({}, [], {"systems": {"Model": {"en": 3}}, "signatures": {"en": {}}}):
+        change(runs[1], lambda record, metrics=metrics: record.update(metrics=metrics))  # type: ignore[misc]
+        assert "b: its run.json lacks figures" in refused(told(*runs))
 
 
 def test_runs_of_two_tasks_are_refused(
