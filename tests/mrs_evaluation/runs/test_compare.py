@@ -310,8 +310,9 @@ def test_a_record_without_figures_is_refused(
     make_run: MakeRun, change: Change, told: Callable[..., tuple[int, str, str]]
 ) -> None:
     runs = make_run("a", "en"), make_run("b", "en")
-    for metrics in ({}, [], {"systems": {"Model": {"en": 3}}, "signatures": {"en": {}}}):
-        change(runs[1], lambda record, metrics=metrics: record.update(metrics=metrics))  # type: ignore[misc]
+    broken: list[Any] = [{}, [], {"systems": {"Model": {"en": 3}}, "signatures": {"en": {}}}]
+    for metrics in broken:
+        change(runs[1], lambda record, metrics=metrics: record.update(metrics=metrics))
         assert "b: its run.json lacks figures" in refused(told(*runs))
 
 
