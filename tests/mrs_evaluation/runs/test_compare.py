@@ -382,19 +382,21 @@ def require_latex(text: str) -> None:
 
 
 def test_tasks_of_understanding_have_a_table_each(tmp_path: Path, compared: Compare) -> None:
-    for name, score, seed in (("a-1", 0.5, 1), ("a-2", 0.7, 2), ("b-1", 0.9, 1)):
+    for name, score, seed in (("a-1", 0.5, 1), ("a-2", 0.7, 2), ("b-1", 0.9, 1), ("c", 0.8, 1)):
         own = {"n": 24, "score": score, "accuracy": score, "interval": [0.1, 0.9], "signature": "xglue_score|task:NC"}
         record = {
             "trainer": "understanding",
             "seed": seed,
             "arguments": {"tasks": name[0], "seed": seed},
-            "data": {"content_hash": "1"},
+            "data": {"content_hash": "2" if name == "c" else "1"},
             "metrics": {"tasks": {"NC": {"en": own, "de": own}, "NER": {"en": own}}},
         }
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text(json.dumps(record))
-    found = compared(*(tmp_path / name for name in ("a-1", "a-2", "b-1")))
-    assert [row["name"] for row in found["rows"]] == ["a", "b-1"]
+    found = compared(*(tmp_path / name for name in ("a-1", "a-2", "b-1", "c")))
+    assert [row["name"] for row in found["rows"]] == ["a", "b-1", "c"]
+    assert figures(found, "c", "score")["de"]["mark"] == "a"
+    assert "run.json does not tell whether" in found["footnotes"]["a"]
     cells = {(one["part"], one["language"]): one for one in found["rows"][0]["figures"]}
     assert list(cells) == [("NC", "en"), ("NC", "de"), ("NER", "en")]
     assert cells["NC", "de"]["mean"] == pytest.approx(0.6)
