@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mrs_cli.models_compare import add_compare
 from mrs_cli.models_index import add_index
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 from mrs_models.exports import CTRANSLATE2, ONNX
-from mrs_models.starting_points import MULTIPLE_CHOICE
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -33,13 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     card.add_argument("--revision", help="revision of the repository: a branch, a tag or a commit (default main)")
     card.set_defaults(run=_card)
-    compare = verbs.add_parser(
-        "compare",
-        help="print several runs in one table: reply models beside the baselines, multiple-choice runs with their "
-        "averages and paired tests",
-    )
-    compare.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="the folders that training runs wrote")
-    compare.set_defaults(run=_compare)
+    add_compare(verbs)
     guard = verbs.add_parser("guard", help="make a run's guard anew, and measure it on a sheet of hard messages")
     guard.add_argument("run_folder", type=Path, metavar="RUN", help="the folder that a training run wrote")
     guard.add_argument("--lists", type=Path, metavar="FOLDER", help="lists/ or prototypes/ of your own (docs/guard.md)")
@@ -134,24 +128,6 @@ def _print_card(name: str, revision: str | None) -> None:
 
     repo_id, revision = split_revision(name, revision)
     print(visible(checked_card(download(repo_id, revision, ["run.json"]), repo_id), "\n\t"))
-
-
-def _compare(options: argparse.Namespace) -> None:
-    from mrs_evaluation.choice_tables import print_choice_comparison
-    from mrs_evaluation.tables import print_comparison
-    from mrs_training.run import read_record
-
-    folders = list(dict.fromkeys(options.folders))
-    records = {str(folder): read_record(folder) for folder in folders}
-    answers = {folder: record["trainer"] == MULTIPLE_CHOICE for folder, record in records.items()}
-    if len(set(answers.values())) > 1:
-        one, other = (next(folder for folder, own in answers.items() if own is kind) for kind in (True, False))
-        raise InputError(f"{one}: answers multiple-choice questions, {other} does not; compare runs of one task.")
-    show = print_choice_comparison if all(answers.values()) else print_comparison
-    try:
-        show(records)
-    except KeyError as error:
-        raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
 
 
 def _guard(options: argparse.Namespace) -> None:

@@ -24,6 +24,11 @@ class Prediction:
     suggestions: tuple[str, ...]
 
 
+def predictions_name(language: str) -> str:
+    """The file of a language's test messages, their replies and the suggestions, in the folder of a run."""
+    return f"predictions.{language}.tsv"
+
+
 def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
     """Read a prediction file; only tab and newline are special, and an empty field stays empty.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mrs_core.cards import markdown_table
 from mrs_core.console import make_console
+from mrs_core.latex import comment, escaped, tabular
 from mrs_core.text import visible
 from mrs_evaluation.metric_record import Figure
 from mrs_evaluation.metric_spec import Column
@@ -133,20 +134,9 @@ def as_markdown(table: ScoreTable, notes: Sequence[str]) -> str:
 
 def as_latex(table: ScoreTable, notes: Sequence[str]) -> str:
     """A `tabular` for a paper (package booktabs), the notes as comments."""
-    lines = [f"% {note}" for note in notes]
-    lines += [f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}", "\\toprule"]
-    lines += [" & ".join(["System", *(_escaped(column.name) for column in table.columns)]) + " \\\\", "\\midrule"]
+    rows = []
     for row in table.rows:
-        texts = [_escaped(text).replace(GROUP_MARK, "$^*$") for text in _cells(row, table.columns, table.main)]
-        lines.append(" & ".join([_escaped(row.name), *texts]) + " \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
-
-
-def _escaped(text: str) -> str:
-    return text.translate(_LATEX)
-
-
-_LATEX = str.maketrans(
-    {mark: f"\\{mark}" for mark in "&%$#_{}"}
-    | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-)
+        texts = [escaped(text).replace(GROUP_MARK, "$^*$") for text in _cells(row, table.columns, table.main)]
+        rows.append([escaped(row.name), *texts])
+    header = ["System", *(escaped(column.name) for column in table.columns)]
+    return "\n".join([*map(comment, notes), tabular(header, rows)])

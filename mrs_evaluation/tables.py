@@ -28,7 +28,7 @@ def print_results(record: dict[str, Any]) -> None:
     languages = list(figures["signatures"])
     where = f"{len(languages)} languages pooled" if len(languages) > 1 else languages[0]
     own = figures["systems"][MODEL][POOLED]
-    title = f"Test split, {where}, {own['n']:,} examples; ceiling {_short(own['ceiling'], 4)}"
+    title = f"Test split, {where}, {own['n']:,} examples; ceiling {short_number(own['ceiling'], 4)}"
     ranks = "mrr" in own
     first = ("ROUGE", "ROUGE lead", *(() if ranks else ("perplexity",)), "Dist-1", "Dist-2", "ms")
     second = ("MRR", "MRR lead", "P@1") if ranks else ()
@@ -72,7 +72,8 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     own = figures["systems"][MODEL][POOLED]
     where = f"{len(languages)} languages pooled" if languages[1:] else languages[0]
     table = Table(
-        title=f"Test split, {where}, {own['n']:,} examples; ceiling {_short(own['ceiling'], 4)}", title_justify="left"
+        title=f"Test split, {where}, {own['n']:,} examples; ceiling {short_number(own['ceiling'], 4)}",
+        title_justify="left",
     )
     table.add_column("System", no_wrap=True)
     for column in ("ROUGE", "Dist-1", "Dist-2", "MRR", "perplexity", "seconds / 1,000"):
@@ -174,7 +175,7 @@ def _apart(records: dict[str, dict[str, Any]], names: dict[str, str], pools: lis
         figures = records[group[0]]["metrics"]
         shown = [(names[folder], records[folder]["metrics"]["systems"][MODEL]) for folder in group]
         shown += [(name, scopes) for name, scopes in figures["systems"].items() if name in BASELINES]
-        told = ", ".join(f"{name} {_short(scopes[POOLED]['mrr'])}" for name, scopes in shown)
+        told = ", ".join(f"{name} {short_number(scopes[POOLED]['mrr'])}" for name, scopes in shown)
         pools_of = " ".join(sorted(set(figures.get("pools", {}).values()))[:3])
         yield f"  {told}; {' '.join(_ranking_signatures(figures))}{f'; pools {pools_of}' if pools_of else ''}"
 
@@ -188,25 +189,41 @@ def _perplexity_signature(record: dict[str, Any]) -> str:
 def _figure_2(record: dict[str, Any], name: str, mrr: bool = True) -> list[str]:
     row = record["metrics"]["systems"][name][POOLED]
     return [
-        f"{_short(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
-        _short(row["dist1"]),
-        _short(row["dist2"]),
-        _short(row.get("mrr") if mrr else None),
-        _short(row.get("perplexity"), 1),
+        f"{short_number(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
+        short_number(row["dist1"]),
+        short_number(row["dist2"]),
+        short_number(row.get("mrr") if mrr else None),
+        short_number(row.get("perplexity"), 1),
         f"{record['milliseconds'][name]:.2f}",
     ]
 
 
+def same_tests(records: dict[str, dict[str, Any]]) -> bool:
+    """Whether all runs were tested on the same examples."""
+    first, *others = records
+    return not any(list(_unlike_tests(records[first], records[other])) for other in others)
+
+
 def _require_same_test(one: str, record: dict[str, Any], other: str, second: dict[str, Any]) -> None:
-    for what, value, found in (
-        ("the languages", *(list(r["metrics"]["signatures"]) for r in (record, second))),
-        ("the numbers of examples", *([r["metrics"]["systems"][MODEL][POOLED]["n"]] for r in (record, second))),
-        ("the test examples", *(_test_data(r) for r in (record, second))),
-    ):
-        if value != found:
-            raise InputError(
-                f"{other}: its figures cannot be compared with those of {one}: {what} differ ({found} against {value})."
-            )
+    for what, value, found in _unlike_tests(record, second):
+        raise InputError(
+            f"{other}: its figures cannot be compared with those of {one}: {what} differ ({found} against {value})."
+        )
+
+
+def _unlike_tests(record: dict[str, Any], second: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """What differs in two runs' tests, and how it is in each."""
+    one, other = record["metrics"], second["metrics"]
+    tests: list[tuple[str, Any, Any]] = [
+        ("the languages", list(one["signatures"]), list(other["signatures"])),
+        ("the numbers of examples", [_count(one)], [_count(other)]),
+        ("the test examples", _test_data(record), _test_data(second)),
+    ]
+    yield from ((what, value, found) for what, value, found in tests if value != found)
+
+
+def _count(figures: dict[str, Any]) -> int:
+    return int(figures["systems"][MODEL][POOLED]["n"])
 
 
 def _test_data(record: dict[str, Any]) -> list[Any]:
@@ -223,15 +240,15 @@ def _table(figures: dict[str, Any], speed: dict[str, float], title: str, columns
         row = scopes[POOLED]
         lead = figures["differences"].get(name, {}).get(POOLED, {})
         cells = {
-            "ROUGE": f"{_short(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
+            "ROUGE": f"{short_number(row['weighted'], 4)} {_interval(row['weighted_interval'])}",
             "ROUGE lead": _interval(lead.get("weighted"), sign=True),
-            "MRR": f"{_short(row.get('mrr'))} {_interval(row.get('mrr_interval'))}",
+            "MRR": f"{short_number(row.get('mrr'))} {_interval(row.get('mrr_interval'))}",
             "MRR lead": _interval(lead.get("mrr"), sign=True),
-            "perplexity": _short(row.get("perplexity"), 1),
+            "perplexity": short_number(row.get("perplexity"), 1),
             "ms": f"{speed[name]:.2f}",
-            "P@1": _short(row.get("p@1")),
-            "Dist-1": _short(row["dist1"]),
-            "Dist-2": _short(row["dist2"]),
+            "P@1": short_number(row.get("p@1")),
+            "Dist-1": short_number(row["dist1"]),
+            "Dist-2": short_number(row["dist2"]),
         }
         table.add_row(name, *(cells[column] for column in columns), style="bold" if name == MODEL else None)
     return table
@@ -245,7 +262,7 @@ def _paper_table(rows: list[dict[str, Any]]) -> Table:
     for column in ("ROUGE", "Dist-1", "Dist-2"):
         table.add_column(column, justify="right")
     for row in rows:
-        figures = (_short(row[key], 4) for key in ("rouge", "dist1", "dist2"))
+        figures = (short_number(row[key], 4) for key in ("rouge", "dist1", "dist2"))
         table.add_row(str(row["table"]), row["model"], row["language"], *figures)
     return table
 
@@ -258,16 +275,16 @@ def _languages_table(figures: dict[str, Any], languages: list[str], ranks: bool)
         table.add_column(name, justify="right", no_wrap=True)
     for code in languages:
         rows = [scopes[code] for scopes in figures["systems"].values()]
-        cells = [_short(row["weighted"], 4) + (f" ({_short(row['mrr'])})" if ranks else "") for row in rows]
+        cells = [short_number(row["weighted"], 4) + (f" ({short_number(row['mrr'])})" if ranks else "") for row in rows]
         table.add_row(code, f"{rows[0]['n']:,}", *cells)
     return table
 
 
 def _interval(bounds: list[float] | None, sign: bool = False) -> str:
-    return "" if bounds is None else "[" + ", ".join(_short(bound, sign=sign) for bound in bounds) + "]"
+    return "" if bounds is None else "[" + ", ".join(short_number(bound, sign=sign) for bound in bounds) + "]"
 
 
-def _short(value: float | None, digits: int = 3, sign: bool = False) -> str:
+def short_number(value: float | None, digits: int = 3, sign: bool = False) -> str:
     """A share without its leading zero, as the papers print it: .3007, +.024, 1.000; empty for None."""
     if value is None:
         return ""

@@ -15,6 +15,7 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
 from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
+from mrs_core.predictions import predictions_name
 from mrs_core.provenance import commit, hardware, versions
 from mrs_core.remote_errors import masked
 from mrs_training.allowlist import ADAPTER_FOLDER, BEST, CARD, CURVES, EXPORTS, MODEL, RECORD, TRAINING_ARGUMENTS
@@ -104,7 +105,7 @@ class RunFolder:
     @staticmethod
     def predictions_name(language: str) -> str:
         """The file of a language's test messages, their replies and the suggestions."""
-        return f"predictions.{language}.tsv"
+        return predictions_name(language)
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:

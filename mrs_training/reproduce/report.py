@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,17 @@ import numpy as np
 from mrs_core.cards import markdown_table
 from mrs_core.drawing import drawing
 from mrs_core.files import atomic_write
-from mrs_core.predictions import read_predictions
 from mrs_evaluation.choice_analysis import average
 from mrs_evaluation.choice_answers import Views, read_run_answers
-from mrs_evaluation.language_data import EVALUATION_SEED
+from mrs_evaluation.pairing import paired_interval
 from mrs_evaluation.paper_results import paper_figure
-from mrs_metrics.rouge import score_examples
-from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_models.answering import MODEL
 from mrs_models.baselines import BASELINES
 from mrs_models.starting_points import MULTIPLE_CHOICE
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import Setup, States, all_cells, run_of
 from mrs_training.reproduce.table import FULL, Place, TableSpec
-from mrs_training.run import RunFolder, read_record
+from mrs_training.run import read_record
 
 Interval = list[float]
 DARK = 0.6  # of a heat map's range: text is white on darker cells
@@ -215,22 +211,8 @@ class Results:
         languages = [scope] if all(scope in codes for codes in every) else every[0]
         if not all(set(languages) <= set(codes) for codes in every):
             return f"{name} and {other} were not tested on the same languages"
-        columns = []
-        for code in languages:
-            ours, theirs = (_weighted(run_of(one, self.setup), code) for one in (name, other))
-            if ours[0] != theirs[0]:
-                return f"{name} and {other} were not tested on the same examples"
-            columns.append((ours[1], theirs[1]))
-        first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
-        return {"weighted": list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED))}
-
-
-@cache
-def _weighted(run: Path, language: str) -> tuple[tuple[tuple[str, str], ...], np.ndarray]:
-    """Messages with references, and (kept,) weighted ROUGE of a run's suggestions."""
-    rows = read_predictions(run / RunFolder.predictions_name(language))
-    scores = score_examples([list(row.suggestions) for row in rows], [row.reference for row in rows], language=language)
-    return tuple((row.message, row.reference) for row in rows), scores.weighted
+        found = paired_interval([run_of(name, self.setup)], [run_of(other, self.setup)], languages)
+        return {"weighted": found} if found else f"{name} and {other} were not tested on the same examples"
 
 
 def write_report(setup: Setup, problems: Mapping[str, str]) -> list[Path]:

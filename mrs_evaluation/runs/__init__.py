@@ -1,0 +1,1 @@
+"""Any set of runs of one task side by side: groups over seeds, tables by language, leads, files."""
