@@ -35,6 +35,7 @@ from mrs_training.generation.options import (
     resolved_search,
 )
 from mrs_training.generation.recipe import TaskGeneration
+from mrs_training.generation.remedies import RESUME_KEYS
 from mrs_training.generation.tasks import task_of
 from mrs_training.launch import train
 from mrs_training.recipe import Fitted
@@ -55,7 +56,7 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
 
     family, metrics, ranks, steps = GENERATION, METRICS, False, STEPS
     lower_is_better = ("perplexity", "loss")
-    resume_keys = ("decoder", "decoder_layers")
+    resume_keys = ("decoder", "decoder_layers", *RESUME_KEYS)
 
     def resolved(self, options: GenerationArguments) -> GenerationArguments:
         require_own_options(options)
