@@ -77,7 +77,7 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
         return replace(data, denoising=text, watched=watched)
 
     def resume_identity(self, options: GenerationArguments, facts: Record) -> Record:
-        text = facts.get("denoising", {}).get("content_hash")
+        text = facts["data"].get("denoising", {}).get("content_hash")
         return {**super().resume_identity(options, facts), "denoising text": text}
 
     def build(self, options: GenerationArguments, training: TrainingArguments, data: RunData) -> Generator:
@@ -107,13 +107,15 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
             return {}
         assert isinstance(trainer, GenerationTrainer)
         assert trainer.start is not None
-        return {"interpolation": interpolate(trainer, trainer.start, options.interpolate_start)}
+        return interpolate(trainer, trainer.start, options.interpolate_start)
 
     def systems(self, parts: Generator) -> list[MakeSystem]:
         return [lambda part: Writer(parts, MODEL)]
 
     def add_figures(self, fitted: Fitted[GenerationArguments, RunData, Generator], figures: Record) -> None:
         options = fitted.options
+        if fitted.finished:
+            figures["interpolation"] = fitted.finished
         if options.wrong_language_limit is not None:
             limit, languages = options.wrong_language_limit, options.watch_languages
             figures["watched"] = watch_record(fitted.state, limit, languages)

@@ -34,12 +34,12 @@ def remedies(record: Record) -> str:
         told.append("The decoder starts with the token of the language to write.")
     if layers := arguments.get("freeze_decoder_layers"):
         told.append(f"The decoder's lowest {layers} layer{'s' * (layers > 1)} stayed as they were.")
-    if text := record.get("denoising"):
+    if text := record["data"].get("denoising"):
         share = arguments["denoising_share"]
         told.append(f"Of the steps {share:g} were denoising of {text['title']} (xDAE; XGLUE, section 4.1).")
     if watched := record["metrics"].get("watched"):
         told.append(_watched(watched))
-    if mixed := record.get("interpolation"):
+    if mixed := record["metrics"].get("interpolation"):
         told.append(
             f"The weights are {mixed['kept']:g} of the trained weights plus {1 - mixed['kept']:g} of those at the "
             "start (Wortsman et al. 2022)."

@@ -54,7 +54,7 @@ def test_steps_of_denoising_and_lower_layers_that_stay(train: Train, base: Path,
         entry["loss"] == pytest.approx(entry[kind[0]], rel=1e-5)
         for entry, kind in zip(entries.values(), kinds, strict=True)
     )
-    told = record(folder)["denoising"]
+    told = record(folder)["data"]["denoising"]
     assert told["rows"] == {"es": {"train": 144}}
     assert told["sources"][0]["source"] == "es.txt"
 
@@ -91,7 +91,7 @@ def test_weights_between_start_and_end(train: Train, base: Path) -> None:  # noq
     for name, value in start.items():
         torch.testing.assert_close(kept[name], 0.75 * value + 0.25 * trained[name], rtol=0, atol=1e-6)
     assert largest_difference(kept, trained) > 0
-    found = record(whole)["interpolation"]
+    found = record(whole)["metrics"]["interpolation"]
     assert found["kept"] == 0.25
     assert set(found["shares"][0]) == {"share", "weighted_rouge", "perplexity", "loss", "dist1", "dist2"}
     assert "0.25 of the trained weights" in (whole / "README.md").read_text(encoding="utf-8")
