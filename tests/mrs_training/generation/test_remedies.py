@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import nn
 from mrs_core.errors import InputError
 from mrs_training.generation.options import GenerationArguments, require_own_options, resolved_search
 from mrs_training.reply.interpolation import copied_weights, interpolate, set_between
-from mrs_training.reply.watching import Watch, WatchesLanguages, watch_record
+from mrs_training.reply.watching import Watch, WatchesLanguages, make_watch, watch_record
 from mrs_training.sampling import MixedSampler, PairSampler
 
 TEXT = {"denoising_text": ["es=es.txt"], "denoising_share": 0.2}
@@ -142,6 +143,13 @@ def test_a_share_that_cannot_be_told_stops_nothing() -> None:
     assert Watched().watched_figures() == {}, "nothing is watched unasked"
 
 
+def test_a_language_that_the_model_does_not_know_is_refused(lid_model: Path) -> None:
+    """Every reply in it would be in a wrong language."""
+    assert make_watch({"pt-BR": ["oi"], "es": ["hola"]}, 0.1, str(lid_model)).limit == 0.1
+    with pytest.raises(InputError, match=r"^--watch_languages qaa: .*lid\.bin does not know this language"):
+        make_watch({"es": ["hola"], "qaa": ["ba"]}, 0.1, str(lid_model))
+
+
 def test_the_record_has_the_shares_of_all_evaluations() -> None:
     log = [{"step": 2, "eval_wrong_language": 0.0}, {"step": 3, "loss": 1.0}, {"step": 4, "eval_wrong_language": 0.4}]
     state: Any = SimpleNamespace(log_history=log)
@@ -182,7 +190,7 @@ def test_the_best_share_on_validation_is_kept(target: float, limit: float, kept:
     trainer: Any = Interpolated(target, limit)
     record = interpolate(trainer, {"weight": torch.zeros(1, 1)}, [0.0, 0.25, 0.5, 1.0, 0.5])
     assert [row["share"] for row in record["shares"]] == [0.0, 0.25, 0.5, 1.0]
-    assert record["kept"] == kept == float(trainer.generator.model.weight)
+    assert record["kept"] == kept == trainer.generator.model.weight.item()
 
 
 def test_both_ends_are_exact_and_shared_weights_stay_shared() -> None:
