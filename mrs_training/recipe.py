@@ -51,6 +51,7 @@ class Fitted(Generic[Options, Data, Built]):
         state: the library's, with the log and the best checkpoint.
         started: when the run began, in seconds since the epoch.
         writes: whether this process evaluates and writes.
+        finished: what `Recipe.finish` tells.
     """
 
     options: Options
@@ -62,6 +63,7 @@ class Fitted(Generic[Options, Data, Built]):
     state: TrainerState
     started: float
     writes: bool
+    finished: Record = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,10 @@ class Recipe(ABC, Generic[Options, Data, Built]):
         """The weights of a checkpoint of such a model, which is one of transformers."""
         kind: type[PreTrainedModel] = type(parts.model)  # type: ignore[assignment]
         return kind.from_pretrained(checkpoint, use_safetensors=True).state_dict()
+
+    def finish(self, parts: Built, trainer: Trainer, options: Options) -> Record:
+        """Change the weights once they are trained, on every rank; return what to tell of it."""
+        return {}
 
     def complete(self, fitted: Fitted[Options, Data, Built]) -> Built:
         """The parts with what is derived from the trained model, such as an index, to be saved and evaluated."""
