@@ -17,7 +17,17 @@ from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
 from mrs_core.provenance import commit, hardware, versions
 from mrs_core.remote_errors import masked
-from mrs_training.allowlist import ADAPTER_FOLDER, BEST, CARD, CURVES, EXPORTS, MODEL, RECORD, TRAINING_ARGUMENTS
+from mrs_training.allowlist import (
+    ADAPTER_FOLDER,
+    BEST,
+    CARD,
+    CURVES,
+    EXPORTS,
+    MODEL,
+    RECORD,
+    TRACKERS,
+    TRAINING_ARGUMENTS,
+)
 from mrs_training.card import Record
 from mrs_training.family import Family
 from mrs_training.options import FROM_SCRATCH, TINY, RunArguments
@@ -92,7 +102,7 @@ class RunFolder:
         """
         stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
-            stale += [CARD, CURVES, "predictions*", "checkpoint-*", BEST, TRAINING_ARGUMENTS]
+            stale += [CARD, CURVES, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS]
             stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
         stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
         found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
@@ -166,7 +176,7 @@ def run_record(
     best = state.best_model_checkpoint
     return {
         "trainer": trainer,
-        "arguments": _without_places({key: value for part in options for key, value in as_plain(part).items()}),
+        "arguments": plain_arguments(options),
         "seed": seed,
         "commit": commit(),
         "versions": versions(),
@@ -180,6 +190,11 @@ def run_record(
         "milliseconds": milliseconds,
         "metrics": figures,
     }
+
+
+def plain_arguments(options: Sequence[RunArguments | TrainingArguments]) -> Record:
+    """Options as the record has them: without tokens, and without the folders above local paths."""
+    return _without_places({key: value for part in options for key, value in as_plain(part).items()})
 
 
 def _without_places(arguments: Record) -> Record:
