@@ -39,10 +39,9 @@ def journal(path: Path) -> optuna.storages.JournalStorage:
     """The trials of a sweep, in a file that a killed process leaves readable."""
     require_optuna()
     import optuna
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+    from optuna.storages.journal import JournalFileBackend
 
-    backend = JournalFileBackend(str(path), JournalFileOpenLock(str(path)))
-    return optuna.storages.JournalStorage(backend)
+    return optuna.storages.JournalStorage(JournalFileBackend(str(path)))
 
 
 def halving(min_steps: int, reduction: int) -> optuna.pruners.SuccessiveHalvingPruner:
@@ -73,10 +72,9 @@ class StopsWhenPruned(TrainerCallback):
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Report and ask on the first rank, and stop on all."""
-        metrics: dict[str, float] = kwargs["metrics"]
-        stops = state.is_world_process_zero and self._is_pruned(
-            state.global_step, metrics[f"eval_{args.metric_for_best_model}"]
-        )
+        value: float = kwargs["metrics"][f"eval_{args.metric_for_best_model}"]
+        greater = value if args.greater_is_better else -value
+        stops = state.is_world_process_zero and self._is_pruned(state.global_step, greater)
         if args.world_size > 1:
             from accelerate.utils import broadcast_object_list
 
@@ -89,5 +87,6 @@ class StopsWhenPruned(TrainerCallback):
             optuna = require_optuna()
             study = optuna.load_study(study_name=STUDY, storage=journal(self._path), pruner=halving(*self._pruner))
             self._trial = optuna.Trial(study, study.get_trials(deepcopy=False)[self._number]._trial_id)
-        self._trial.report(value, step)
+        if step not in self._trial.study.get_trials(deepcopy=False)[self._number].intermediate_values:
+            self._trial.report(value, step)  # else it was before an interruption
         return bool(self._trial.should_prune())

@@ -221,7 +221,7 @@ def _without_place(value: Any) -> Any:
 def write_record(folder: Path, record: Record, family: Family) -> None:
     """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
     record = {**record, FILES: list_files(folder, family.model_files(folder))}
-    atomic_write(folder / CARD, family.card(record))
+    atomic_write(folder / CARD, family.render(record))
     atomic_write(folder / RECORD, as_json(record))
 
 
