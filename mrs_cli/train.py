@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     if options.trainer is None:
         parser.print_help()
         return 0
-    sweep, rest = _without_sweep(rest)
+    sweep, rest = _without("--sweep", rest)
     if sweep is not None:
         return _sweep(options.trainer, Path(sweep), rest)
     module = f"mrs_trainers.{options.trainer}"
@@ -46,12 +46,12 @@ def main(argv: Sequence[str]) -> int:
     return int(trainer.main(rest)) if here else _launch(module, rest)
 
 
-def _without_sweep(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The file of `--sweep`, and the other words."""
+def _without(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The value of an option, and the other words."""
     parser = argparse.ArgumentParser(prog="mrs train", add_help=False, allow_abbrev=False)
-    parser.add_argument("--sweep")
+    parser.add_argument(option, dest="value")
     options, rest = parser.parse_known_args(arguments)
-    return options.sweep, rest
+    return options.value, rest
 
 
 def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
@@ -65,7 +65,7 @@ def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
         *_, training = parse_with_config(parser, [*arguments, *sweep.words(), *words_of(values)])
     output = Path(training.output_dir)
     announce_launcher()
-    result = run_sweep(trainer, sweep, arguments, output, tqdm.write)
+    result = run_sweep(trainer, sweep, _without("--output_dir", arguments)[1], output, tqdm.write)
     _show(*result_rows(result))
     best = result["runs"][result["best"] - 1]
     chosen = ", ".join(f"{key} {value}" for key, value in best["values"].items())

@@ -293,7 +293,7 @@ def rows_of(found: Estimate) -> list[tuple[str, str]]:
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.0f} MB"
+    return f"{size / 1e6:,.{1 if size < 1e7 else 0}f} MB"
 
 
 def _duration(seconds: float) -> str:
