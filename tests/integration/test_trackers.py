@@ -71,18 +71,11 @@ def _tensorboard(folder: Path, expected: dict[int, float], figures: dict[str, fl
 
 
 def _wandb(folder: Path, expected: dict[int, float], figures: dict[str, float]) -> None:
-    from wandb.proto.wandb_internal_pb2 import Record
-    from wandb.sdk.internal.datastore import DataStore
-
     (path,) = (folder / "trackers" / "wandb").glob("offline-run-*/*.wandb")
-    store, found, options = DataStore(), {}, set()
-    store.open_for_scan(str(path))
-    while data := store.scan_data():
-        record = Record.FromString(data)
-        found.update({item.key or item.nested_key[0]: item.value_json for item in record.summary.update})
-        options.update(item.key or item.nested_key[0] for item in record.config.update)
-    assert float(found["test/Model/en/weighted"]) == pytest.approx(figures["test/Model/en/weighted"])
-    assert "options/pooling" in options
+    written = path.read_bytes()  # records that only its own program reads
+    for name in ("options/pooling", "eval/mrr_en", "test/Model/en/weighted"):
+        assert name.encode() in written
+    assert repr(figures["test/Model/en/weighted"]).encode() in written
 
 
 def _trackio(folder: Path, expected: dict[int, float], figures: dict[str, float]) -> None:
