@@ -87,6 +87,9 @@ class StopsWhenPruned(TrainerCallback):
             optuna = require_optuna()
             study = optuna.load_study(study_name=STUDY, storage=journal(self._path), pruner=halving(*self._pruner))
             self._trial = optuna.Trial(study, study.get_trials(deepcopy=False)[self._number]._trial_id)
-        if step not in self._trial.study.get_trials(deepcopy=False)[self._number].intermediate_values:
-            self._trial.report(value, step)  # else it was before an interruption
+        known = self._trial.study.get_trials(deepcopy=False)[self._number]
+        if known.state.is_finished():  # its folder was lost: the run ends where it ended before
+            return step >= max(known.intermediate_values, default=0)
+        if step not in known.intermediate_values:  # else it was reported before an interruption
+            self._trial.report(value, step)
         return bool(self._trial.should_prune())
