@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,7 +77,7 @@ def test_halving_ends_bad_runs_early_and_goes_on_after_a_kill(sweep: Sweep, tmp_
     assert "--output_dir" in result["command"]
     assert result["command"] in printed
     last = tmp_path / "sweep" / "5"
-    (last / "run.json").unlink()
+    shutil.rmtree(last)
     assert sweep(tmp_path / "halving.yaml")[0] == result
 
 
