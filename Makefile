@@ -22,7 +22,7 @@ ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_b
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample

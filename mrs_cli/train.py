@@ -1,7 +1,8 @@
 """`mrs train`: run a trainer of this package, in one process or in those that `accelerate config` sets up.
 
-The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run. With `--sweep
-FILE`, runs with the values of that YAML file (`method: grid` or `random`, `options: NAME: [VALUES]`) follow.
+The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run. `--estimate` tells
+what a run takes, from a few steps. `--sweep FILE` runs the values of that YAML file (`method: grid`, `random`,
+`halving` or `tpe`, `options: NAME: [VALUES]`) and tells the best on validation.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import mrs_trainers
+from tqdm import tqdm
 
 from mrs_core.arguments import parse_with_config, words_of
+from mrs_core.console import make_console
 from mrs_core.launcher import announce_launcher
 
 TRAINERS = sorted(module.name for module in iter_modules(mrs_trainers.__path__))
@@ -30,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     if options.trainer is None:
         parser.print_help()
         return 0
-    sweep, rest = _without_sweep(rest)
+    sweep, rest = _without("--sweep", rest)
     if sweep is not None:
         return _sweep(options.trainer, Path(sweep), rest)
     module = f"mrs_trainers.{options.trainer}"
@@ -43,28 +46,41 @@ def main(argv: Sequence[str]) -> int:
     return int(trainer.main(rest)) if here else _launch(module, rest)
 
 
-def _without_sweep(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The file of `--sweep`, and the other words."""
+def _without(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The value of an option, and the other words."""
     parser = argparse.ArgumentParser(prog="mrs train", add_help=False, allow_abbrev=False)
-    parser.add_argument("--sweep")
+    parser.add_argument(option, dest="value")
     options, rest = parser.parse_known_args(arguments)
-    return options.sweep, rest
+    return options.value, rest
 
 
 def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
     """Run a sweep; its runs are processes of this command."""
-    from mrs_training.sweep import read_sweep, run_sweep
+    from mrs_training.sweep import result_rows, run_sweep
+    from mrs_training.sweep_file import read_sweep
 
     sweep = read_sweep(path)
     parser = importlib.import_module(f"mrs_trainers.{trainer}").make_parser()
     for values in sweep.trials:  # a wrong value is refused before anything is launched
-        *_, training = parse_with_config(parser, [*arguments, *words_of(values)])
+        *_, training = parse_with_config(parser, [*arguments, *sweep.words(), *words_of(values)])
     output = Path(training.output_dir)
-    result = run_sweep(trainer, sweep, arguments, output, print)
+    announce_launcher()
+    result = run_sweep(trainer, sweep, _without("--output_dir", arguments)[1], output, tqdm.write)
+    _show(*result_rows(result))
     best = result["runs"][result["best"] - 1]
     chosen = ", ".join(f"{key} {value}" for key, value in best["values"].items())
     print(f"best on validation: {output / str(best['run'])} ({best['metric']} {best['value']:.4g}; {chosen})")
+    print(f"to train with it and test:\n  {result['command']}")
     return 0
+
+
+def _show(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table
+
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(*row)
+    make_console(100).print(table)
 
 
 def _launch(module: str, arguments: Sequence[str]) -> int:

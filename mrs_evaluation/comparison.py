@@ -75,31 +75,39 @@ def compare_on_test(
 
 
 class ValidationLog:
-    """Validation figures while a model trains, beside those of the baselines, which are evaluated once."""
+    """Validation figures while a model trains, beside those of the baselines, which are evaluated once.
+
+    Attributes:
+        by_language: the model's figures in each language, of the last evaluation.
+    """
 
     def __init__(self, parts: list[LanguageData], seed: int, ranking: bool) -> None:
         self._parts, self._seed = parts, seed
         self._config = EvaluationConfig(ranking)
         self._baselines: dict[str, dict[str, Any]] = {}
+        self.by_language: dict[str, dict[str, Any]] = {}
 
     def evaluate(self, make_system: MakeSystem) -> tuple[dict[str, Any], list[str]]:
         """The model's figures pooled over the languages, and one line of text for each system."""
-        figures = self._pooled([[make_system(part)] for part in self._parts], self._parts)[MODEL]
+        own = self._results([[make_system(part)] for part in self._parts], self._parts)[MODEL]
+        self.by_language = {result.language: summary([result], self._seed, intervals=False) for result in own}
+        figures = summary(own, self._seed, intervals=False)
         if not self._baselines:  # on a sample of long splits: TF-IDF takes 10 ms per example, and other ranks wait
             few = [
                 replace(part, validation=sample_rows(part.validation, BASELINE_EXAMPLES, self._seed))
                 for part in self._parts
             ]
-            self._baselines = self._pooled([list(baselines(part, self._seed)) for part in few], few)
+            found = self._results([list(baselines(part, self._seed)) for part in few], few)
+            self._baselines = {name: summary(rows, self._seed, intervals=False) for name, rows in found.items()}
         return figures, [_line(name, row) for name, row in {MODEL: figures, **self._baselines}.items()]
 
-    def _pooled(self, systems: list[list[System]], parts: list[LanguageData]) -> dict[str, dict[str, Any]]:
+    def _results(self, systems: list[list[System]], parts: list[LanguageData]) -> dict[str, list[SystemResult]]:
         results: dict[str, list[SystemResult]] = {}
         for part, group in zip(parts, systems, strict=True):
             for system in group:
                 found = evaluate_part(system, part, part.validation, self._seed, self._config)
                 results.setdefault(system.name, []).append(found)
-        return {name: summary(rows, self._seed, intervals=False) for name, rows in results.items()}
+        return results
 
 
 def baselines(part: LanguageData, seed: int) -> Iterator[System]:

@@ -24,6 +24,7 @@ TOKENIZER = (
 )  # fmt: skip
 PART = ("config.json", "sentence_bert_config.json", *WEIGHTS, *TOKENIZER)  # one module of sentence-transformers
 CARD, RECORD, CURVES = "README.md", "run.json", "curves.png"
+TRACKERS = "trackers"  # folder of a run: what `--report_to` wrote
 BEST = "best"  # folder of a run: the checkpoints that were the best of one language
 EVERY_RUN = (CARD, RECORD, CURVES)
 INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS))
@@ -72,7 +73,7 @@ STAYS = MappingProxyType(
         BEST: "checkpoints that were the best of one language",
         "resume.json": "identifies the run of the checkpoints",
         **dict.fromkeys((TRAINING_ARGUMENTS, "*.bin", "*.pt", "*.pth", "*.pkl"), PICKLE),
-        "runs": "a training log",
+        **dict.fromkeys((TRACKERS, "runs"), "a training log"),
         "wandb": "a training log",
         "*": "not a file that a model of this kind needs",
     }

@@ -92,7 +92,7 @@ def publish_run(folder: Path, repo_id: str, record: Record, family: Family, trai
     """
     change = Change(f"Train a model ({family.name})", training.hub_private_repo)
     try:
-        what = family.publication(folder, repo_id, family.card(record, repo_id))
+        what = family.publication(folder, repo_id, family.render(record, repo_id))
         commit = publish(what, change, training.hub_token).commit
     except InputError as error:
         raise InputError(

@@ -46,7 +46,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         repo_id: where the model will be found; None before it is published.
         adapter: whether it is the card of the run's adapters only.
     """
-    return family_of(record).card(record, repo_id, adapter)
+    return family_of(record).render(record, repo_id, adapter)
 
 
 def publication(folder: Path, record: Record, repo_id: str, card: str) -> Publication:

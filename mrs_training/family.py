@@ -32,6 +32,11 @@ class Family:
     files: tuple[str, ...] = TRANSFORMERS
     card: RenderCard = model_card
 
+    def render(self, record: dict[str, Any], repo_id: str | None = None, adapter: bool = False) -> str:
+        """The card of a run: the family's, or without the test's figures (`--skip_test`) the one of any task."""
+        tested = not record["arguments"].get("skip_test")
+        return (self.card if tested else model_card)(record, repo_id, adapter)
+
     def model_files(self, folder: Path) -> list[Path]:
         """The existing files of a run's model, sorted."""
         return sorted({path for pattern in self.files for path in folder.glob(pattern) if path.is_file()})

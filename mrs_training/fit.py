@@ -16,8 +16,10 @@ from mrs_training.divergence import require_finite_weights
 from mrs_training.memory import out_of_memory_told
 from mrs_training.options import LORA_OPTIONS, LoraArguments, trains_lora, with_model_revision
 from mrs_training.progress import bar_ended, show_loss_bar
-from mrs_training.recipe import Built, Data, Fitted, Options, Recipe
-from mrs_training.run import RunFolder, last_checkpoint, require_best_weights
+from mrs_training.pruning import trial_of_sweep
+from mrs_training.recipe import Built, Data, Fitted, Options, Prepared, Recipe
+from mrs_training.run import RunFolder, last_checkpoint, plain_arguments, require_best_weights
+from mrs_training.trackers import Trackers, make_folder, require_packages
 
 if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
@@ -40,6 +42,47 @@ def fit(
     run = RunFolder(Path(training.output_dir or "."), options.overwrite, training.resume_from_checkpoint)
     checkpoint = last_checkpoint(run.folder, training.resume_from_checkpoint)
     started = time.time()
+    ready = prepare(recipe, options, training, run)
+    options, data, facts, parts, trainer = ready.options, ready.data, ready.facts, ready.parts, ready.trainer
+    if stopping := recipe.stopping(options):
+        trainer.add_callback(stopping)
+    if trial := trial_of_sweep():
+        trainer.add_callback(trial)
+    trackers = Trackers(trainer, plain_arguments([options]))
+    with training.main_process_first(local=False):
+        run.begin(_identity(recipe, options, training, facts), recipe.family.files)
+        make_folder(run.folder, training.report_to or ())
+    if has_steps(training):
+        with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
+            if checkpoint is None or not _take_up_complete(trainer, checkpoint):
+                trainer.train(resume_from_checkpoint=checkpoint)
+        # Without the wrapper of mixed precision: what is tested answers as what is loaded later.
+        trainer.accelerator.unwrap_model(parts.model, keep_fp32_wrapper=False)
+    else:
+        trackers.open_without_training()
+    if training.load_best_model_at_end:
+        _require_best(recipe, parts, trainer.state.best_model_checkpoint)
+    finished = recipe.finish(parts, trainer, options)
+    require_finite_weights(recipe.weights(parts))
+    writes = trainer.is_world_process_zero()
+    return Fitted(options, training, data, facts, parts, run, trainer.state, started, writes, trackers, finished)
+
+
+def prepare(
+    recipe: Recipe[Options, Data, Built],
+    options: Options,
+    training: TrainingArguments,
+    run: RunFolder | None = None,
+) -> Prepared[Options, Data, Built]:
+    """Read the data, build the model and make the library's trainer.
+
+    Args:
+        run: its folder, which says whether a resumed run has the same options; None where nothing is written.
+
+    Raises:
+        InputError: the options or the data cannot be used; the memory ran out.
+    """
+    require_packages(training.report_to or ())
     recipe.require_sound(options, training)
     options = with_model_revision(recipe.resolved(options))
     _complete_arguments(recipe, training)
@@ -47,31 +90,16 @@ def fit(
     with training.main_process_first(local=False):  # one rank fills the cache, the others read it
         data = recipe.load(options, training)
     facts = data.facts()
-    identity = _identity(recipe, options, training, facts)
-    run.require_same(identity)
+    if run is not None:
+        run.require_same(_identity(recipe, options, training, facts))
     with out_of_memory_told(lambda: "while the model was loaded; choose a smaller one"):
         parts = recipe.build(options, training, data)
         if isinstance(options, LoraArguments) and trains_lora(options):
             add_lora(parts.model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
         parts.model.to(training.device)
     trainer = recipe.make_trainer(parts, options, training, data)
-    if stopping := recipe.stopping(options):
-        trainer.add_callback(stopping)
     show_loss_bar(trainer)
-    with training.main_process_first(local=False):
-        run.begin(identity, recipe.family.files)
-    if has_steps(training):
-        with out_of_memory_told(lambda: _memory_advice(recipe, options, training, trainer)), bar_ended(trainer):
-            if checkpoint is None or not _take_up_complete(trainer, checkpoint):
-                trainer.train(resume_from_checkpoint=checkpoint)
-        # Without the wrapper of mixed precision: what is tested answers as what is loaded later.
-        trainer.accelerator.unwrap_model(parts.model, keep_fp32_wrapper=False)
-    if training.load_best_model_at_end:
-        _require_best(recipe, parts, trainer.state.best_model_checkpoint)
-    finished = recipe.finish(parts, trainer, options)
-    require_finite_weights(recipe.weights(parts))
-    writes = trainer.is_world_process_zero()
-    return Fitted(options, training, data, facts, parts, run, trainer.state, started, writes, finished)
+    return Prepared(options, data, facts, parts, trainer)
 
 
 def _complete_arguments(recipe: Recipe[Options, Data, Built], training: TrainingArguments) -> None:

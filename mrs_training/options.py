@@ -19,6 +19,10 @@ from mrs_core.hub import split_revision
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+    Names = str | list[str] | None  # as the library has it
+else:
+    Names = list[str]
+
 TINY = "tiny"
 CONVOLUTIONAL = "convolutional"
 FROM_SCRATCH = (TINY, CONVOLUTIONAL)  # names of models that are built here; all trainers have `tiny`
@@ -54,6 +58,13 @@ class RunArguments:
         default=0, metadata={"help": "stop after this many evaluations without improvement; 0: never (paper)"}
     )
     overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
+    skip_test: bool = field(
+        default=False, metadata={"help": "leave the test split out: the run ends with its figures on validation"}
+    )
+    estimate: bool = field(
+        default=False,
+        metadata={"help": "train a few steps, tell parameters, memory, speed and time of the run, and write nothing"},
+    )
 
 
 @dataclass
@@ -87,6 +98,9 @@ class TrainerDefaults(Bfloat16Anywhere):
     save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
     save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
     load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
+    report_to: Names = field(
+        default_factory=lambda: ["none"], metadata={"help": "none, tensorboard, wandb, trackio, mlflow: one or several"}
+    )
 
 
 LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds

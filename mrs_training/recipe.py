@@ -14,6 +14,7 @@ from mrs_training.family import Family
 from mrs_training.options import RunArguments, require_sound
 from mrs_training.run import RunFolder
 from mrs_training.stopping import Patience
+from mrs_training.trackers import Trackers
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -51,6 +52,7 @@ class Fitted(Generic[Options, Data, Built]):
         state: the library's, with the log and the best checkpoint.
         started: when the run began, in seconds since the epoch.
         writes: whether this process evaluates and writes.
+        trackers: of `--report_to`, which the run's figures go to.
         finished: what `Recipe.finish` tells.
     """
 
@@ -63,7 +65,25 @@ class Fitted(Generic[Options, Data, Built]):
     state: TrainerState
     started: float
     writes: bool
+    trackers: Trackers
     finished: Record = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[Options, Data, Built]):
+    """What a run begins with.
+
+    Attributes:
+        options: with the defaults that depend on others.
+        facts: those of `data`.
+        trainer: the library's, which has taken no step.
+    """
+
+    options: Options
+    data: Data
+    facts: Record
+    parts: Built
+    trainer: Trainer
 
 
 @dataclass(frozen=True)
@@ -169,6 +189,10 @@ class Recipe(ABC, Generic[Options, Data, Built]):
 
     def evaluate(self, fitted: Fitted[Options, Data, Built]) -> Evaluation:
         """Figures of the trained model beyond validation."""
+        return Evaluation()
+
+    def validated(self, fitted: Fitted[Options, Data, Built]) -> Evaluation:
+        """What a run without the test split (`--skip_test`) tells beside the best figure on validation."""
         return Evaluation()
 
     def show(self, record: Record) -> None:

@@ -18,7 +18,17 @@ from mrs_core.manifest import list_files
 from mrs_core.predictions import predictions_name
 from mrs_core.provenance import commit, hardware, versions
 from mrs_core.remote_errors import masked
-from mrs_training.allowlist import ADAPTER_FOLDER, BEST, CARD, CURVES, EXPORTS, MODEL, RECORD, TRAINING_ARGUMENTS
+from mrs_training.allowlist import (
+    ADAPTER_FOLDER,
+    BEST,
+    CARD,
+    CURVES,
+    EXPORTS,
+    MODEL,
+    RECORD,
+    TRACKERS,
+    TRAINING_ARGUMENTS,
+)
 from mrs_training.card import Record
 from mrs_training.family import Family
 from mrs_training.options import FROM_SCRATCH, TINY, RunArguments
@@ -93,7 +103,7 @@ class RunFolder:
         """
         stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
-            stale += [CARD, CURVES, "predictions*", "checkpoint-*", BEST, TRAINING_ARGUMENTS]
+            stale += [CARD, CURVES, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS]
             stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
         stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
         found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
@@ -167,7 +177,7 @@ def run_record(
     best = state.best_model_checkpoint
     return {
         "trainer": trainer,
-        "arguments": _without_places({key: value for part in options for key, value in as_plain(part).items()}),
+        "arguments": plain_arguments(options),
         "seed": seed,
         "commit": commit(),
         "versions": versions(),
@@ -181,6 +191,11 @@ def run_record(
         "milliseconds": milliseconds,
         "metrics": figures,
     }
+
+
+def plain_arguments(options: Sequence[RunArguments | TrainingArguments]) -> Record:
+    """Options as the record has them: without tokens, and without the folders above local paths."""
+    return _without_places({key: value for part in options for key, value in as_plain(part).items()})
 
 
 def _without_places(arguments: Record) -> Record:
@@ -207,7 +222,7 @@ def _without_place(value: Any) -> Any:
 def write_record(folder: Path, record: Record, family: Family) -> None:
     """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
     record = {**record, FILES: list_files(folder, family.model_files(folder))}
-    atomic_write(folder / CARD, family.card(record))
+    atomic_write(folder / CARD, family.render(record))
     atomic_write(folder / RECORD, as_json(record))
 
 

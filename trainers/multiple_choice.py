@@ -151,8 +151,7 @@ class MultipleChoice(Recipe[ChoiceArguments, ChoiceData, ChoiceParts]):
         answered = {view: sum(len(part.questions) for part in tests.values()) for view, tests in data.tests.items()}
         milliseconds = {view: 1000 * seconds[view] / answered[view] for view in data.tests}
         figures: Record = {"systems": {view: figures_of(scores[view], tests) for view, tests in data.tests.items()}}
-        if self.best:
-            figures["best_of_each_language"] = self.best.facts()
+        figures |= self.validated(fitted).figures
         files = {
             f"predictions.{'' if view == options.view else view + '.'}{config}.tsv": partial(
                 write_answers, part=part, scores=scores[view][config]
@@ -161,6 +160,10 @@ class MultipleChoice(Recipe[ChoiceArguments, ChoiceData, ChoiceParts]):
             for config, part in tests.items()
         }
         return Evaluation(figures, milliseconds, files, "predictions.LANG.tsv")
+
+    def validated(self, fitted: Fitted[ChoiceArguments, ChoiceData, ChoiceParts]) -> Evaluation:
+        """The best checkpoint of each language, where each has its own."""
+        return Evaluation({"best_of_each_language": self.best.facts()} if self.best else {})
 
     def _models(
         self, fitted: Fitted[ChoiceArguments, ChoiceData, ChoiceParts]

@@ -62,7 +62,6 @@ class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
         default=METRICS[0], metadata={"help": "what picks the checkpoint (XCOPA, 4.4: perplexity)"}
     )
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: rows are made here"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):

@@ -142,7 +142,6 @@ class ChoiceTrainingArguments(TrainerDefaults, TrainingArguments):
         default=METRICS[0], metadata={"help": "the validation metric that picks the checkpoint"}
     )
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: batches are ours"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 def validates_on(options: ChoiceArguments) -> str:

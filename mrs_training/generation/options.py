@@ -86,7 +86,6 @@ class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
         default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
     )
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: the batches need `prompt`"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 def require_own_options(options: GenerationArguments) -> None:

@@ -18,7 +18,7 @@ from mrs_models.generator import Generator
 from mrs_training.card import Record
 from mrs_training.generation.data import COLUMNS, TextData
 from mrs_training.generation.tasks import INPUT, TextTask, one_line
-from mrs_training.reply.generation_training import PairTrainer
+from mrs_training.reply.generation_training import PairTrainer, by_language
 
 AVERAGE = "average"  # among the languages of a system: the mean over them (column AVG)
 
@@ -60,7 +60,9 @@ class TextTrainer(PairTrainer):
             f"validation, step {self.state.global_step}: {self.task.metric.upper()} {told}; perplexity "
             f"{fit['perplexity']:.1f}"
         )
-        return {self.task.metric: sum(scores.values()) / len(scores), **fit}
+        named = {f"{self.task.metric}_{language}": score for language, score in scores.items()}
+        named |= by_language([(row[0], row[3]) for row in found], [row[4] for row in found])
+        return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named}
 
 
 def write_texts(generator: Generator, sources: Sequence[str], language: str) -> list[str]:

@@ -94,7 +94,7 @@ def _removed(run: Path, record: Record, family: Family) -> Record:
     rest = {key: value for key, value in record.items() if key != "exports"}
     if rest != record:
         rest["files"] = {name: entry for name, entry in record["files"].items() if name not in EXPORTS}
-        atomic_write(run / CARD, family.card(rest))
+        atomic_write(run / CARD, family.render(rest))
         atomic_write(run / RECORD, as_json(rest))
     for kind in KINDS:
         shutil.rmtree(run / kind, ignore_errors=True)

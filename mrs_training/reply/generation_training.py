@@ -179,11 +179,11 @@ class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
             answers += [(part.language, message, row) for message, row in zip(different, written, strict=True)]
             if messages:
                 sums, counts = self.generator.losses(messages, replies, part.language)
-                losses += sums.tolist()
+                losses += [(part.language, loss) for loss in sums.tolist()]
                 tokens += counts.tolist()
         if world > 1:
             answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
-        fit = self.fit_of(losses, tokens)
+        fit = self.fit_of([loss for _, loss in losses], tokens)
         watched = self.watched_figures()
         if not self.is_world_process_zero():
             return {}
@@ -191,14 +191,33 @@ class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
         lines[0] += f" perplexity {fit['perplexity']:.1f}"
         lines[0] += f", in a wrong language {watched[SHARE]:.3f}" if SHARE in watched else ""
         tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
-        dist = {name: figures[name] for name in ("dist1", "dist2")}
-        return {"weighted_rouge": figures["weighted"], **fit, **dist, **watched}
+        rouge = {f"weighted_rouge_{code}": own["weighted"] for code, own in self._log.by_language.items()}
+        own = {"dist1": figures["dist1"], "dist2": figures["dist2"], **rouge, **by_language(losses, tokens)}
+        return {"weighted_rouge": figures["weighted"], **fit, **own, **watched}
 
     @property
     def _log(self) -> ValidationLog:
         if not hasattr(self, "_validation_log"):
             self._validation_log = ValidationLog(self.validation, EVALUATION_SEED, ranking=False)
         return self._validation_log
+
+
+def by_language(losses: Sequence[tuple[str, float]], tokens: Sequence[int]) -> dict[str, float]:
+    """`perplexity_LANG` of each language.
+
+    Args:
+        losses: of each text, its language and its summed loss in nats.
+        tokens: of each text.
+
+    >>> by_language([("es", 0.0), ("en", 0.0), ("es", 0.0)], [2, 1, 3])
+    {'perplexity_en': 1.0, 'perplexity_es': 1.0}
+    """
+    found: dict[str, tuple[list[float], list[int]]] = {}
+    for (code, loss), count in zip(losses, tokens, strict=True):
+        sums, counts = found.setdefault(code, ([], []))
+        sums.append(loss)
+        counts.append(count)
+    return {f"perplexity_{code}": aggregate(score_losses(*both))["perplexity"] for code, both in sorted(found.items())}
 
 
 class _Known:

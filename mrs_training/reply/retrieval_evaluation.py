@@ -47,7 +47,8 @@ class ReplyEvaluator(SentenceEvaluator):
     """Weighted ROUGE of the top three, MRR and P@1 in 1-of-100 pools, and the geometric mean of the first two, on
     validation, pooled over languages.
 
-    Each evaluation prints a line with the model beside the baselines, which are evaluated once.
+    Each evaluation prints a line with the model beside the baselines, which are evaluated once. ROUGE and MRR of each
+    language (`weighted_rouge_es`, `mrr_es`) go to the log only.
     """
 
     def __init__(self, parts: list[LanguageData], alpha: float, seed: int) -> None:
@@ -68,6 +69,8 @@ class ReplyEvaluator(SentenceEvaluator):
             "weighted_rouge": figures["weighted"],
             "mrr": figures["mrr"],
             "p_at_1": figures["p@1"],
+            **{f"weighted_rouge_{code}": own["weighted"] for code, own in self._log.by_language.items()},
+            **{f"mrr_{code}": own["mrr"] for code, own in self._log.by_language.items()},
         }
 
 

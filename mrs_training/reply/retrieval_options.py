@@ -203,7 +203,6 @@ class RetrievalTrainingArguments(TrainerDefaults, SentenceTransformerTrainingArg
     metric_for_best_model: str | None = field(
         default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
     )
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 def resolved(options: RetrievalArguments) -> RetrievalArguments:

@@ -87,7 +87,8 @@ class StapleTrainer(PairTrainer):
         told = "".join(f"{language} {100 * score:.2f}, " for language, score in macro.items())
         begin = f"weighted F1 of the {self.nbest} best {told}" if macro else ""
         tqdm.write(f"validation, step {self.state.global_step}: {begin}perplexity {fit['perplexity']:.2f}")
-        return {**({"weighted_f1": sum(macro.values()) / len(macro)} if macro else {}), **fit}
+        own = {f"weighted_f1_{language}": score for language, score in macro.items()}
+        return {**({"weighted_f1": sum(macro.values()) / len(macro)} if macro else {}), **fit, **own}
 
 
 def make_staple_trainer(

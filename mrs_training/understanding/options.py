@@ -130,7 +130,6 @@ class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
         default=METRICS[0], metadata={"help": "the validation metric that picks the checkpoint"}
     )
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: batches are ours"})
-    report_to: str = field(default="none", metadata={"help": "integrations such as tensorboard"})
 
 
 def require_sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> None:

@@ -260,7 +260,17 @@ def test_every_block_is_marked() -> None:
     assert len(TESTED) >= 10
     unmarked = [block for block in BLOCKS if block.mark != "tested" and not block.mark.startswith("not run: ")]
     assert unmarked == []
-    assert {block.kind for block in BLOCKS} <= {"console", "python"}
+    assert {block.kind for block in BLOCKS} <= {"console", "python", "yaml"}
+
+
+def test_the_sweep_is_one(tmp_path: Path) -> None:
+    from mrs_training.sweep_file import read_sweep
+
+    (block,) = [block for block in BLOCKS if block.kind == "yaml"]
+    (tmp_path / "sweep.yaml").write_text(block.text, encoding="utf-8")
+    assert {option for values in read_sweep(tmp_path / "sweep.yaml").trials for option in values} == {
+        "learning_rate", "freeze_layers", "pooling",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("family", TRAINERS)

@@ -161,7 +161,11 @@ def test_the_evaluation_has_the_figures_of_the_whole_validation_split(
 ) -> None:
     trainer = make_trainer(data, generator, tmp_path)
     found = trainer.evaluate()
-    assert set(found) - {"epoch"} == {f"eval_{name}" for name in METRICS}
+    languages = [part.language for part in data.validation]
+    own = {f"{name}_{code}" for name in ("weighted_rouge", "perplexity") for code in languages}
+    assert set(found) - {"epoch"} == {f"eval_{name}" for name in own | set(METRICS)}
+    alone = aggregate(score_losses(*generator.losses(*data.validation[0].validation[:].values(), languages[0])))
+    assert found[f"eval_perplexity_{languages[0]}"] == pytest.approx(alone["perplexity"])
     sums, counts = [], []
     for part in data.validation:
         losses, tokens = generator.losses(part.validation["message"][:], part.validation["reply"][:], part.language)
