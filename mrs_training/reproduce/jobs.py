@@ -39,16 +39,17 @@ class Jobs:
             InputError: it is neither `auto` nor a whole number from 1.
         """
         if text == AUTO:
-            return cls(1 if torch.accelerator.is_available() else max(1, cores() // (_threads() or 1)), True)
+            return cls(1 if torch.accelerator.is_available() else max(1, cores() // _threads()), True)
         if not (text.isascii() and text.isdigit() and int(text) > 0):
             raise InputError(f"--jobs {text}: expected a whole number from 1, or {AUTO}.")
         return cls(int(text))
 
     def environment(self) -> dict[str, str]:
-        """What a run's process is told of the threads that it may use; the user's own choice stays."""
-        if _threads() is not None:
-            return {}
-        return {THREADS: str(1 if self.auto else max(1, cores() // self.number))}
+        """What a run's process is told of the threads that it may use: the user's own number, but no more in all than
+        there are cores, since threads that wait for a core take several times as long.
+        """
+        shared = max(1, cores() // self.number)
+        return {THREADS: str(shared)} if _threads() > shared else {}
 
     def allow(self, peak: int | None, running: Iterable[tuple[int | None, int]]) -> bool:
         """Whether one more run may start.
@@ -89,6 +90,7 @@ def available_memory() -> int:
         return free
 
 
-def _threads() -> int | None:
+def _threads() -> int:
+    """Of a run: `mrs train` sets one where the user sets none."""
     given = os.environ.get(THREADS, "")
-    return int(given) if given.isascii() and given.isdigit() and int(given) > 0 else None
+    return int(given) if given.isascii() and given.isdigit() and int(given) > 0 else 1

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 GRACE = 20  # seconds that a process has to end after SIGTERM: writing a checkpoint of a large model takes some
+FORKING = 1  # seconds: a process that has just been forked, to become another program, shows its parent's memory
 SIGNALS = tuple(one for name in ("SIGINT", "SIGTERM", "SIGHUP") if (one := getattr(signal, name, None)) is not None)
 
 
@@ -140,6 +141,8 @@ def end_all(running: Iterable[Measured]) -> None:
 
 def _resident(process: psutil.Process) -> int:
     try:
+        if time.time() - process.create_time() < FORKING:
+            return 0
         return int(process.memory_info().rss)
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return 0
