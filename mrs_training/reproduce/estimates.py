@@ -131,10 +131,10 @@ def _rows(data: str, plan_options: tuple[Any, ...]) -> tuple[tuple[int, ...], fl
 def told_duration(seconds: float) -> str:
     """A duration in words.
 
-    >>> [told_duration(seconds) for seconds in (0.4, 50, 61, 400, 12_000)]
-    ['1 s', '50 s', '2 min', '7 min', '3 h 20 min']
+    >>> [told_duration(seconds) for seconds in (0.4, 90, 121, 400, 12_000)]
+    ['1 s', '90 s', '3 min', '7 min', '3 h 20 min']
     """
-    if seconds < 60:
+    if seconds < 120:
         return f"{max(1, round(seconds))} s"
     minutes = -int(-seconds // 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
@@ -144,7 +144,7 @@ def told_total(estimates: Iterable[float | None], at_once: int = 1) -> str:
     """The time that runs take together, and how many of them are unknown.
 
     >>> told_total([60.0, 30.0, None], 2)
-    'about 45 s, and 1 of unknown length'
+    'about 60 s, and 1 of unknown length'
     >>> told_total([None])
     'unknown until one of the kind has run'
     """
