@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,11 @@ from mrs_core.text import visible
 
 if TYPE_CHECKING:
     from mrs_training.reproduce.cells import Cell, Setup
+    from mrs_training.reproduce.jobs import Jobs
 
 CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
 TABLES = CONFIGS / "reproduce"
+HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -50,7 +53,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="full (default), or one that the table describes, such as tiny: the same cells with tiny models, a few "
         "steps each; small: with a model and steps for a computer without a GPU",
     )
-    parser.add_argument("--model", type=Path, metavar="FOLDER", help="a folder that stands for the table's base model")
+    parser.add_argument(
+        "--model",
+        "--model_name_or_path",
+        metavar="FOLDER",
+        help="a folder, or a hub id such as ORG/NAME@REVISION, that stands for the table's base model",
+    )
     parser.add_argument(
         "--checkpoint",
         nargs="+",
@@ -68,17 +76,30 @@ def make_parser() -> argparse.ArgumentParser:
         help="where a data set of the table is: a prepared folder, or its source files",
     )
     parser.add_argument("--output", type=Path, metavar="DIR", help="where to write (default build/reproduce/TABLE)")
-    parser.add_argument("--dry-run", action="store_true", help="list the cells with state and command, and stop")
+    parser.add_argument(
+        "--jobs",
+        default="1",
+        metavar="N|auto",
+        help="cells at once (default 1); auto: as many as memory and cores allow, by what finished cells have taken",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="list the cells with state, steps, estimated time and command, and stop",
+    )
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     from mrs_training.reproduce.cells import Setup, chosen_cells
+    from mrs_training.reproduce.jobs import Jobs
+    from mrs_training.reproduce.processes import Stopped, StopSignals
     from mrs_training.reproduce.report import write_report
     from mrs_training.reproduce.runner import FAILED_NOW, prepare_data, run_cells
     from mrs_training.reproduce.table import at_scale, only_tables, read_table, with_checkpoints
 
+    jobs = Jobs.parse(options.jobs)
     table = read_table(TABLES, options.table)
     table = at_scale(table, options.scale)
     printed = options.printed or table.at(options.scale).main
@@ -89,18 +110,23 @@ def main(argv: Sequence[str]) -> int:
         if not folder.is_dir():
             raise InputError(f"--checkpoint {folder}: no such folder.")
     table = with_checkpoints(table, {name: str(folder) for name, folder in checkpoints.items()})
-    if options.model is not None and not options.model.is_dir():
-        raise InputError(f"--model {options.model}: no such folder.")
+    model = _model(options.model)
     cells = chosen_cells(table, options.only)
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
     given = tuple(checkpoints.values())
-    setup = Setup(table, output, CONFIGS, options.scale, options.model, checkpoints=given)
+    setup = Setup(table, output, CONFIGS, options.scale, model, checkpoints=given)
     used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.scale)))
-    setup = prepare_data(setup, _named(options.data, "data", "NAME"), used, options.dry_run, _say)
-    if options.dry_run:
-        _list(setup, cells)
-        return 0
-    problems = run_cells(setup, cells, _say)
+    sources = _named(options.data, "data", "NAME")
+    try:
+        with StopSignals() as signals:
+            setup = prepare_data(setup, sources, used, options.dry_run, _say)
+            if options.dry_run:
+                list_cells(setup, cells, jobs)
+                return 0
+            problems = run_cells(setup, cells, _say, jobs, signals)
+    except Stopped as stopped:
+        _say(f"mrs reproduce: stopped by {stopped.name}; the same command goes on where this one ended.")
+        return stopped.code
     for path in write_report(setup, problems):
         print(f"wrote {visible(path)}")
     failed = [name for name, problem in problems.items() if problem.startswith(FAILED_NOW)]
@@ -119,17 +145,44 @@ def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
     return found
 
 
-def _list(setup: Setup, cells: Mapping[str, Cell]) -> None:
-    from mrs_training.reproduce.cells import INTERRUPTED, States
+def _model(given: str | None) -> Path | None:
+    """The folder, or the hub id, that stands for the base model."""
+    if given is None or Path(given).is_dir():
+        return Path(given) if given else None
+    if not HUB_ID.fullmatch(given) or Path(given).parent.exists():
+        raise InputError(f"--model {given}: no such folder.")
+    return Path(given)
 
-    states = States(setup, cells)
+
+def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: Jobs) -> None:
+    """Print each cell with its state, steps, estimated time and command, and the time of all."""
+    from mrs_training.reproduce.cells import DONE, INTERRUPTED, States
+    from mrs_training.reproduce.estimates import Estimates, steps_of, told_duration, told_total
+
+    states, estimates = States(setup, cells), Estimates(setup.output)
+    left: list[float | None] = []
+    finished = 0
     for name, cell in cells.items():
         reason = states.unavailable(name)
         state = reason or states.state(name)
-        print(f"{name}  ({visible(state)})")
+        steps = None if reason else steps_of(cell, setup)
+        told = ["" if steps is None else f"{steps:,} steps"]
+        if state == DONE:
+            finished += 1
+            told.append(f"of commit {states.commit(name)}")
+        elif not reason:
+            left.append(estimates.seconds(states.identity(name), steps))
+            told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
+        print(f"{name}  ({visible(state)})  {', '.join(one for one in told if one)}".rstrip())
         if reason and not (setup.configs / cell.spec.config).is_file():
             continue
         print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
+    empty = len(cells) - finished - len(left)
+    at_once = f", {jobs.number} at once" if jobs.number > 1 and not jobs.auto else ""
+    print(
+        f"{len(cells)} cells: {finished} finished, {empty} that cannot run, {len(left)} to run"
+        + (f" (time{at_once}: {told_total(left, 1 if jobs.auto else jobs.number)})" if left else "")
+    )
 
 
 def _say(line: str) -> None:

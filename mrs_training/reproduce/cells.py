@@ -33,7 +33,7 @@ class Setup:
         output: the folder of everything that is written.
         configs: the folder of the trainers' configurations.
         scale: one of the table's scales.
-        model: a folder that stands for the table's base model.
+        model: a folder, or a hub id (`ORG/NAME` or `ORG/NAME@REVISION`), that stands for the table's base model.
         data: name -> a prepared folder, or where it will be; None where nothing was given.
         checkpoints: folders that stand for cells' runs.
     """
@@ -238,6 +238,11 @@ class States:
             return f"the data {data} have no {' '.join(lacking)}{more}"
         return next((f"needs {one}: {why}" for one in cell.needs() if (why := self.unavailable(one))), "")
 
+    def commit(self, name: str) -> str:
+        """The commit of a run; `unknown` where it was made outside a checkout."""
+        record: Record = json.loads((run_of(name, self._setup) / RECORD).read_text(encoding="utf-8"))
+        return str(record.get("commit") or "unknown")
+
     def finished(self, name: str) -> bool:
         """Whether the cell's run stands; one whose data are not at hand is taken as it is."""
         if self._lacks_data(name):
@@ -295,7 +300,9 @@ def data_fingerprint(folder: Path | None) -> str | None:
 
 
 def _fingerprint_of_model(folder: Path) -> str:
-    """Hash of a model's weights, configuration and tokenizer."""
+    """Hash of a model's weights, configuration and tokenizer; a hub id is its own."""
+    if not folder.is_dir():
+        return str(folder)
     files = [
         path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".model") and path.is_file()
     ]

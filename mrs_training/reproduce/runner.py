@@ -1,4 +1,4 @@
-"""Runs the cells of a table that are not finished, one after the other, each as a process of the `mrs` command."""
+"""Runs the cells of a table that are not finished, each as a process of the `mrs` command."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
+import psutil
 import yaml
 
 from mrs_core.errors import InputError
@@ -24,14 +26,20 @@ from mrs_core.text import visible
 from mrs_training.allowlist import RECORD
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, place_of, run_of
+from mrs_training.reproduce.estimates import Estimates, steps_of, told_duration, told_total
+from mrs_training.reproduce.jobs import Jobs
+from mrs_training.reproduce.processes import Measured, StopSignals, end_all, start
 from mrs_training.reproduce.table import EMBEDDED, FULL
+from mrs_training.run import read_record
 
 LOG = "log.txt"
 LOCK = ".lock"
 BEFORE = "run-before"
 FAILED_NOW = "failed"  # how the problem of a run that failed begins
-INTERVAL = 0.5  # seconds between two looks at a process
+INTERVAL = 0.2  # seconds between two looks at the processes
+ENDING = 60  # seconds that what a killed command has left may take to notice it
 SECONDS_BETWEEN_LINES = 60  # where the output is not a terminal
+ONE = Jobs()
 Say = Callable[[str], None]
 
 
@@ -101,57 +109,165 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
     return out
 
 
-def run_cells(setup: Setup, cells: Mapping[str, Cell], say: Say) -> dict[str, str]:
+def run_cells(
+    setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: Jobs = ONE, signals: StopSignals | None = None
+) -> dict[str, str]:
     """Run what is not finished; return why cells have no run, by their names. Failed ones do not stop the others.
+
+    Args:
+        jobs: how many at once.
+        signals: those that stop the run, if they are caught: the cells' processes end first.
 
     Raises:
         InputError: another process runs cells in the same folder.
     """
-    problems: dict[str, str] = {}
     announce_launcher()
-    with _locked(setup.output):
-        states = States(setup, cells)
-        for number, (name, cell) in enumerate(cells.items(), start=1):
-            head = f"[{number}/{len(cells)}] {name}"
-            problem = states.unavailable(name) or next((f"needs {one}" for one in cell.needs() if one in problems), "")
-            if problem:
-                problems[name] = problem
-                say(f"{head}: skipped, {problem}")
-                continue
-            state = states.state(name)
-            if state == DONE:
-                say(f"{head}: finished before")
-                continue
-            say(f"{head}: {state}, starts")
-            problem = _run(setup, cell, states.identity(name), state == INTERRUPTED, head, say)
-            if problem:
-                problems[name] = problem
-    return problems
+    with _locked(setup.output) as lock:
+        return _Runs(setup, cells, say, jobs, signals or StopSignals(), lock).to_the_end()
 
 
-def _run(setup: Setup, cell: Cell, identity: Record, resume: bool, head: str, say: Say) -> str:
-    """Run one cell; return what went wrong, or an empty text."""
-    place, run = place_of(cell.name, setup), run_of(cell.name, setup)
-    place.mkdir(parents=True, exist_ok=True)
-    if not resume and run.exists():
-        _put_aside(run)
-    if setup.scale != FULL:
-        atomic_write(cell.config_path(setup), yaml.safe_dump(cell.config(setup), allow_unicode=True))
-    command = cell.command(setup, resume)
-    note = {"cell": cell.name, "command": shlex.join(["mrs", *command]), "identity": identity}
-    _note(place, note)
-    started = time.time()
-    code = _watched([*_mrs(), *command], place / LOG, resume, head, say)
-    seconds = round(time.time() - started)
-    _note(place, {**note, "code": code, "seconds": seconds})
-    if code or not (run / RECORD).is_file():
-        problem = f"{FAILED_NOW} with exit code {code}: {_last_line(place / LOG)}"
-        say(f"{head}: {problem} (log: {place / LOG})")
-        return problem
-    for checkpoint in run.glob("checkpoint-*"):
-        shutil.rmtree(checkpoint)  # two of them take more space than the model, and nothing is resumed any more
-    say(f"{head}: finished in {seconds:,} s")
-    return ""
+@dataclass
+class _Running:
+    """A cell whose process runs."""
+
+    cell: Cell
+    head: str
+    note: Record
+    process: Measured
+    told: float = field(default_factory=time.time)
+
+
+class _Runs:
+    """The cells that wait, run, and have ended."""
+
+    def __init__(
+        self, setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: Jobs, signals: StopSignals, lock: int
+    ) -> None:
+        self._setup, self._cells, self._jobs, self._signals, self._lock = setup, cells, jobs, signals, lock
+        self._say, self._terminal = say, sys.stderr.isatty()
+        self._states, self._estimates = States(setup, cells), Estimates(setup.output)
+        self._steps = {name: steps_of(cell, setup) for name, cell in cells.items()}
+        self._heads = {name: f"[{number}/{len(cells)}] {name}" for number, name in enumerate(cells, start=1)}
+        self._waiting = list(cells)
+        self._running: dict[str, _Running] = {}
+        self._problems: dict[str, str] = {}
+
+    def to_the_end(self) -> dict[str, str]:
+        """Run the cells; return the problems."""
+        try:
+            while self._waiting or self._running:
+                with self._signals.held():
+                    self._start_what_can()
+                if self._running:
+                    time.sleep(INTERVAL)
+                    self._look()
+        except BaseException:
+            with self._line_cleared():
+                end_all(one.process for one in self._running.values())
+            raise
+        return self._problems
+
+    def _start_what_can(self) -> None:
+        for name in list(self._waiting):
+            cell = self._cells[name]
+            if any(one in self._waiting or one in self._running for one in cell.needs()):
+                continue
+            lacking = next((f"needs {one}" for one in cell.needs() if one in self._problems), "")
+            problem = self._states.unavailable(name) or lacking
+            state = "" if problem else self._states.state(name)
+            if not problem and state != DONE and not self._has_room(name):
+                return
+            self._waiting.remove(name)
+            if problem:
+                self._problems[name] = problem
+                self._tell(f"{self._heads[name]}: skipped, {problem}")
+            elif state == DONE:
+                self._tell(f"{self._heads[name]}: finished before")
+            else:
+                self._tell(f"{self._heads[name]}: {state}, starts")
+                self._start(name, resume=state == INTERRUPTED)
+
+    def _has_room(self, name: str) -> bool:
+        running = [(self._peak(other), one.process.memory) for other, one in self._running.items()]
+        return self._jobs.allow(self._peak(name), running)
+
+    def _peak(self, name: str) -> int | None:
+        return self._estimates.peak(self._states.identity(name))
+
+    def _start(self, name: str, resume: bool) -> None:
+        setup, cell = self._setup, self._cells[name]
+        place, run = place_of(name, setup), run_of(name, setup)
+        place.mkdir(parents=True, exist_ok=True)
+        if not resume and run.exists():
+            _put_aside(run)
+        if setup.scale != FULL:
+            atomic_write(cell.config_path(setup), yaml.safe_dump(cell.config(setup), allow_unicode=True))
+        command = cell.command(setup, resume)
+        note = {"cell": name, "command": shlex.join(["mrs", *command]), "identity": self._states.identity(name)}
+        _note(place, note)
+        environment = self._jobs.environment()
+        process = start([*_mrs(), *command], place / LOG, resume, environment, [self._lock])
+        self._running[name] = _Running(cell, self._heads[name], {**note, "resumed": resume}, process)
+
+    def _look(self) -> None:
+        """See which cells have ended; say now and then where the others stand."""
+        for name, one in list(self._running.items()):
+            code = one.process.ended()
+            if code is not None:
+                at_once = len(self._running)
+                del self._running[name]
+                self._end(name, one, code, at_once)
+            elif not self._terminal and time.time() - one.told >= SECONDS_BETWEEN_LINES:
+                one.told = time.time()
+                self._say(f"{one.head}: {_last_line(place_of(name, self._setup) / LOG)}")
+        if self._terminal and self._running:
+            width = shutil.get_terminal_size().columns - 1
+            each = max(1, width // len(self._running) - 2)
+            lines = [
+                f"{one.head}: {_last_line(place_of(name, self._setup) / LOG)}"[:each]
+                for name, one in self._running.items()
+            ]
+            print(f"\r{'; '.join(lines):<{width}}", end="", file=sys.stderr, flush=True)
+
+    def _end(self, name: str, one: _Running, code: int, at_once: int) -> None:
+        place, run = place_of(name, self._setup), run_of(name, self._setup)
+        seconds = time.time() - one.process.started
+        peak = round(one.process.peak / 2**20)
+        note = {**one.note, "code": code, "seconds": round(seconds, 1), "peak_mib": peak, "at_once": at_once}
+        if code or not (run / RECORD).is_file():
+            _note(place, note)
+            self._problems[name] = f"{FAILED_NOW} with exit code {code}: {_last_line(place / LOG)}"
+            self._tell(f"{one.head}: {self._problems[name]} (log: {place / LOG})")
+            return
+        record = read_record(run)
+        note |= {"steps": record.get("steps"), "training_seconds": record.get("seconds")}
+        _note(place, note)
+        self._estimates.add(note)
+        for checkpoint in run.glob("checkpoint-*"):
+            shutil.rmtree(checkpoint)  # two of them take more space than the model, and nothing is resumed any more
+        self._tell(f"{one.head}: finished in {told_duration(seconds)} ({peak:,} MiB); {self._left()}")
+
+    def _left(self) -> str:
+        """The time that the cells take which are not finished."""
+        left: list[float | None] = []
+        for name in [*self._running, *self._waiting]:
+            if name in self._waiting and (self._states.unavailable(name) or self._states.state(name) == DONE):
+                continue
+            seconds = self._estimates.seconds(self._states.identity(name), self._steps[name])
+            if seconds is not None and name in self._running:
+                seconds = max(0.0, seconds - (time.time() - self._running[name].process.started))
+            left.append(seconds)
+        return f"{len(left)} left: {told_total(left, len(self._running) + 1)}" if left else "none left"
+
+    def _tell(self, line: str) -> None:
+        with self._line_cleared():
+            self._say(line)
+
+    @contextmanager
+    def _line_cleared(self) -> Iterator[None]:
+        if self._terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        yield
 
 
 def _put_aside(run: Path) -> None:
@@ -162,37 +278,6 @@ def _put_aside(run: Path) -> None:
         run.rename(before)
     else:
         shutil.rmtree(run)
-
-
-def _watched(command: list[str], log: Path, append: bool, head: str, say: Say) -> int:
-    """Run a process with its output in a log; say now and then where it stands."""
-    terminal = sys.stderr.isatty()
-    told = time.time()
-    with log.open("a" if append else "w", encoding="utf-8") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
-        try:
-            while (code := _waited(process)) is None:
-                if terminal:
-                    width = shutil.get_terminal_size().columns - 1
-                    print(f"\r{f'{head}: {_last_line(log)}'[:width]:<{width}}", end="", file=sys.stderr, flush=True)
-                elif time.time() - told >= SECONDS_BETWEEN_LINES:
-                    told = time.time()
-                    say(f"{head}: {_last_line(log)}")
-        except BaseException:  # Ctrl-C has reached the process, too
-            process.terminate()
-            process.wait()
-            raise
-        finally:
-            if terminal:
-                print("\r\033[K", end="", file=sys.stderr, flush=True)
-    return code
-
-
-def _waited(process: subprocess.Popen[bytes]) -> int | None:
-    try:
-        return process.wait(INTERVAL)
-    except subprocess.TimeoutExpired:
-        return None
 
 
 def _mrs() -> list[str]:
@@ -212,15 +297,31 @@ def _last_line(log: Path) -> str:
 
 
 @contextmanager
-def _locked(output: Path) -> Iterator[None]:
-    """Two processes that run the same cells would overwrite each other's."""
+def _locked(output: Path) -> Iterator[int]:
+    """Two processes that run the same cells would overwrite each other's. The open file of the lock.
+
+    A cell's process holds the lock, too: what a killed command has left ends within moments, and is waited for.
+    """
     output.mkdir(parents=True, exist_ok=True)
-    with (output / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"--output {output}: another `mrs reproduce` runs there; wait for it, or name another."
-            ) from None
+    with (output / LOCK).open("a+", encoding="utf-8") as file:
+        end = time.monotonic() + ENDING
+        while not _taken(file):
+            file.seek(0)
+            holder = file.read().strip()
+            if time.monotonic() > end or (holder.isdigit() and psutil.pid_exists(int(holder))):
+                raise InputError(
+                    f"--output {output}: another `mrs reproduce` runs there; wait for it, or name another."
+                )
+            time.sleep(INTERVAL)
+        file.truncate(0)
         file.write(str(os.getpid()))
-        yield
+        file.flush()
+        yield file.fileno()
+
+
+def _taken(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

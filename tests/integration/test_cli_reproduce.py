@@ -24,7 +24,8 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
     own = [one for one in record["figures"] if one["row"] == "student, three for three"]
     assert {one["metric"]: bool(one["values"]) for one in own} == {"weighted": True, "mrr": True, "self_rouge": True}
     listed = mrs(*words, "--dry-run", cwd=tmp_path)
-    assert listed.stdout.count("(finished)") == 2
+    assert listed.stdout.count("(finished)  4 steps, of commit ") == 2
+    assert listed.stdout.endswith("2 cells: 2 finished, 0 that cannot run, 0 to run\n")
     assert "mrs train retrieval --config out/tiny/cells/student-42/tiny.yaml" in listed.stdout
 
 
@@ -36,6 +37,8 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
         (["--data", "tea=."], "--data tea=...: expected one of coffee, persona"),
         (["--data", "coffee=."], "en.tsv is missing"),
         (["--model", "nowhere"], "--model nowhere: no such folder"),
+        (["--model_name_or_path", "./org/name"], "--model ./org/name: no such folder"),
+        (["--jobs", "many"], "--jobs many: expected a whole number from 1, or auto."),
         (["--checkpoint", "sample"], "--checkpoint sample: expected CELL=FOLDER"),
         (["--checkpoint", "sample=nowhere"], "--checkpoint nowhere: no such folder"),
         (["--checkpoint", "student=."], "--checkpoint student=...: expected a cell of retrieval that others"),

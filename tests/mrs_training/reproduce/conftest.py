@@ -55,9 +55,11 @@ tables:
       planned: {cell: planned, system: full, scope: "{language}"}
       USE: {cell: "", empty: it has no checkpoint, paper: "xcopa/table_8/CO-ZS/use/{language}"}
 """
-# What a run writes: `--figure` is its ROUGE; `--fail` 1 fails, 2 is killed after a checkpoint the first time.
+# What a run writes. Of its configuration, `fail: 1` fails, 2 is killed after a checkpoint the first time, 3 waits
+# there until it is; `meet: N` waits until N runs have begun; `interrupt: 1` sends SIGINT to the runner. A run that
+# starts from one that is not finished fails.
 FAKE = """
-import json, pathlib, sys
+import json, os, pathlib, signal, sys, time
 words = sys.argv[1:]
 folder = pathlib.Path(words[words.index("--output_dir") + 1])
 seed = int(words[words.index("--seed") + 1])
@@ -65,13 +67,27 @@ given = dict(line.split(": ") for line in open(words[words.index("--config") + 1
 with open("calls.txt", "a") as calls:
     calls.write(" ".join(words) + chr(10))
 folder.mkdir(parents=True, exist_ok=True)
-print("step 1\\rstep 2")
+print("step 1\\rstep 2", flush=True)
+start = pathlib.Path(words[words.index("--model_name_or_path") + 1]) if "--model_name_or_path" in words else folder
+if start.name == "run" and start != folder and not (start / "run.json").exists():
+    sys.exit(3)
+end = time.monotonic() + 60
+while len(open("calls.txt").readlines()) < int(given.get("meet", 1)) and time.monotonic() < end:
+    time.sleep(.01)
 if given.get("fail") == "1":
     print("retrieval: no luck.")
     sys.exit(2)
-if given.get("fail") == "2" and "--resume_from_checkpoint" not in words:
+if "interrupt" in given:
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
+if given.get("fail") in ("2", "3") and "--resume_from_checkpoint" not in words:
     (folder / "checkpoint-1").mkdir()
     (folder / "checkpoint-1" / "trainer_state.json").write_text("{}")
+    if given["fail"] == "3":
+        from mrs_core.launcher import end_with_launcher
+        end_with_launcher()
+        (folder / "process").write_text(str(os.getpid()))
+        time.sleep(60)
     sys.exit(137)
 value = .25 + (seed - 42) / 100
 own = {"weighted": value, "weighted_interval": [value - .1, value + .1], "mrr": .5}
@@ -82,7 +98,7 @@ rows = ["hi\\tyes of course\\t" + best + "\\ta\\tb", "bye\\tsee you soon\\tyes\\
 full = {"ht": {"accuracy": .5, "interval": [.4, .6]}, "qu": {"accuracy": .75, "interval": [.7, .8]}}
 metrics = {"systems": {"Model": scopes, "full": full, "TF-IDF": {"pooled": {"weighted": .125, "mrr": .25}}},
            "differences": {"TF-IDF": {"pooled": {"weighted": [.01, .03], "mrr": [-.1, .1]}}}, "signatures": {"en": {}}}
-record = {"trainer": "retrieval", "seed": seed, "commit": "c0ffee", "metrics": metrics}
+record = {"trainer": "retrieval", "seed": seed, "commit": "c0ffee", "metrics": metrics, "steps": 10, "seconds": 0.5}
 (folder / "run.json").write_text(json.dumps(record))
 """
 

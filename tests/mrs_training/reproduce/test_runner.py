@@ -9,9 +9,10 @@ import pytest
 
 from mrs_core.errors import InputError
 from mrs_training.reproduce import runner
-from mrs_training.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States
+from mrs_training.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, read_state
+from mrs_training.reproduce.jobs import Jobs
 from mrs_training.reproduce.runner import prepare_data, run_cells
-from tests.mrs_training.reproduce.conftest import Ready
+from tests.mrs_training.reproduce.conftest import TABLE, Ready
 
 BOTH = ("teacher/42", "student")
 
@@ -58,6 +59,15 @@ def test_other_contents_of_the_model_are_another_run(ready: Ready, tmp_path: Pat
     assert States(ready("teacher/42", model=model)[0], cells).state("teacher/42").startswith("changed: model_name")
 
 
+def test_a_hub_id_is_its_own_identity(ready: Ready) -> None:
+    setup, cells = ready("teacher/42", model=Path("org/other@v1"))
+    run_cells(setup, cells, lambda line: None)
+    assert States(setup, cells).identity("teacher/42")["options"]["model_name_or_path"] == "org/other@v1"
+    assert States(setup, cells).state("teacher/42") == DONE
+    other = ready("teacher/42", model=Path("org/other@v2"))[0]
+    assert States(other, cells).state("teacher/42").startswith("changed: model_name_or_path org/other@v1 before")
+
+
 def test_a_failed_cell_does_not_stop_the_others_but_those_that_need_it(ready: Ready, tmp_path: Path) -> None:
     said: list[str] = []
     setup, cells = ready("teacher", "student", config="fail: 1\n")
@@ -87,6 +97,41 @@ def test_a_run_without_a_checkpoint_starts_again(ready: Ready, tmp_path: Path) -
     assert States(setup, cells).state("teacher/42") == MISSING
     assert run_cells(setup, cells, lambda line: None) == {}
     assert "--resume" not in calls(tmp_path)[0]
+
+
+def test_several_at_once_wait_for_those_that_they_need(ready: Ready, tmp_path: Path) -> None:
+    setup, cells = ready("teacher", "student", config="meet: 2\n")
+    assert run_cells(setup, cells, lambda line: None, Jobs(2)) == {}, "the student found its teacher finished"
+    assert "student-42" in calls(tmp_path)[2]
+
+
+def test_time_and_memory_of_a_cell_are_kept_and_tell_those_of_the_next(ready: Ready, tmp_path: Path) -> None:
+    said: list[str] = []
+    setup, cells = ready("teacher")
+    run_cells(setup, cells, said.append)
+    note = read_state(cells["teacher/42"].place(setup))
+    assert note is not None
+    assert (note["steps"], note["training_seconds"], note["resumed"]) == (10, 0.5, False)
+    assert [line for line in said if "1 left: about" in line]
+    assert said[-1].endswith("none left")
+
+
+def test_a_signal_ends_the_cells_and_the_run_says_where_it_goes_on(
+    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_cli import main, reproduce
+
+    ready(config="interrupt: 1\n")
+    (tmp_path / "configs" / "test.yaml").write_text(TABLE)
+    monkeypatch.setattr(reproduce, "TABLES", tmp_path / "configs")
+    monkeypatch.setattr(reproduce, "CONFIGS", tmp_path / "configs")
+    assert main.main(["reproduce", "test", "--only", "teacher", "--output", "out"]) == 130
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/2] teacher/42: missing, starts",
+        "mrs reproduce: stopped by SIGINT; the same command goes on where this one ended.",
+    ]
+    (tmp_path / "configs" / "a.yaml").write_text("model_name_or_path: org/base\n")
+    assert main.main(["reproduce", "test", "--only", "teacher", "--output", "out"]) == 0
 
 
 def test_two_at_once_in_one_folder_are_refused(ready: Ready) -> None:

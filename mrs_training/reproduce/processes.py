@@ -1,0 +1,148 @@
+"""Processes of a run: in a group of their own, measured while they run, and ended with all that they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import psutil
+
+GRACE = 20  # seconds that a process has to end after SIGTERM: writing a checkpoint of a large model takes some
+FORKING = 1  # seconds: a process that has just been forked, to become another program, shows its parent's memory
+SIGNALS = tuple(one for name in ("SIGINT", "SIGTERM", "SIGHUP") if (one := getattr(signal, name, None)) is not None)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asks this process to stop; `code` is its exit code, as a shell gives it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+        self.name = signal.Signals(number).name
+
+
+class StopSignals:
+    """Within the block, SIGINT, SIGTERM and SIGHUP raise `Stopped`; those that are ignored stay so.
+
+    Outside the main thread, which alone may receive signals, nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._holding, self._heard = False, 0
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if not self._holding:
+            raise Stopped(number)
+        self._heard = number
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A signal waits for the end of the block: a process that has just been started must not be lost."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+        if self._heard:
+            number, self._heard = self._heard, 0
+            raise Stopped(number)
+
+
+@dataclass
+class Measured:
+    """A process with its descendants.
+
+    Attributes:
+        started: `time.time()` of its start.
+        memory: bytes that they hold now: the sum of their resident sets.
+        peak: the most that `memory` has been, at the moments when it was looked at.
+    """
+
+    process: subprocess.Popen[bytes]
+    started: float = field(default_factory=time.time)
+    memory: int = 0
+    peak: int = 0
+
+    def ended(self) -> int | None:
+        """The exit code, or None while it runs."""
+        code = self.process.poll()
+        if code is None:
+            self.memory = sum(map(_resident, self.family()))
+            self.peak = max(self.peak, self.memory)
+        return code
+
+    def family(self) -> list[psutil.Process]:
+        """The process and its descendants that run."""
+        try:
+            first = psutil.Process(self.process.pid)
+            return [first, *first.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+
+def start(
+    command: Sequence[str], log: Path, append: bool, environment: Mapping[str, str], kept: Sequence[int] = ()
+) -> Measured:
+    """Start a command with its output in a log.
+
+    Args:
+        environment: what differs from this process's.
+        kept: open files that the process keeps.
+    """
+    with log.open("a" if append else "w", encoding="utf-8") as file:
+        return Measured(
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+                env={**os.environ, **environment}, pass_fds=kept, start_new_session=True,
+            )
+        )  # fmt: skip
+
+
+def end_all(running: Iterable[Measured]) -> None:
+    """Send SIGTERM to the processes and their descendants; kill those that have not ended after `GRACE` seconds."""
+    running = list(running)
+    everyone = [one for measured in running for one in measured.family()]
+    try:
+        for one in everyone:
+            with suppress(psutil.NoSuchProcess):
+                one.terminate()
+        psutil.wait_procs(everyone, timeout=GRACE)
+    finally:  # also when a second signal cuts the wait short
+        for one in everyone:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        for measured in running:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(measured.process.pid, signal.SIGKILL)  # what was started since
+            measured.process.wait()
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        if time.time() - process.create_time() < FORKING:
+            return 0
+        return int(process.memory_info().rss)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return 0
