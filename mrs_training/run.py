@@ -185,7 +185,7 @@ def run_record(
 def _without_places(arguments: Record) -> Record:
     """Arguments without the folders above local paths: the record is published, and they name people or machines."""
     plain = {
-        key: [_without_place(entry) for entry in value] if isinstance(value, list) else _without_place(value)
+        key: [without_place(entry) for entry in value] if isinstance(value, list) else without_place(value)
         for key, value in arguments.items()
     }
     base = str(plain.get("model_name_or_path", TINY))
@@ -194,7 +194,7 @@ def _without_places(arguments: Record) -> Record:
     return plain
 
 
-def _without_place(value: Any) -> Any:
+def without_place(value: Any) -> Any:
     """An absolute path, alone or after NAME=, without the folders above it; URLs without secrets; the rest as it is."""
     if not isinstance(value, str):
         return value
