@@ -17,7 +17,17 @@ from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
 from mrs_core.provenance import commit, hardware, versions
 from mrs_core.remote_errors import masked
-from mrs_training.allowlist import ADAPTER_FOLDER, BEST, CARD, CURVES, EXPORTS, MODEL, RECORD, TRAINING_ARGUMENTS
+from mrs_training.allowlist import (
+    ADAPTER_FOLDER,
+    BEST,
+    CARD,
+    CURVE_POINTS,
+    CURVES,
+    EXPORTS,
+    MODEL,
+    RECORD,
+    TRAINING_ARGUMENTS,
+)
 from mrs_training.card import Record
 from mrs_training.family import Family
 from mrs_training.options import FROM_SCRATCH, TINY, RunArguments
@@ -92,7 +102,7 @@ class RunFolder:
         """
         stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
-            stale += [CARD, CURVES, "predictions*", "checkpoint-*", BEST, TRAINING_ARGUMENTS]
+            stale += [CARD, CURVES, CURVE_POINTS, "predictions*", "checkpoint-*", BEST, TRAINING_ARGUMENTS]
             stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
         stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
         found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mrs_core.pages import Block, Bullets, Entry, Grid, Heading, Paragraph, Picture
-from mrs_training.allowlist import RECORD
+from mrs_training.allowlist import CURVE_POINTS, CURVES, RECORD
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import all_cells, place_of, read_state, run_of
 from mrs_training.reproduce.claims import ClaimResult, Verdict
 from mrs_training.reproduce.comparisons import Comparisons
+from mrs_training.reproduce.preference import Preference
 from mrs_training.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results, short
 from mrs_training.reproduce.table import CLOSE, TableSpec
 from mrs_training.run import without_place
@@ -99,12 +101,33 @@ def claims_grid(claims: Sequence[ClaimResult]) -> Grid:
     return Grid(header, [_claim_row(claim) for claim in claims], texts=True)
 
 
+def read_curves(run: Path) -> Record | None:
+    """The points of a run's curves; None of a run of an earlier version, which has them as a picture alone."""
+    try:
+        return dict(json.loads((run / CURVE_POINTS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def curves_of_rows(results: Results, grid: TableSpec) -> dict[str, dict[str, list[Record]]]:
+    """Row -> cell -> the curves of its runs, of the runs that have some."""
+    found: dict[str, dict[str, list[Record]]] = {}
+    for row, column in grid.fields():
+        place = grid.place(row, column)
+        names = [name for _, name in results.names(place) if name in results.records]
+        curves = [points for name in names if (points := read_curves(run_of(name, results.setup))) is not None]
+        drawn = [points for points in curves if points["loss"] or any(points["validation"].values())]
+        if drawn:
+            found.setdefault(row, {})[place.cell] = drawn
+    return found
+
+
 def run_blocks(results: Results) -> Iterator[Block]:
     """Every run, with what it takes to do it again."""
     rows = [_run_row(results, name, record) for name, record in results.records.items()]
     yield Heading("Runs")
     if rows:
-        header = ["run", "seed", "commit", "seconds", "steps", "hardware", "command"]
+        header = ["run", "seed", "commit", "seconds", "steps", "hardware", "curves", "command"]
         yield Grid(header, rows, texts=True, folded=f"{len(rows)} runs, with their commands")
     missing: dict[str, list[str]] = {}
     for name, why in results.problems.items():
@@ -112,6 +135,19 @@ def run_blocks(results: Results) -> Iterator[Block]:
     if missing:
         yield Paragraph("Not run:")
         yield Bullets([f"{', '.join(names)}: {why}" for why, names in missing.items()])
+
+
+def people_blocks(people: Preference | None) -> Iterator[Block]:
+    """What people preferred."""
+    yield Heading("Human preference", 3)
+    if people is None:
+        yield Paragraph("The sheets are not about the suggestions of these runs: their hashes differ.")
+        return
+    rows: list[list[str | Entry]] = []
+    for name, (share, low, high) in people.shares.items():
+        rows.append([name, Entry(f"{share:.3f}", note=f"[{low:.3f}, {high:.3f}]")])
+    yield Grid(["preferred", "share of judgements"], rows)
+    yield Paragraph(people.told(), note=True)
 
 
 def picture_blocks(pictures: Mapping[str, str]) -> Iterator[Block]:
@@ -211,13 +247,15 @@ def _run_row(results: Results, name: str, record: Record) -> list[str | Entry]:
     hardware = record.get("hardware", {})
     machine = [str(hardware.get("machine", "")), f"{hardware['cores']} cores" if "cores" in hardware else ""]
     told = ", ".join(part for part in [*machine, *map(str, hardware.get("gpus", []))] if part)
+    run = run_of(name, setup).relative_to(setup.output)
     return [
-        Entry(name, link=(run_of(name, setup) / RECORD).relative_to(setup.output).as_posix()),
+        Entry(name, link=(run / RECORD).as_posix()),
         str(record.get("seed", "")),
         str(record.get("commit", "")),
         f"{record['seconds']:,.0f}" if "seconds" in record else "",
         f"{record['steps']:,}" if "steps" in record else "",
         told,
+        Entry("picture", link=(run / CURVES).as_posix()),
         Entry(without_places(command, setup.output), code=True),
     ]
 

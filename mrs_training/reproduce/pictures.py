@@ -14,6 +14,7 @@ from mrs_training.reproduce.table import TableSpec
 
 DARK = 0.6  # of a heat map's range: text is white on darker cells
 COLOURS = ("#20639b", "#3caea3", "#ed553b", "#8a5fbf", "#b8860b")
+MOST_CHARTS = 12  # one below the other, and names in a legend
 Fields = Mapping[tuple[str, str | None, str], Figure]  # row, column, metric
 
 
@@ -70,30 +71,32 @@ def draw_bars(grid: TableSpec, fields: Fields, human: Mapping[str, tuple[float, 
 
 
 def draw_curves_of_rows(rows: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]], path: Path) -> None:
-    """Training loss and validation figure over the steps: a line of charts for each row of a table.
+    """Training loss and validation over the steps: a line of charts for each row; one for all, if there are many.
 
     Args:
-        rows: row -> cell -> the curves of its runs, each with `loss`, `validation` and `best_step`.
+        rows: row -> cell -> the curves of its runs, as `curve_points` gives them.
     """
-    titles = {row: next(iter(next(iter(cells.values()))[0]["validation"]), "") for row, cells in rows.items()}
-    with drawing(path, len(rows), 2, figsize=(10, 2.5 * len(rows) + 0.3), squeeze=False) as (_, axes):
+    if len(rows) > MOST_CHARTS:
+        rows = {"all": {cell: runs for cells in rows.values() for cell, runs in cells.items()}}
+    size: dict[str, Any] = {"figsize": (10, 2.4 * len(rows) + 0.3), "squeeze": False}
+    with drawing(path, len(rows), 2, **size) as (_, axes):
         for (left, right), (row, cells) in zip(axes, rows.items(), strict=True):
+            title = next(label for runs in cells.values() for label in runs[0]["validation"])
             for number, (cell, runs) in enumerate(cells.items()):
                 colour = f"C{number % 10}"
-                for first, curves in enumerate(runs):
-                    label = None if first else cell
-                    left.plot(*_columns(curves["loss"]), color=colour, marker=".", linewidth=1, label=label)
-                    points: Sequence[Any] = next(iter(curves["validation"].values()), [])
-                    right.plot(*_columns(points), color=colour, marker=".", linewidth=1)
+                for seed, curves in enumerate(runs):
+                    points: Sequence[Sequence[float]] = curves["validation"].get(title, [])
                     kept = [point for point in points if point[0] == curves["best_step"]]
-                    right.plot(*_columns(kept), color=colour, marker="o", fillstyle="none", linestyle="")
+                    left.plot(*_columns(curves["loss"]), color=colour, marker=".", label=None if seed else cell)
+                    right.plot(*_columns(points), color=colour, marker=".", label=None if seed else cell)
+                    right.plot(*_columns(kept), color=colour, marker="o", fillstyle="none", linestyle="", markersize=9)
             left.set_title(f"{row}: training loss", fontsize=9)
-            right.set_title(f"{row}: validation {titles[row].replace('_', ' ')}", fontsize=9)
+            right.set_title(f"{row}: validation, {title}", fontsize=9)
             for axis in (left, right):
                 axis.grid(alpha=0.3)
                 axis.tick_params(labelsize=8)
-            if 1 < len(cells) <= 12:
-                left.legend(frameon=False, fontsize=6, ncols=2)
+            if len(cells) <= MOST_CHARTS:
+                right.legend(frameon=False, fontsize=6, ncols=2)
         for axis in axes[-1]:
             axis.set_xlabel("step", fontsize=8)
 

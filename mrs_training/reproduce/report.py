@@ -18,13 +18,16 @@ from mrs_training.reproduce.comparisons import Comparisons, compare
 from mrs_training.reproduce.page import (
     claim_blocks,
     claims_grid,
+    curves_of_rows,
     grids_of,
     head_blocks,
+    people_blocks,
     picture_blocks,
     run_blocks,
     table_blocks,
 )
-from mrs_training.reproduce.pictures import draw_bars, draw_table
+from mrs_training.reproduce.pictures import draw_bars, draw_curves_of_rows, draw_table
+from mrs_training.reproduce.preference import Preference, preference
 from mrs_training.reproduce.results import Figure, Lead, Results
 from mrs_training.reproduce.table import TableSpec
 
@@ -34,7 +37,7 @@ class Report:
     """All that a page tells.
 
     Attributes:
-        pictures: table -> file -> what it shows.
+        people: figure -> what people preferred; None where the sheets are about something else.
     """
 
     results: Results
@@ -42,22 +45,29 @@ class Report:
     leads: list[Lead]
     compared: Comparisons
     claims: list[ClaimResult]
+    people: dict[str, Preference | None]
 
     def of(self, name: str) -> list[Figure]:
         """The figures of one table."""
         return [figure for figure in self.figures if figure.table == name]
 
 
-def make_report(setup: Setup, problems: Mapping[str, str]) -> Report:
-    """Read the runs and compute what the page tells."""
+def make_report(setup: Setup, problems: Mapping[str, str], sheets: Record | None = None) -> Report:
+    """Read the runs and compute what the page tells; `sheets` as `read_sheets` gives them."""
     results = Results.read(setup, problems)
     figures = list(results.fields())
-    return Report(results, figures, list(results.leads()), compare(results, figures), list(check_claims(results)))
+    people = {
+        name: preference(results, grid, sheets)
+        for name, grid in setup.table.grids().items()
+        if grid.human and sheets is not None
+    }
+    compared, claims = compare(results, figures), list(check_claims(results))
+    return Report(results, figures, list(results.leads()), compared, claims, people)
 
 
-def write_report(setup: Setup, problems: Mapping[str, str]) -> list[Path]:
+def write_report(setup: Setup, problems: Mapping[str, str], sheets: Record | None = None) -> list[Path]:
     """Print the tables; write `NAME.html`, `.md`, `.json` and the pictures; return their paths, the page first."""
-    report = make_report(setup, problems)
+    report = make_report(setup, problems, sheets)
     table = setup.table
     drawn = _draw(report, setup.output)
     tables = list(_table_blocks(report, drawn))
@@ -77,6 +87,8 @@ def _table_blocks(report: Report, drawn: Mapping[str, Mapping[str, str]]) -> Ite
         leads = [lead for lead in report.leads if lead.table == name]
         yield from table_blocks(report.results, name, report.of(name), leads, report.compared)
         yield from picture_blocks(drawn.get(name, {}))
+        if name in report.people:
+            yield from people_blocks(report.people[name])
         yield from claim_blocks([claim for claim in report.claims if claim.table == name])
 
 
@@ -93,8 +105,13 @@ def _draw(report: Report, folder: Path) -> dict[str, dict[str, str]]:
         if name in table.tables:
             draw_table(grid, fields, folder / file)
         else:
-            draw_bars(grid, fields, {}, folder / file)
+            people = report.people.get(name)
+            draw_bars(grid, fields, people.shares if people else {}, folder / file)
         drawn[name] = {file: f"{grid.title}: {', '.join(grid.metrics.values())}"}
+        if name in table.tables and (rows := curves_of_rows(report.results, grid)):
+            curves = f"{table.name}-{_slug(name)}-curves.png"
+            draw_curves_of_rows(rows, folder / curves)
+            drawn[name][curves] = f"{grid.title}: training loss and validation of every run; circles: the kept step"
     return drawn
 
 
@@ -119,6 +136,7 @@ def _record(report: Report) -> Record:
         "leads": [asdict(lead) for lead in report.leads],
         "comparisons": report.compared.p,
         "claims": [asdict(claim) for claim in report.claims],
+        "people": {name: one and asdict(one) for name, one in report.people.items()},
         "printed": {name: _printed(report, name, grid) for name, grid in results.setup.table.grids().items()},
         "runs": runs,
         "not_run": dict(results.problems),
