@@ -8,7 +8,7 @@ from itertools import combinations
 from string import ascii_lowercase
 
 from mrs_metrics.significance import ALPHA, holm, permutation_test
-from mrs_training.reproduce.example_scores import UnpairedError
+from mrs_training.reproduce.example_scores import ACCURACY, WEIGHTED, UnpairedError
 from mrs_training.reproduce.results import LOWER_IS_BETTER, NO_EXPERIMENT, Figure, Results
 from mrs_training.reproduce.table import TableSpec
 
@@ -54,6 +54,8 @@ def _compare_rows(results: Results, grid: TableSpec, own: Mapping[str, Figure], 
     sign = 1 if metric in LOWER_IS_BETTER else -1
     order = sorted(own, key=lambda row: sign * (own[row].mean or 0))
     found.best |= {(table, row, column, metric) for row in own if own[row].mean == own[order[0]].mean}
+    if metric not in (WEIGHTED, ACCURACY):
+        return
     pairs, p_values = list(combinations(order, 2)), []
     for one, other in pairs:
         try:
