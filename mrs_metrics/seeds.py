@@ -39,7 +39,7 @@ def seeds_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, 
         return bootstrap_interval(table[0], confidence)
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     mean = float(table.mean())
     of_examples = float(table.mean(axis=0).var(ddof=1)) / n
@@ -48,5 +48,5 @@ def seeds_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, 
     if variance == 0:
         return mean, mean
     freedom = variance**2 / (of_examples**2 / (n - 1) + of_seeds**2 / (runs - 1))
-    width = float(t.ppf((1 + confidence) / 2, freedom)) * variance**0.5
+    width = float(stdtrit(freedom, (1 + confidence) / 2)) * variance**0.5
     return mean - width, mean + width

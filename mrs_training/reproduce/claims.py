@@ -9,9 +9,10 @@ import numpy as np
 
 from mrs_evaluation.paper_results import paper_figure
 from mrs_metrics.seeds import seeds_interval
+from mrs_training.reproduce.claim_spec import CLOSE, WORSE, ClaimSpec
 from mrs_training.reproduce.example_scores import UnpairedError
 from mrs_training.reproduce.results import LOWER_IS_BETTER, NO_EXPERIMENT, Paired, Results
-from mrs_training.reproduce.table import CLOSE, WORSE, ClaimSpec, TableSpec
+from mrs_training.reproduce.table import TableSpec
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 

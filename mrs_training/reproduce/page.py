@@ -12,11 +12,12 @@ from mrs_core.pages import Block, Bullets, Entry, Grid, Heading, Paragraph, Pict
 from mrs_training.allowlist import CURVE_POINTS, CURVES, RECORD
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import all_cells, place_of, read_state, run_of
+from mrs_training.reproduce.claim_spec import CLOSE
 from mrs_training.reproduce.claims import ClaimResult, Verdict
 from mrs_training.reproduce.comparisons import Comparisons
 from mrs_training.reproduce.preference import Preference
 from mrs_training.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results, short
-from mrs_training.reproduce.table import CLOSE, TableSpec
+from mrs_training.reproduce.table import TableSpec
 from mrs_training.run import without_place
 
 PAPER = "_paper_"  # the row of the printed figures, below ours

@@ -42,10 +42,10 @@ import yaml
 from mrs_core.errors import InputError
 from mrs_evaluation.comparison import POOLED
 from mrs_models.answering import MODEL
+from mrs_training.reproduce.claim_spec import ClaimSpec
 
 REFERENCE = "@"
 DATA = re.compile(r"\{data:([\w-]+)\}")
-CLOSE, WORSE, BETTER = "close", "worse", "better"  # what a claim says of the first of two rows
 EMBEDDED = "sample"  # data that come with the package
 FULL, TINY = "full", "tiny"  # scales: as configured; tiny models, a few steps
 Options = Mapping[str, Any]
@@ -122,29 +122,6 @@ class Place:
     empty: str = ""
     paper: str = ""
     metric: str = ""
-
-
-@dataclass(frozen=True)
-class ClaimSpec:
-    """A sentence of a paper about two rows of a table, tested over the columns that both have.
-
-    Attributes:
-        title: the sentence.
-        says: `close`, `worse` or `better`: the first row, than the second.
-        rows: the two.
-        paper: its section.
-        columns: of those, these alone.
-        within: how far apart close ones may be, as a share of the second row's figure.
-        about: where its words leave something open, such as what is close.
-    """
-
-    title: str
-    says: str
-    rows: list[str]
-    paper: str = ""
-    columns: list[str] = field(default_factory=list)
-    within: float = 0.0
-    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -412,7 +389,11 @@ def _require_sound(table: Table, where: str) -> None:
                 raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
         _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
         _require_rows([grid.human] if grid.human else [], grid, f"{where}, tables {name}, human")
-        _require_claims(grid, f"{where}, tables {name}")
+        for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
+            raise InputError(f"{where}, tables {name}, compared: there is no row {row!r}.")
+        for claim in grid.claims:
+            _require_rows([claim.rows], grid, f"{where}, tables {name}, claims")
+            claim.require_sound(grid.columns, f"{where}, tables {name}, claims")
     for scale, spec in table.scales.items():
         if lacking := [one for one in spec.main if one not in table.tables]:
             raise InputError(f"{where}, scales {scale}, main: there is no table {lacking[0]!r}.")
@@ -425,17 +406,3 @@ def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -
     for pair in pairs:
         if len(pair) != 2 or any(row not in grid.rows for row in pair):
             raise InputError(f"{where}: expected two rows of the table, found {' and '.join(pair)}.")
-
-
-def _require_claims(grid: TableSpec, where: str) -> None:
-    for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
-        raise InputError(f"{where}, compared: there is no row {row!r}.")
-    for claim in grid.claims:
-        _require_rows([claim.rows], grid, f"{where}, claims")
-        for column in (column for column in claim.columns if column not in grid.columns):
-            raise InputError(f"{where}, claims: there is no column {column!r}.")
-        if claim.says not in (CLOSE, WORSE, BETTER) or (claim.says == CLOSE) != (claim.within > 0):
-            raise InputError(
-                f"{where}, claims: {claim.title!r} says {claim.says!r}; expected {WORSE}, {BETTER}, or {CLOSE} with "
-                "`within`, a share above 0."
-            )

@@ -11,12 +11,13 @@ import pytest
 
 from mrs_core.errors import InputError
 from mrs_training.reproduce.cells import Setup
+from mrs_training.reproduce.claim_spec import ClaimSpec
 from mrs_training.reproduce.claims import FAILS, HOLDS, UNDECIDED, judge
 from mrs_training.reproduce.comparisons import letter_groups
 from mrs_training.reproduce.report import make_report, write_report
 from mrs_training.reproduce.results import Paired
 from mrs_training.reproduce.runner import run_cells
-from mrs_training.reproduce.table import ClaimSpec, parse_table
+from mrs_training.reproduce.table import parse_table
 from tests.mrs_training.reproduce.conftest import Ready
 
 TABLE = """

@@ -82,8 +82,9 @@ def test_a_figure_stays_with_tables_that_have_all_of_its_cells() -> None:
     assert set(only_tables(table, ["1"], ["2"]).cells) == {"good", "poor", "other"}
     with pytest.raises(InputError, match="--figure 3: test has no such figure; expected 2"):
         only_tables(table, [], ["3"])
+    wrong = TABLE.replace("{cell: good, scope: en, paper", "{cell: best, scope: en, paper")
     with pytest.raises(InputError, match="tables figure 2, good: there is no cell 'best'"):
-        parse_table("test", TABLE.replace("good: {cell: good, scope", "good: {cell: best, scope"), "test.yaml")
+        parse_table("test", wrong, "test.yaml")
 
 
 def test_bars_and_preference(done: Setup, tmp_path: Path) -> None:
