@@ -77,20 +77,23 @@ def grids_of(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) 
         yield title, made(list(grid.columns), [(column, key) for column in grid.columns])
 
 
-def claim_blocks(claims: Sequence[ClaimResult]) -> Iterator[Block]:
-    """The claims of a table as a grid, and what was left out."""
+def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> Iterator[Block]:
+    """The claims of a table as a grid, and what was left out, where an empty field does not say it already."""
     if not claims:
         return
     yield Heading("What the paper claims", 3)
     yield Paragraph(
         "A claim holds, or does not hold, if the whole 95 % interval of the difference says so; else it is undecided. "
-        "Differences are shares of the second row's mean, over the same examples of all columns.",
+        "Differences are shares of the second row's mean, over the same examples of all columns that have both rows.",
         note=True,
     )
     yield claims_grid(claims)
     missing: dict[str, list[str]] = {}
+    told = {figure.missing for figure in figures}
     for claim in claims:
         for column, why in claim.missing.items():
+            if why in told:
+                continue
             missing.setdefault(f"left out of the claims: {why}", []).append(column)
     if missing:
         yield Bullets([f"{', '.join(dict.fromkeys(columns))}: {why}" for why, columns in missing.items()])
@@ -197,16 +200,16 @@ def _notes(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) ->
 def _claim_row(claim: ClaimResult) -> list[str | Entry]:
     spec = claim.spec
     about = [f"section {spec.paper}"] if spec.paper else []
-    about += [f"close: at most {spec.within:.0%} apart"] if spec.says == CLOSE else []
+    about += [f"close: at most {100 * spec.within:.0f} % apart"] if spec.says == CLOSE else []
     about += [spec.about] if spec.about else []
-    title: str | Entry = Entry(spec.title, note="; ".join(about))
-    paper = f"{short(claim.paper[0])} and {short(claim.paper[1])}" if claim.paper else ""
+    title: str | Entry = Entry(spec.title, note=f"({'; '.join(about)})" if about else "")
+    paper = f"({short(claim.paper[0])} and {short(claim.paper[1])})" if claim.paper else ""
     share = f"{_percent(claim.paper[0] / claim.paper[1] - 1)}" if claim.paper and claim.paper[1] else ""
     if claim.pooled is None:
         return [title, "no runs", "", "", Entry(share, note=paper)]
     found = claim.pooled
     seeds = f"{found.seeds} seed{'s' * (found.seeds != 1)}"
-    counted = f"n = {found.n:,}, {seeds}; {short(found.first)} and {short(found.second)}"
+    counted = f"(n = {found.n:,}, {seeds}; {short(found.first)} and {short(found.second)})"
     by_column = "; ".join(f"{name} {one.verdict} {_interval(one)}" for name, one in claim.columns.items())
     here = Entry(found.verdict, bold=True)
     return [title, here, Entry(_interval(found), note=counted), by_column, Entry(share, note=paper)]
@@ -218,7 +221,7 @@ def _interval(found: Verdict) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:+.0f} %".replace("-", "−")
+    return f"{round(100 * share) or 0:+d}\u00a0%".replace("+0", "0").replace("-", "−")
 
 
 def _lead_row(lead: Lead) -> list[str]:

@@ -49,12 +49,17 @@ def draw_bars(grid: TableSpec, fields: Fields, human: Mapping[str, tuple[float, 
     rows, count = list(grid.rows), len(grid.metrics) + bool(human)
     with drawing(path, 1, count, figsize=(2.6 * count, 3.4), squeeze=False) as (_, axes):
         for axis, (metric, title) in zip(axes[0], grid.metrics.items(), strict=False):
+            printed = False
             for place, row in enumerate(rows):
                 one = fields[row, None, metric]
                 if one.mean is not None:
                     axis.bar(place, one.mean, color=COLOURS[place % len(COLOURS)], yerr=_errors(one), capsize=4)
                 if one.paper is not None:
-                    axis.plot(place, one.paper, marker="D", color="black", markersize=5, fillstyle="none")
+                    axis.plot(
+                        place, one.paper, marker="D", color="black", markersize=5, fillstyle="none", linestyle="",
+                        label=None if printed else "paper",
+                    )  # fmt: skip
+                    printed = True
             axis.set_title(title, fontsize=10)
             axis.set_xticks(range(len(rows)), rows, fontsize=9)
         if human:
@@ -68,6 +73,8 @@ def draw_bars(grid: TableSpec, fields: Fields, human: Mapping[str, tuple[float, 
         for axis in axes[0]:
             axis.set_ylim(bottom=0)
             axis.grid(axis="y", alpha=0.3)
+            if axis.get_legend_handles_labels()[0]:
+                axis.legend(frameon=False, fontsize=8)
 
 
 def draw_curves_of_rows(rows: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]], path: Path) -> None:

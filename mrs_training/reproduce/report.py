@@ -89,7 +89,7 @@ def _table_blocks(report: Report, drawn: Mapping[str, Mapping[str, str]]) -> Ite
         yield from picture_blocks(drawn.get(name, {}))
         if name in report.people:
             yield from people_blocks(report.people[name])
-        yield from claim_blocks([claim for claim in report.claims if claim.table == name])
+        yield from claim_blocks([claim for claim in report.claims if claim.table == name], report.of(name))
 
 
 def _draw(report: Report, folder: Path) -> dict[str, dict[str, str]]:

@@ -102,9 +102,9 @@ def test_the_page_has_them(done: Setup) -> None:
     assert "| good | **.7550**ᵃ ± .0071 | **.7550**ᵃ ± .0071 |" in page
     cell = "<b>.7550</b><sup>a</sup><small>± .0071</small><small class=below>.0331</small>"
     assert f"<td class=shaded>{cell}</td>" in html
-    assert "| **holds** | −66 % [" in page
-    assert "n = 80, 2 seeds; .2625 and .7625" in page
-    assert "Same is close close: at most 10% apart; a tenth" in page
+    assert "| **holds** | −66\u00a0% [" in page
+    assert "(n = 80, 2 seeds; .2625 and .7625)" in page
+    assert "Same is close (close: at most 10 % apart; a tenth)" in page
     content = json.loads(record)
     assert content["printed"]["main"]["weighted"] in page
     assert content["printed"]["main"]["claims"] in page
