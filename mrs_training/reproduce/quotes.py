@@ -19,7 +19,7 @@ from pathlib import Path
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
 
-BEGIN = re.compile(r"<!-- results: (\S+) (\S+) (\S+) -->")
+BEGIN = re.compile(r"^<!-- results: (\S+) (\S+) (\S+) -->$", re.MULTILINE)  # an indented one is an example
 END = "<!-- end of results -->"
 
 

@@ -29,6 +29,8 @@ def test_blocks_are_filled_in_and_stay_as_they_are(folder: Path) -> None:
     )
     assert quoted(filled, folder) == filled
     assert quoted("no block", folder) == "no block"
+    example = BLOCK.replace("<!--", "    <!--")
+    assert quoted(example, folder) == example
 
 
 def test_the_command_writes_pages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
