@@ -17,7 +17,7 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build demo-xcopa demo-staple page test test-faults load test-properties test-floors quality bench sample baseline clean
+.PHONY: demo demo-build demo-xcopa demo-staple page results test test-faults load test-properties test-floors quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -97,6 +97,9 @@ quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+results: $(STAMP)  ## the tables of results in README and docs, from the JSON files of `mrs reproduce`
+	$(BIN)/python -m mrs_training.reproduce.quotes README.md $(wildcard docs/*.md)
 
 bench: $(STAMP)  ## every script prints a ratio against a named alternative and writes benchmarks/results/
 	set -e; for script in benchmarks/bench_*.py; do $(OFFLINE) $(BIN)/python $$script; done

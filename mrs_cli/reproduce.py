@@ -40,6 +40,22 @@ def make_parser() -> argparse.ArgumentParser:
         "ones, where the table names some; else all)",
     )
     parser.add_argument(
+        "--figure",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="figures",
+        metavar="FIGURE",
+        help="print these of its figures, and run what stands in them, such as 2 of mrs",
+    )
+    parser.add_argument(
+        "--sheets",
+        type=Path,
+        metavar="FOLDER",
+        help="the folder of `mrs annotate` with filled-in files about a figure's two systems, for human preference",
+    )
+    parser.add_argument("--page", action="store_true", help="run nothing; write the page from what is finished")
+    parser.add_argument(
         "--only",
         nargs="+",
         action="extend",
@@ -94,6 +110,7 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     from mrs_training.reproduce.cells import Setup, chosen_cells
     from mrs_training.reproduce.jobs import Jobs
+    from mrs_training.reproduce.preference import read_sheets
     from mrs_training.reproduce.processes import Stopped, StopSignals
     from mrs_training.reproduce.report import write_report
     from mrs_training.reproduce.runner import FAILED_NOW, prepare_data, run_cells
@@ -102,9 +119,10 @@ def main(argv: Sequence[str]) -> int:
     jobs = Jobs.parse(options.jobs)
     table = read_table(TABLES, options.table)
     table = at_scale(table, options.scale)
-    printed = options.printed or table.at(options.scale).main
-    if printed:
-        table = only_tables(table, printed)
+    sheets = read_sheets(options.sheets) if options.sheets else None
+    printed = options.printed or ([] if options.figures else table.at(options.scale).main)
+    if printed or options.figures:
+        table = only_tables(table, printed, options.figures)
     checkpoints = _named(options.checkpoint, "checkpoint", "CELL")
     for folder in checkpoints.values():
         if not folder.is_dir():
@@ -123,11 +141,11 @@ def main(argv: Sequence[str]) -> int:
             if options.dry_run:
                 list_cells(setup, cells, jobs)
                 return 0
-            problems = run_cells(setup, cells, _say, jobs, signals)
+            problems = {} if options.page else run_cells(setup, cells, _say, jobs, signals)
     except Stopped as stopped:
         _say(f"mrs reproduce: stopped by {stopped.name}; the same command goes on where this one ended.")
         return stopped.code
-    for path in write_report(setup, problems):
+    for path in write_report(setup, problems, sheets):
         print(f"wrote {visible(path)}")
     failed = [name for name, problem in problems.items() if problem.startswith(FAILED_NOW)]
     if failed:

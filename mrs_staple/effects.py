@@ -20,10 +20,10 @@ import numpy as np
 import mrs_core
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder, atomic_write
+from mrs_core.pages import Block, Grid, Heading, Paragraph, as_markdown
 from mrs_core.text import finite_json
 from mrs_staple.effects_input import FeatureTable, Score
 from mrs_staple.mixed_model import Matrix, fit_mixed
-from mrs_staple.report_page import Block, Grid, Heading, Paragraph, as_markdown
 from mrs_staple.scored_systems import MEANS
 
 MARKER = "effects.json"

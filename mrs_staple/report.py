@@ -10,6 +10,7 @@ from typing import Any
 
 import mrs_core
 from mrs_core.files import atomic_folder, atomic_write
+from mrs_core.pages import Block, Grid, Heading, Paragraph, Picture, as_html, as_markdown
 from mrs_core.text import finite_json
 from mrs_evaluation.paper_results import paper_table
 from mrs_evaluation.score_systems import ALPHA, SAMPLES
@@ -18,7 +19,6 @@ from mrs_metrics.translations_f1 import oracle_curve
 from mrs_staple.errors import Errors
 from mrs_staple.gold import Gold
 from mrs_staple.report_errors import PICTURE, analyse_errors, draw_errors, error_blocks
-from mrs_staple.report_page import Block, Grid, Heading, Paragraph, Picture, as_html, as_markdown
 from mrs_staple.report_pictures import draw_oracle, draw_precision_recall
 from mrs_staple.scored_systems import MEANS, REFERENCE, System, as_json, rounded
 

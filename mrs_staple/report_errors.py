@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mrs_core.drawing import drawing
+from mrs_core.pages import Block, Grid, Heading, Paragraph, Picture
 from mrs_core.text import visible
 from mrs_staple.error_kinds import (
     DECLENSION,
@@ -24,7 +25,6 @@ from mrs_staple.error_kinds import (
 from mrs_staple.error_words import ErrorWords, error_words, made_up_words
 from mrs_staple.errors import HEAVY, ErrorAnalysis, Errors, Kind
 from mrs_staple.gold import Gold
-from mrs_staple.report_page import Block, Grid, Heading, Paragraph, Picture
 from mrs_staple.scored_systems import System
 
 PICTURE = "errors.png"

@@ -25,6 +25,7 @@ TOKENIZER = (
 PART = ("config.json", "sentence_bert_config.json", *WEIGHTS, *TOKENIZER)  # one module of sentence-transformers
 CARD, RECORD, CURVES = "README.md", "run.json", "curves.png"
 TRACKERS = "trackers"  # folder of a run: what `--report_to` wrote
+CURVE_POINTS = "curves.json"  # what the curves are drawn from
 BEST = "best"  # folder of a run: the checkpoints that were the best of one language
 EVERY_RUN = (CARD, RECORD, CURVES)
 INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS))
@@ -68,6 +69,7 @@ TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
 PICKLE = "a pickle, which can run code where it is loaded"
 STAYS = MappingProxyType(
     {
+        CURVE_POINTS: "the points of curves.png",
         "predictions*": "holds the texts of the test split",
         "checkpoint-*": "a checkpoint, for resuming training",
         BEST: "checkpoints that were the best of one language",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from mrs_core import hub
 from mrs_core.errors import InputError
-from mrs_core.files import umask
+from mrs_core.files import atomic_write, umask
 from mrs_core.publishing import Change, publish
+from mrs_core.text import finite_json
 from mrs_models.adapters import has_lora, merge_lora, save_adapter
-from mrs_training.allowlist import ADAPTER_FOLDER, CURVES
+from mrs_training.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES
 from mrs_training.base_model import base_license, started_from
 from mrs_training.card import Record
-from mrs_training.curves import draw_curves
+from mrs_training.curves import curve_points, draw_curves
 from mrs_training.family import Family
 from mrs_training.recipe import Built, Data, Evaluation, Fitted, Options, Recipe
 from mrs_training.run import run_record, write_record
@@ -66,6 +68,8 @@ def write_run(
     chosen = str(training.metric_for_best_model)
     shown = recipe.curves or {chosen: chosen.replace("_", " ")}
     draw_curves(fitted.state.log_history, record["best_step"], folder / CURVES, shown)
+    points = curve_points(fitted.state.log_history, record["best_step"], shown)
+    atomic_write(folder / CURVE_POINTS, json.dumps(finite_json(points)) + "\n")
     _make_readable(folder)
     write_record(folder, record, recipe.family)
     return record

@@ -22,6 +22,7 @@ from mrs_training.allowlist import (
     ADAPTER_FOLDER,
     BEST,
     CARD,
+    CURVE_POINTS,
     CURVES,
     EXPORTS,
     MODEL,
@@ -103,7 +104,7 @@ class RunFolder:
         """
         stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
-            stale += [CARD, CURVES, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS]
+            stale += [CARD, CURVES, CURVE_POINTS, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS]
             stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
         stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
         found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
@@ -201,7 +202,7 @@ def plain_arguments(options: Sequence[RunArguments | TrainingArguments]) -> Reco
 def _without_places(arguments: Record) -> Record:
     """Arguments without the folders above local paths: the record is published, and they name people or machines."""
     plain = {
-        key: [_without_place(entry) for entry in value] if isinstance(value, list) else _without_place(value)
+        key: [without_place(entry) for entry in value] if isinstance(value, list) else without_place(value)
         for key, value in arguments.items()
     }
     base = str(plain.get("model_name_or_path", TINY))
@@ -210,7 +211,7 @@ def _without_places(arguments: Record) -> Record:
     return plain
 
 
-def _without_place(value: Any) -> Any:
+def without_place(value: Any) -> Any:
     """An absolute path, alone or after NAME=, without the folders above it; URLs without secrets; the rest as it is."""
     if not isinstance(value, str):
         return value

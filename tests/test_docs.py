@@ -50,3 +50,11 @@ def test_the_page_on_scale_has_the_figures_of_its_json(repository: Path, monkeyp
     page = (repository / "docs" / "scale.md").read_text(encoding="utf-8")
     record = json.loads((repository / "benchmarks" / "results" / "bench_scale.json").read_text(encoding="utf-8"))
     assert bench_scale.page_with(page, record) == page, "run python benchmarks/bench_scale.py --docs"
+
+
+def test_tables_of_results_are_those_of_their_files(repository: Path) -> None:
+    from mrs_training.reproduce.quotes import quoted
+
+    for page in (repository / "README.md", *(repository / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert quoted(text, repository, page.name) == text, "run make results"

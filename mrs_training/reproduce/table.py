@@ -15,7 +15,8 @@ A table is a YAML file:
                    seeds              of all cells
                    main               the printed tables of a run without `--table` (default: all)
     cells: ID: config, options, seeds, data, needs_configs, scales, trainer
-    tables: ID: title, metrics, rows, columns, leads, percent
+    tables: ID: title, metrics, rows, columns, leads, percent, compared, claims
+    figures: ID: the same, with `human`   charts of bars, each with a table of its figures
 
 `{data:NAME}` in an option stands for the folder of a data set beside the cell's own. An option `@ID` stands for the
 folder of another cell's run with the same seed, `@ID/SEED` for that with another one: the cell waits for it. A row or a
@@ -23,7 +24,9 @@ column names, together, a `cell`, a `system` of its `run.json`, and a `scope` th
 languages, for their mean; `{key}` in a value is filled from the others. `paper` is the path of the printed figure (see
 `paper_figure`). An empty `cell` leaves the field empty, and `empty` says why. A row with `columns` has fields in these
 alone. A row with `average_of` has the means of other rows, a column with it those of other columns. `metric` of a row
-is a key in `run.json` in place of the table's.
+is a key in `run.json` in place of the table's. `compared` lists sets of rows that stand for each other: the best of
+each column is bold, and letters tell which differ. `claims` are the paper's sentences about rows (`ClaimSpec`), which
+are tested.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ import yaml
 from mrs_core.errors import InputError
 from mrs_evaluation.comparison import POOLED
 from mrs_models.answering import MODEL
+from mrs_training.reproduce.claim_spec import ClaimSpec
 
 REFERENCE = "@"
 DATA = re.compile(r"\{data:([\w-]+)\}")
@@ -132,6 +136,9 @@ class TableSpec:
         leads: pairs of rows whose difference has a paired interval.
         percent: the figures are shares, printed in %.
         same: cell -> the one whose figures stand for its own.
+        compared: sets of rows, the best of which is bold in each column, with letters for those that differ.
+        human: of a figure, the two rows between which people chose, where sheets are given.
+        note: what stands below it.
     """
 
     title: str
@@ -141,6 +148,10 @@ class TableSpec:
     leads: list[list[str]] = field(default_factory=list)
     percent: bool = False
     same: dict[str, str] = field(default_factory=dict)
+    compared: list[list[str]] = field(default_factory=list)
+    claims: list[ClaimSpec] = field(default_factory=list)
+    human: list[str] = field(default_factory=list)
+    note: str = ""
 
     def place(self, row: str, column: str | None) -> Place:
         """Whose figures stand there; `column` is None in a table without columns."""
@@ -168,6 +179,10 @@ class TableSpec:
             for column in self.columns or (None,):
                 yield row, column
 
+    def cells(self) -> list[str]:
+        """The cells whose figures stand in it."""
+        return [self.place(row, column).cell for row, column in self.fields()]
+
 
 @dataclass(frozen=True)
 class Table:
@@ -183,6 +198,11 @@ class Table:
     tables: dict[str, TableSpec]
     scales: dict[str, ScaleSpec] = field(default_factory=dict)
     other_models: list[str] = field(default_factory=list)
+    figures: dict[str, TableSpec] = field(default_factory=dict)
+
+    def grids(self) -> dict[str, TableSpec]:
+        """Tables and figures, by titles that differ."""
+        return {**self.tables, **{f"figure {name}": grid for name, grid in self.figures.items()}}
 
     def at(self, scale: str) -> ScaleSpec:
         """What a scale changes."""
@@ -202,22 +222,28 @@ class Table:
         }
 
 
-def only_tables(table: Table, names: Sequence[str]) -> Table:
-    """The table with some of its printed tables, the cells whose figures stand in them, and those that these wait for.
+def only_tables(table: Table, names: Sequence[str], figures: Sequence[str] = ()) -> Table:
+    """The table with some of its tables and figures, the cells that stand in them, and those that these wait for.
+
+    A figure that needs no other cells stays, too.
 
     Raises:
-        InputError: there is no such printed table.
+        InputError: there is no such table or figure.
     """
-    for name in names:
-        if name not in table.tables:
-            raise InputError(f"--table {name}: {table.name} has no such table; expected {', '.join(table.tables)}.")
+    for option, chosen, known in (("table", names, table.tables), ("figure", figures, table.figures)):
+        for name in chosen:
+            if name not in known:
+                there = f"expected {', '.join(known)}" if known else "it has none"
+                raise InputError(f"--{option} {name}: {table.name} has no such {option}; {there}.")
     kept = {name: grid for name, grid in table.tables.items() if name in names}
-    wanted = [grid.place(row, column).cell for grid in kept.values() for row, column in grid.fields()]
+    drawn = {name: grid for name, grid in table.figures.items() if name in figures}
+    wanted = [cell for grid in (*kept.values(), *drawn.values()) for cell in grid.cells()]
+    drawn |= {name: grid for name, grid in table.figures.items() if set(grid.cells()) <= set(wanted)}
     for cell in wanted:  # it grows
         options = table.cells[cell].options if cell else {}
         wanted += [other for _, one in references(options) if (other := one.partition("/")[0]) not in wanted]
     cells = {name: cell for name, cell in table.cells.items() if name in wanted}
-    return replace(table, tables=kept, cells=cells)
+    return replace(table, tables=kept, figures=drawn, cells=cells)
 
 
 def at_scale(table: Table, scale: str) -> Table:
@@ -229,9 +255,11 @@ def at_scale(table: Table, scale: str) -> Table:
     if scale not in table.scale_names():
         raise InputError(f"--scale {scale}: {table.name} has no such scale; expected {', '.join(table.scale_names())}.")
     same, seeds = table.same(scale), table.at(scale).seeds
-    tables = {name: replace(grid, same=same) for name, grid in table.tables.items()}
+    tables, figures = (
+        {name: replace(grid, same=same) for name, grid in grids.items()} for grids in (table.tables, table.figures)
+    )
     cells = {name: replace(cell, seeds=seeds or cell.seeds) for name, cell in table.cells.items() if name not in same}
-    return replace(table, cells=cells, tables=tables)
+    return replace(table, cells=cells, tables=tables, figures=figures)
 
 
 def with_checkpoints(table: Table, given: Mapping[str, str]) -> Table:
@@ -306,9 +334,9 @@ def parse_table(name: str, text: str, where: str) -> Table:
         raise InputError(f"{where}{f', line {mark.line + 1}' if mark else ''}: the file is not valid YAML.") from None
     parts: dict[str, tuple[type[Any], str]] = {
         "data": (DataSource, "data"), "cells": (CellSpec, "cells"), "tables": (TableSpec, "tables"),
-        "scales": (ScaleSpec, "scales"),
+        "figures": (TableSpec, "figures"), "scales": (ScaleSpec, "scales"),
     }  # fmt: skip
-    values = {"name": name, "data": {}, "scales": {}, **_mapping(values, where)}
+    values = {"name": name, "data": {}, "scales": {}, "figures": {}, **_mapping(values, where)}
     for key, (kind, title) in parts.items():
         entries = _mapping(values.get(key), f"{where}, {title}")
         values[key] = {str(entry): _made(kind, of, f"{where}, {title} {entry}") for entry, of in entries.items()}
@@ -319,11 +347,13 @@ def parse_table(name: str, text: str, where: str) -> Table:
 
 def _made(kind: type[Kind], values: Any, where: str) -> Kind:
     """A dataclass of a mapping; keys that are unknown or missing are named."""
-    given = _mapping(values, where)
+    given = {**_mapping(values, where)}
     names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     for key in given:
         if key not in names:
             raise InputError(f"{where}: unknown key {key!r}; expected {', '.join(sorted(names))}.")
+    if "claims" in given:
+        given["claims"] = [_made(ClaimSpec, one, f"{where}, claims") for one in given["claims"]]
     try:
         return kind(**given)
     except TypeError as error:
@@ -346,7 +376,7 @@ def _require_sound(table: Table, where: str) -> None:
             seeds = table.cells[other].seeds if other in table.cells else []
             if any(wanted not in seeds for wanted in ([int(seed)] if seed.isdigit() else cell.seeds)):
                 raise InputError(f"{where}, cells {name}: @{reference} is not a cell with that seed.")
-    for name, grid in table.tables.items():
+    for name, grid in table.grids().items():
         for row, column in grid.fields():
             try:
                 place = grid.place(row, column)
@@ -358,6 +388,12 @@ def _require_sound(table: Table, where: str) -> None:
             if place.cell and place.cell not in table.cells:
                 raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
         _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
+        _require_rows([grid.human] if grid.human else [], grid, f"{where}, tables {name}, human")
+        for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
+            raise InputError(f"{where}, tables {name}, compared: there is no row {row!r}.")
+        for claim in grid.claims:
+            _require_rows([claim.rows], grid, f"{where}, tables {name}, claims")
+            claim.require_sound(grid.columns, f"{where}, tables {name}, claims")
     for scale, spec in table.scales.items():
         if lacking := [one for one in spec.main if one not in table.tables]:
             raise InputError(f"{where}, scales {scale}, main: there is no table {lacking[0]!r}.")

@@ -23,6 +23,14 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
     assert set(record["runs"]) == {"sample/42", "student/42"}
     own = [one for one in record["figures"] if one["row"] == "student, three for three"]
     assert {one["metric"]: bool(one["values"]) for one in own} == {"weighted": True, "mrr": True, "self_rouge": True}
+    page = tmp_path / "out" / "tiny" / "retrieval.html"
+    written = page.read_bytes()
+    again = mrs(*words, "--page", cwd=tmp_path)
+    assert "starts" not in again.stderr
+    assert "| student, three for three | ." in again.stdout
+    assert page.read_bytes() == written
+    curves = json.loads((tmp_path / "out" / "tiny" / "cells" / "student-42" / "run" / "curves.json").read_text("utf-8"))
+    assert curves["loss"] or curves["validation"]
     listed = mrs(*words, "--dry-run", cwd=tmp_path)
     assert listed.stdout.count("(finished)  4 steps, of commit ") == 2
     assert listed.stdout.endswith("2 cells: 2 finished, 0 that cannot run, 0 to run\n")
@@ -39,6 +47,8 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
         (["--model", "nowhere"], "--model nowhere: no such folder"),
         (["--model_name_or_path", "./org/name"], "--model ./org/name: no such folder"),
         (["--jobs", "many"], "--jobs many: expected a whole number from 1, or auto."),
+        (["--figure", "2"], "--figure 2: retrieval has no such figure; it has none"),
+        (["--sheets", "nowhere"], "nowhere has no key.json; expected a folder that `mrs annotate make` wrote"),
         (["--checkpoint", "sample"], "--checkpoint sample: expected CELL=FOLDER"),
         (["--checkpoint", "sample=nowhere"], "--checkpoint nowhere: no such folder"),
         (["--checkpoint", "student=."], "--checkpoint student=...: expected a cell of retrieval that others"),

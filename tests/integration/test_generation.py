@@ -179,7 +179,8 @@ def test_the_folder_has_what_a_retrievers_has(trained: tuple[Path, str]) -> None
     assert names == {
         "resume.json",
         "model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
-        "generator.json", "run.json", "README.md", "curves.png", "predictions.en.tsv", "predictions.es.tsv",
+        "generator.json", "run.json", "README.md", "curves.json", "curves.png", "predictions.en.tsv",
+        "predictions.es.tsv",
     }  # fmt: skip
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     facts = json.loads((folder / "generator.json").read_text(encoding="utf-8"))

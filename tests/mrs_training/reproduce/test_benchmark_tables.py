@@ -57,9 +57,9 @@ XGLUE = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduc
 def test_means_over_rows_and_columns(ready: Ready) -> None:
     setup, cells = ready(text=TABLE)
     assert run_cells(setup, cells, print) == {}
-    page, record = (path.read_text(encoding="utf-8") for path in write_report(setup, {})[:2])
+    page, record = (path.read_text(encoding="utf-8") for path in write_report(setup, {})[1:3])
     assert "| one | 50.0 [40.0, 60.0] | 75.0 [70.0, 80.0] | 62.5 |" in page
-    assert "| two | 50.0 (50.0 to 50.0) |  | 50.0 (50.0 to 50.0) |" in page
+    assert "| two | 50.0 ± 0.0 |  | 50.0 ± 0.0 |" in page
     assert "| all |  |  | 56.2 |" in page, "of the seed that both have"
     assert "| _paper_ |  |  | 75.8 |" in page
     assert "- empty: first/42: its run has no full for et" in page
@@ -78,7 +78,7 @@ def test_a_row_with_another_metric_has_not_the_main_ones_interval(ready: Ready, 
     written = json.loads(path.read_text())
     written["metrics"]["tasks"] = {"full": {"ht": {"accuracy": 0.5, "precision": 0.25, "interval": [0.4, 0.6]}}}
     path.write_text(json.dumps(written))
-    assert "| other | .2500 |  |  |" in write_report(setup, {})[0].read_text(encoding="utf-8")
+    assert "| other | .2500 |  |  |" in write_report(setup, {})[1].read_text(encoding="utf-8")
 
 
 def test_the_tiny_scale_generates_its_data_and_changes_a_cells_own_options(
@@ -103,8 +103,8 @@ def test_a_tiny_mean_is_over_the_languages_that_there_are(ready: Ready) -> None:
     setup, cells = ready("second", text=TABLE, scale="tiny")
     run_cells(setup, cells, print)
     setup, cells = ready(text=TABLE.replace("cell: first, system: full}", "cell: second, system: full}"), scale="tiny")
-    page = write_report(setup, {})[0].read_text(encoding="utf-8")
-    assert "| one | .5000 (.5000 to .5000) | .6250 (.6250 to .6250) | .5625 (.5625 to .5625) |" in page
+    page = write_report(setup, {})[1].read_text(encoding="utf-8")
+    assert "| one | .5000 ± .0000 | .6250 ± .0000 | .5625 ± .0000 |" in page
 
 
 def test_cells_that_differ_in_the_models_name_alone_are_one_tiny_run(ready: Ready) -> None:

@@ -19,22 +19,24 @@ from tests.mrs_training.reproduce.conftest import Ready
 def reported(ready: Ready, *only: str, **changes: object) -> tuple[str, dict[str, list[dict[str, object]]], Path]:
     setup, cells = ready(*only, **changes)  # type: ignore[arg-type]
     paths = write_report(setup, run_cells(setup, cells, lambda line: None))
-    assert [path.suffix for path in paths] == [".md", ".json", ".png"]
-    assert paths[2].read_bytes().startswith(b"\x89PNG")
-    return paths[0].read_text(encoding="utf-8"), json.loads(paths[1].read_text(encoding="utf-8")), paths[0]
+    assert [path.suffix for path in paths[:3]] == [".html", ".md", ".json"]
+    assert {path.suffix for path in paths[3:]} == {".png"}
+    assert paths[3].read_bytes().startswith(b"\x89PNG")
+    return paths[1].read_text(encoding="utf-8"), json.loads(paths[2].read_text(encoding="utf-8")), paths[0]
 
 
 def test_means_ranges_and_intervals(ready: Ready, capsys: pytest.CaptureFixture[str]) -> None:
     page, record, _ = reported(ready, "teacher", "student")
-    assert page in capsys.readouterr().out
-    assert "3 of 6 runs." in page
+    assert page.partition("\n## Runs")[0] in capsys.readouterr().out
+    assert "3 of 6 runs, scale full, of commit c0ffee." in page
     assert "| TF-IDF | .1250 | .2500 |" in page
-    assert "| teacher | .2550 (.2500 to .2600) | .5000 (.5000 to .5000) |" in page
+    assert "| teacher | .2550 ± .0071 | .5000 ± .0000 |" in page
     assert "| student | .2500 [.1500, .3500] | .5000 |" in page
     teacher = next(one for one in record["figures"] if (one["row"], one["metric"]) == ("teacher", "weighted"))
     assert teacher["values"] == {"42": 0.25, "43": 0.26}
     assert teacher["mean"] == pytest.approx(0.255)
-    assert "Runs of commit c0ffee." in page
+    assert teacher["deviation"] == pytest.approx(0.01 / 2**0.5)
+    assert "Mean ± standard deviation over 2 seeds. In brackets: the 95 % interval of a single seed." in page
 
 
 def test_leads_come_from_the_run_or_from_the_suggestions_of_two(ready: Ready) -> None:
@@ -88,7 +90,7 @@ def test_another_test_split_is_not_compared(ready: Ready) -> None:
     run_cells(setup, cells, lambda line: None)
     path = setup.output / "cells" / "student-42" / "run" / "predictions.en.tsv"
     path.write_text(path.read_text().replace("bye", "goodbye"))
-    assert "student/42 and teacher/42 were not tested on the same examples" in write_report(setup, {})[0].read_text()
+    assert "student/42 and teacher/42 were not tested on the same examples" in write_report(setup, {})[1].read_text()
 
 
 def test_figures_in_percent_stand_above_the_papers(ready: Ready, tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ def test_figures_in_percent_stand_above_the_papers(ready: Ready, tmp_path: Path)
     problems = run_cells(setup, cells, print)
     assert problems == {"planned/42": "there is no configuration none.yaml yet"}
     assert f"--text ht={texts}/T.txt " in (tmp_path / "calls.txt").read_text()
-    page, record = (path.read_text(encoding="utf-8") for path in write_report(setup, problems)[:2])
+    page, record = (path.read_text(encoding="utf-8") for path in write_report(setup, problems)[1:3])
     assert "|  | ht | both | all |" in page
     assert "| none | 50.0 [40.0, 60.0] | 62.5 |  |" in page, "the mean over two languages; of et there is nothing"
     assert "| _paper_ | 49.4 |  |  |" in page
@@ -119,5 +121,5 @@ def test_figures_in_percent_stand_above_the_papers(ready: Ready, tmp_path: Path)
         rows = [f"{n}\t0\t{int(n >= right)}\t1\t2" for n in range(4)]
         (run / f"predictions.{code}.tsv").write_text("\n".join(["idx\tgold\tpredicted\tscore1\tscore2", *rows]) + "\n")
     low, high = average(read_run_answers(run, read_record(run))["full"], ["ht", "qu"])[1:]  # type: ignore[index]
-    page = write_report(setup, problems)[0].read_text(encoding="utf-8")
+    page = write_report(setup, problems)[1].read_text(encoding="utf-8")
     assert f"| none | 50.0 [40.0, 60.0] | 62.5 [{100 * low:.1f}, {100 * high:.1f}] |  |" in page

@@ -1,0 +1,52 @@
+"""The interval of a mean over examples and over runs that differ in their random seed.
+
+Two things vary: which examples were drawn for the test split, and what a training run makes of its seed. The variance
+of the mean is the sum of both (a crossed design: every run answers every example), each with its own degrees of freedom
+(Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components"). What is left of one example in
+one run counts in both, so the interval is rather too wide than too narrow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mrs_metrics.significance import bootstrap_interval
+
+
+def seeds_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the interval of the mean over runs and examples.
+
+    Args:
+        values: (runs, n) scores, or differences of two systems, of the same examples in every run.
+        confidence: above 0 and below 1.
+
+    Returns:
+        The low and high end. Of one run, `bootstrap_interval` of its examples: nothing is known about other seeds.
+
+    Raises:
+        ValueError: values are not a table of finite numbers with two examples or more, or confidence is out of range.
+
+    >>> low, high = seeds_interval([[0.0, 1.0, 0.0, 1.0], [1.0, 2.0, 1.0, 2.0]])
+    >>> round(low, 2), round(high, 2)
+    (-3.24, 5.24)
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or not len(table) or table.shape[1] < 2 or not np.isfinite(table).all():
+        raise ValueError("The scores must be a table (runs, n) of finite numbers, with two examples or more.")
+    runs, n = table.shape
+    if runs == 1:
+        return bootstrap_interval(table[0], confidence)
+    if not 0 < confidence < 1:
+        raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
+    from scipy.special import stdtrit
+
+    mean = float(table.mean())
+    of_examples = float(table.mean(axis=0).var(ddof=1)) / n
+    of_seeds = float(table.mean(axis=1).var(ddof=1)) / runs
+    variance = of_examples + of_seeds
+    if variance == 0:
+        return mean, mean
+    freedom = variance**2 / (of_examples**2 / (n - 1) + of_seeds**2 / (runs - 1))
+    width = float(stdtrit(freedom, (1 + confidence) / 2)) * variance**0.5
+    return mean - width, mean + width
