@@ -1,4 +1,4 @@
-"""Small fastText models that name the languages of generated texts, where lid.176 does not know them or is not at hand."""
+"""Small fastText models that name the languages of generated texts, which lid.176 may not know."""
 
 from __future__ import annotations
 

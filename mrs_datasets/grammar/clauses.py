@@ -8,11 +8,11 @@ from mrs_datasets.grammar.english import BARE, NOUNS, VERBS
 
 SAY, ASK, PLEASE, WHERE, WHEN, WHO, HOW_MANY = MOODS = ("say", "ask", "please", "where", "when", "who", "how many")
 WANT, CAN, MUST = MODALS = ("want", "can", "must")
-I, YOU, WE = PRONOUNS = ("i", "you", "we")
+ME, YOU, WE = PRONOUNS = ("i", "you", "we")
 NAMES = ("anna", "omar", "lena", "hugo", "mira", "ivan", "nora", "paul", "rosa", "emil")  # the same in every language
 QUALITIES = ("good", "bad", "new", "old", "cheap", "expensive", "nice", "ugly", "small", "big")
 OPENINGS = ("yes", "no", "sorry", "great")
-BE = {I: "am", YOU: "are", WE: "are"}
+BE = {ME: "am", YOU: "are", WE: "are"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def english(clause: Clause) -> str:
     'do you want to read the letter today?'
     >>> english(Clause(SAY, "anna", "eat", "apple", number=3, negated=True, opening="no"))
     'no, anna does not eat 3 apples.'
-    >>> english(Clause(WHERE, I, "buy", "tea", modal=CAN))
+    >>> english(Clause(WHERE, ME, "buy", "tea", modal=CAN))
     'where can i buy the tea?'
     """
     words = _be(clause) if not clause.verb else _verb(clause)

@@ -1,7 +1,7 @@
 """Messages and the replies that answer them, in no language.
 
-A reply repeats what the message is about, or tells a fact of the world that the message asks for (`World`): so it has to
-be understood, and every language has the same answers.
+A reply repeats what the message is about, or tells a fact of the world that the message asks for (`World`): so the
+message has to be understood, and every language has the same answers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mrs_datasets.grammar.clauses import (
     ASK,
     CAN,
     HOW_MANY,
-    I,
+    ME,
     MUST,
     NAMES,
     PLEASE,
@@ -105,19 +105,19 @@ ACTS: dict[str, Act] = {
         0.2,
         lambda t: Clause(ASK, YOU, t.verb, t.noun, time=t.time, modal=WANT),
         lambda t, w: [
-            (_said(t, I, time=t.time, modal=WANT, opening="yes"), 0.6),
-            (Clause(SAY, I, t.verb, t.noun, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.4),
+            (_said(t, ME, time=t.time, modal=WANT, opening="yes"), 0.6),
+            (Clause(SAY, ME, t.verb, t.noun, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.4),
         ],
     ),
     "when": Act(
         0.1,
         lambda t: Clause(WHEN, YOU, t.verb, t.noun),
-        lambda t, w: [(_said(t, I, time=w.time[t.verb]), 0.7), (_said(t, WE, time=w.time[t.verb], modal=CAN), 0.3)],
+        lambda t, w: [(_said(t, ME, time=w.time[t.verb]), 0.7), (_said(t, WE, time=w.time[t.verb], modal=CAN), 0.3)],
         (),
     ),
     "where": Act(
         0.12,
-        lambda t: Clause(WHERE, I, t.verb, t.noun, time=t.time, modal=CAN),
+        lambda t: Clause(WHERE, ME, t.verb, t.noun, time=t.time, modal=CAN),
         lambda t, w: [
             (Clause(SAY, YOU, t.verb, t.noun, place=w.home[t.noun], modal=CAN), 0.6),
             (Clause(SAY, t.noun, place=w.home[t.noun]), 0.4),
@@ -126,13 +126,13 @@ ACTS: dict[str, Act] = {
     "who": Act(
         0.1,
         lambda t: Clause(WHO, "", t.verb, t.noun, time=t.time),
-        lambda t, w: [(_said(t, w.owner[t.noun], time=t.time), 0.7), (_said(t, I, time=t.time), 0.3)],
+        lambda t, w: [(_said(t, w.owner[t.noun], time=t.time), 0.7), (_said(t, ME, time=t.time), 0.3)],
     ),
     "how many": Act(
         0.1,
         lambda t: Clause(HOW_MANY, YOU, t.verb, t.noun, modal=MUST, time=t.time),
         lambda t, w: [
-            (Clause(SAY, I, t.verb, t.noun, w.count[t.noun], modal=MUST), 0.7),
+            (Clause(SAY, ME, t.verb, t.noun, w.count[t.noun], modal=MUST), 0.7),
             (Clause(SAY, w.owner[t.noun], t.verb, t.noun, w.count[t.noun]), 0.3),
         ],
     ),
@@ -151,7 +151,7 @@ ACTS: dict[str, Act] = {
         0.12,
         lambda t: Clause(SAY, t.person, t.verb, t.noun, time=t.time),
         lambda t, w: [
-            (Clause(ASK, I, t.verb, t.noun, modal=CAN), 0.4),
+            (Clause(ASK, ME, t.verb, t.noun, modal=CAN), 0.4),
             (Clause(WHERE, t.person, t.verb, t.noun), 0.4),
             (Clause(SAY, t.noun, quality=w.quality[t.noun], opening="great"), 0.2),
         ],
@@ -161,7 +161,7 @@ ACTS: dict[str, Act] = {
         0.1,
         lambda t: Clause(PLEASE, "", t.verb, t.noun, time=t.time),
         lambda t, w: [
-            (_said(t, I, time=t.time, modal=CAN, opening="yes"), 0.6),
+            (_said(t, ME, time=t.time, modal=CAN, opening="yes"), 0.6),
             (_said(t, w.owner[t.noun], modal=MUST, opening="sorry"), 0.4),
         ],
     ),
@@ -169,7 +169,7 @@ ACTS: dict[str, Act] = {
         0.08,
         lambda t: Clause(SAY, WE, t.verb, t.noun, time=t.time, modal=WANT),
         lambda t, w: [
-            (Clause(SAY, I, t.verb, t.noun, modal=WANT, opening="great"), 0.6),
+            (Clause(SAY, ME, t.verb, t.noun, modal=WANT, opening="great"), 0.6),
             (Clause(ASK, w.owner[t.noun], t.verb, t.noun, modal=CAN), 0.4),
         ],
     ),

@@ -6,8 +6,9 @@ A grammar (`mrs_datasets.grammar.exchanges`) draws what is said; English and the
 (`mrs_datasets.grammar.surface`) say it. They share names and numbers; of each made-up language a fifth of the nouns are
 made of the English ones. Validation and test have the same messages, row by row, in all languages, and no message that
 is said there, in whatever language, is in training or in the text for pretraining; training draws other messages for
-each language, as MRS's pairs are no translations of each other. `mt-LANG` has the English training pairs translated word by word:
-in English order, without endings, some words wrong or left in English. `text-LANG` is text for pretraining.
+each language, as MRS's pairs are no translations of each other. `mt-LANG` has the English training pairs translated
+word by word: in English order, without endings, some words wrong or left in English. `text-LANG` is text for
+pretraining.
 
 A fastText model that names these languages, `language_model.ftz`, is written beside them where fastText is installed.
 """
