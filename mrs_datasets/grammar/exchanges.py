@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mrs_datasets.grammar.clauses import (
     ASK,
@@ -32,7 +32,6 @@ from mrs_datasets.grammar.english import NOUNS, PLACE, TIMES, UNCOUNTED, VERBS, 
 
 NUMBERS = (2, 3, 5, 6, 8)
 TIMED = 0.6  # share of the messages that name a time, where they can; ours
-Exchange = tuple["Topic", str]
 
 
 class Topic(NamedTuple):
@@ -96,8 +95,8 @@ class Act(NamedTuple):
     uses: tuple[str, ...] = ("time",)
 
 
-def _said(topic: Topic, subject: str, **more: str) -> Clause:
-    return Clause(SAY, subject, topic.verb, topic.noun, **more)  # type: ignore[arg-type]
+def _said(topic: Topic, subject: str, **more: Any) -> Clause:
+    return Clause(SAY, subject, topic.verb, topic.noun, **more)
 
 
 ACTS: dict[str, Act] = {
@@ -105,55 +104,76 @@ ACTS: dict[str, Act] = {
         0.2,
         lambda t: Clause(ASK, YOU, t.verb, t.noun, time=t.time, modal=WANT),
         lambda t, w: [
-            (_said(t, ME, time=t.time, modal=WANT, opening="yes"), 0.6),
-            (Clause(SAY, ME, t.verb, t.noun, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.4),
+            (_said(t, ME, time=t.time, modal=WANT, opening="yes"), 0.35),
+            (_said(t, ME, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.25),
+            (_said(t, WE, place=w.home[t.noun], modal=CAN, opening="great"), 0.15),
+            (_said(t, w.owner[t.noun], time=t.time, modal=WANT), 0.15),
+            (Clause(WHEN, YOU, t.verb, t.noun), 0.1),
         ],
     ),
     "when": Act(
         0.1,
         lambda t: Clause(WHEN, YOU, t.verb, t.noun),
-        lambda t, w: [(_said(t, ME, time=w.time[t.verb]), 0.7), (_said(t, WE, time=w.time[t.verb], modal=CAN), 0.3)],
+        lambda t, w: [
+            (_said(t, ME, time=w.time[t.verb]), 0.4),
+            (_said(t, WE, time=w.time[t.verb], modal=CAN), 0.25),
+            (_said(t, w.owner[t.noun], time=w.time[t.verb], modal=MUST), 0.2),
+            (_said(t, ME, modal=CAN, negated=True, opening="sorry"), 0.15),
+        ],
         (),
     ),
     "where": Act(
         0.12,
         lambda t: Clause(WHERE, ME, t.verb, t.noun, time=t.time, modal=CAN),
         lambda t, w: [
-            (Clause(SAY, YOU, t.verb, t.noun, place=w.home[t.noun], modal=CAN), 0.6),
-            (Clause(SAY, t.noun, place=w.home[t.noun]), 0.4),
+            (_said(t, YOU, place=w.home[t.noun], modal=CAN), 0.35),
+            (Clause(SAY, t.noun, place=w.home[t.noun]), 0.3),
+            (_said(t, w.owner[t.noun], time=t.time, modal=CAN), 0.2),
+            (_said(t, YOU, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.15),
         ],
     ),
     "who": Act(
         0.1,
         lambda t: Clause(WHO, "", t.verb, t.noun, time=t.time),
-        lambda t, w: [(_said(t, w.owner[t.noun], time=t.time), 0.7), (_said(t, ME, time=t.time), 0.3)],
+        lambda t, w: [
+            (_said(t, w.owner[t.noun], time=t.time), 0.4),
+            (_said(t, ME, time=t.time), 0.25),
+            (_said(t, WE, time=t.time, modal=MUST), 0.2),
+            (Clause(WHERE, t.noun, opening="sorry"), 0.15),
+        ],
     ),
     "how many": Act(
         0.1,
         lambda t: Clause(HOW_MANY, YOU, t.verb, t.noun, modal=MUST, time=t.time),
         lambda t, w: [
-            (Clause(SAY, ME, t.verb, t.noun, w.count[t.noun], modal=MUST), 0.7),
-            (Clause(SAY, w.owner[t.noun], t.verb, t.noun, w.count[t.noun]), 0.3),
+            (_said(t, ME, number=w.count[t.noun], modal=MUST), 0.4),
+            (_said(t, w.owner[t.noun], number=w.count[t.noun]), 0.25),
+            (_said(t, WE, number=w.count[t.noun], time=t.time, modal=WANT), 0.2),
+            (_said(t, ME, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.15),
         ],
     ),
     "opinion": Act(
         0.08,
         lambda t: Clause(ASK, t.noun, quality=t.quality),
         lambda t, w: [
-            (Clause(SAY, t.noun, quality=t.quality, opening="yes"), 0.7)
+            (Clause(SAY, t.noun, quality=t.quality, opening="yes"), 0.4)
             if w.quality[t.noun] == t.quality
-            else (Clause(SAY, t.noun, quality=w.quality[t.noun], opening="no"), 0.7),
-            (Clause(SAY, t.noun, quality=w.quality[t.noun]), 0.3),
+            else (Clause(SAY, t.noun, quality=w.quality[t.noun], opening="no"), 0.4),
+            (Clause(SAY, t.noun, quality=w.quality[t.noun]), 0.25),
+            (Clause(SAY, w.owner[t.noun], "like", t.noun), 0.2),
+            (Clause(WHERE, t.noun), 0.15),
         ],
         ("quality",),
     ),
     "news": Act(
         0.12,
-        lambda t: Clause(SAY, t.person, t.verb, t.noun, time=t.time),
+        lambda t: _said(t, t.person, time=t.time),
         lambda t, w: [
-            (Clause(ASK, ME, t.verb, t.noun, modal=CAN), 0.4),
-            (Clause(WHERE, t.person, t.verb, t.noun), 0.4),
-            (Clause(SAY, t.noun, quality=w.quality[t.noun], opening="great"), 0.2),
+            (Clause(ASK, ME, t.verb, t.noun, modal=CAN), 0.3),
+            (Clause(WHERE, t.person, t.verb, t.noun), 0.25),
+            (_said(t, ME, time=t.time, modal=WANT), 0.2),
+            (Clause(SAY, t.noun, quality=w.quality[t.noun], opening="great"), 0.15),
+            (Clause(WHEN, t.person, t.verb, t.noun, modal=CAN), 0.1),
         ],
         ("time", "person"),
     ),
@@ -161,16 +181,20 @@ ACTS: dict[str, Act] = {
         0.1,
         lambda t: Clause(PLEASE, "", t.verb, t.noun, time=t.time),
         lambda t, w: [
-            (_said(t, ME, time=t.time, modal=CAN, opening="yes"), 0.6),
-            (_said(t, w.owner[t.noun], modal=MUST, opening="sorry"), 0.4),
+            (_said(t, ME, time=t.time, modal=CAN, opening="yes"), 0.35),
+            (_said(t, w.owner[t.noun], modal=MUST, opening="sorry"), 0.3),
+            (Clause(WHERE, t.noun), 0.2),
+            (Clause(WHEN, ME, t.verb, t.noun, modal=MUST), 0.15),
         ],
     ),
     "plan": Act(
         0.08,
-        lambda t: Clause(SAY, WE, t.verb, t.noun, time=t.time, modal=WANT),
+        lambda t: _said(t, WE, time=t.time, modal=WANT),
         lambda t, w: [
-            (Clause(SAY, ME, t.verb, t.noun, modal=WANT, opening="great"), 0.6),
-            (Clause(ASK, w.owner[t.noun], t.verb, t.noun, modal=CAN), 0.4),
+            (_said(t, ME, modal=WANT, opening="great"), 0.35),
+            (Clause(ASK, w.owner[t.noun], t.verb, t.noun, modal=CAN), 0.25),
+            (_said(t, YOU, place=w.home[t.noun], modal=CAN), 0.2),
+            (_said(t, ME, time=w.time[t.verb], modal=MUST, opening="no"), 0.2),
         ],
     ),
 }
