@@ -23,6 +23,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,11 @@ class LanguageIdentifier:
 
     def __reduce__(self) -> tuple[Callable[[Path], LanguageIdentifier], tuple[Path]]:
         return LanguageIdentifier.open, (self.path,)
+
+    @cached_property
+    def name(self) -> str:
+        """The file's name and the beginning of its SHA-256, for signatures: `lid.176.ftz@8f3472cf`."""
+        return f"{self.path.name}@{file_sha256(self.path)[:8]}"
 
     def knows(self, code: str) -> bool:
         """Whether the model has a label for this language."""

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from mrs_core.errors import InputError, MissingExtraError, diverged
 from mrs_core.language_id import LanguageIdentifier
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import normalise_reply
+from mrs_evaluation.wrong_languages import wrong_and_decided, wrong_languages
 from mrs_metrics.distinct import distinct_n
-from mrs_metrics.language_match import score_languages
 from mrs_metrics.ranking import random_pools, ranking_signature, ranks, reciprocal_ranks
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
@@ -57,7 +58,7 @@ class SystemResult:
         suggestions: (n) up to three replies each.
         ranking: None if the system or the run ranks nothing.
         languages: suggestions in another language than the message's, and those whose language could be identified;
-            None if not requested.
+            None if not requested. `first_languages` are those of the first suggestions alone.
         bleu: corpus BLEU of the best suggestions, 0 to 100; None if not requested, or a tokenizer is missing.
         similarity: (m,) Self-ROUGE of each example with two or more suggestions, how alike they are; None if not
             requested.
@@ -73,6 +74,7 @@ class SystemResult:
     suggestions: list[list[str]]
     ranking: Ranking | None
     languages: tuple[int, int] | None
+    first_languages: tuple[int, int] | None
     bleu: float | None
     similarity: np.ndarray | None
     seconds: float
@@ -98,11 +100,20 @@ class EvaluationConfig:
     similarity: bool = False
 
     @classmethod
-    def available(cls, ranking: bool) -> EvaluationConfig:
-        """All that this machine can measure: a language model and sacreBLEU may be missing."""
+    def available(cls, ranking: bool, language_model: str | Path | None = None) -> EvaluationConfig:
+        """All that this machine can measure: a language model and sacreBLEU may be missing.
+
+        Args:
+            language_model: fastText's file; None: the installed one, if there is one.
+
+        Raises:
+            InputError, MissingExtraError: the file cannot be used.
+        """
         try:
-            identifier = LanguageIdentifier.open()
+            identifier = LanguageIdentifier.open(language_model) if language_model else LanguageIdentifier.open()
         except (InputError, MissingExtraError):
+            if language_model:
+                raise
             identifier = None
         return cls(ranking, identifier, importlib.util.find_spec("sacrebleu") is not None, True)
 
@@ -137,12 +148,11 @@ def evaluate_system(
     if config.ranking and isinstance(system, Ranker):
         ranking = _rank(system, messages, references, response_set, seed)
         signatures["response_ranking"] = ranking_signature(ranking.pool_size, "references", seed, language=language)
-    languages = bleu = None
+    languages = first_languages = bleu = None
     if config.identifier:
-        name = config.identifier.path.name
-        verdicts = score_languages(answers, language, config.identifier.identify, identifier=name)
-        decided = len(verdicts.wrong) - int((verdicts.undecided | verdicts.too_short).sum())
-        languages = int(verdicts.wrong.sum()), decided
+        verdicts = wrong_languages(answers, language, config.identifier)
+        languages = wrong_and_decided(verdicts)
+        first_languages = wrong_and_decided(verdicts, first=True)
         signatures["wrong_language"] = verdicts.signature
     if config.bleu:
         bleu, signature = _bleu(suggestions, references, language)
@@ -165,6 +175,7 @@ def evaluate_system(
         suggestions,
         ranking,
         languages,
+        first_languages,
         bleu,
         similarity,
         seconds,
@@ -214,8 +225,8 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
     Returns:
         ROUGE, its ceiling and Dist; where they were measured `mrr`, `p@1`, `macro_mrr`, `mrr_in_set` (over the examples
         whose reply is in the response set, with `in_set`, their share), `wrong_language` (a share of the suggestions
-        whose language can be told), `bleu` (of one language alone, 0 to 100), `self_rouge` (of the suggestions of a
-        message; None where none has two).
+        whose language can be told), `wrong_language_first` (that of the first suggestions), `bleu` (of one language
+        alone, 0 to 100), `self_rouge` (of the suggestions of a message; None where none has two).
     """
     weighted = np.concatenate([result.weighted for result in results])
     rouge = np.concatenate([result.rouge for result in results])
@@ -259,10 +270,13 @@ def _ranking_figures(results: Sequence[SystemResult], seed: int, intervals: bool
 
 def _other_figures(results: Sequence[SystemResult]) -> dict[str, Any]:
     figures: dict[str, Any] = {}
-    told = [result.languages for result in results if result.languages is not None]
-    if len(told) == len(results):
-        wrong, decided = sum(wrong for wrong, _ in told), sum(decided for _, decided in told)
-        figures["wrong_language"] = wrong / decided if decided else None
+    for name, told in (
+        ("wrong_language", [result.languages for result in results if result.languages is not None]),
+        ("wrong_language_first", [one.first_languages for one in results if one.first_languages is not None]),
+    ):
+        if len(told) == len(results):
+            wrong, decided = sum(wrong for wrong, _ in told), sum(decided for _, decided in told)
+            figures[name] = wrong / decided if decided else None
     if len(results) == 1 and results[0].bleu is not None:  # the tokenizers of several languages do not mix
         figures["bleu"] = results[0].bleu
     alike = [result.similarity for result in results if result.similarity is not None]

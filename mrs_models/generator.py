@@ -22,7 +22,8 @@ from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.checkpoint_loading import at
 from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, ends_and_pad, suggestions
-from mrs_models.language_tokens import ROWS, LanguageTokens, row_of, token_ids
+from mrs_models.forced_language import with_forced_token
+from mrs_models.language_tokens import LanguageTokens, row_named, row_of, token_ids
 from mrs_models.padding import IGNORED, seq2seq_batch
 from mrs_models.prophetnet import corrected, most_tokens
 from mrs_models.sampling import Sampling, sample
@@ -214,8 +215,12 @@ class Generator(ReplyWriter):
         decoding: Decoding,
         revision: str | None = None,
         direction: Direction | None = None,
+        force_language_token: bool | None = None,
     ) -> Generator:
         """Load a checkpoint by its hub id or folder, to be trained.
+
+        Args:
+            force_language_token: see `with_forced_token`; None: as the checkpoint was trained.
 
         Raises:
             InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or cannot
@@ -224,6 +229,8 @@ class Generator(ReplyWriter):
         require_start(name, GENERATION, revision)
         model, tokenizer = load_seq2seq(name, revision)
         row, towards = row_of(model.config, tokenizer), direction or Direction()
+        if force_language_token is not None:
+            row = with_forced_token(model, tokenizer, row, languages, force_language_token)
         coder = TextCoder(tokenizer, row, model.config, message_tokens, reply_tokens, towards)
         for language in languages:
             _require_room(coder, len(coder.prompt(language)), decoding.max_tokens)
@@ -384,12 +391,12 @@ def read_generator_settings(folder: Path) -> GeneratorSettings:
     path = folder / GENERATOR
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-        row, lengths = ROWS[facts["language_tokens"]], (int(facts["message_tokens"]), int(facts["reply_tokens"]))
+        row, lengths = row_named(facts["language_tokens"]), (int(facts["message_tokens"]), int(facts["reply_tokens"]))
         decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
         direction = Direction(**facts.get("direction", {}))  # older files have none
         if not isinstance(languages, list):
             raise TypeError(f"languages: expected a list, found {languages!r}")
-    except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
         raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
     return GeneratorSettings(row, *lengths, decoding, languages, direction)
 

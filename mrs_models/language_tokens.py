@@ -7,7 +7,7 @@ reply starts with. So nothing depends on the state of a tokenizer (`src_lang`), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mrs_core.errors import InputError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Places for a row's tokens.
 LANGUAGE, BEGIN, END, SEPARATOR, START = "<language>", "<begin>", "<end>", "<separator>", "<start>"
 OF_ROW = -1  # in a `TokenFrame`, what each language has of its own
+UNTOLD = "-untold"  # ends the name of a row whose decoder does not start with the language's token
 _MBART_REGIONS = {"de": "DE", "it": "IT", "sv": "SE", "ru": "RU"}  # the others of MRS's ten carry XX
 
 
@@ -111,10 +112,41 @@ ROWS = {
             (END,),
             "mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding",
         ),
+        LanguageTokens(
+            "told",
+            lambda code: f"<to:{code}>",
+            (),
+            (END,),
+            (START, LANGUAGE),
+            (END,),
+            "a checkpoint of the row `plain` with an added token for each language (`mrs_models.forced_language`), "
+            "which the decoder is given first, as mBART's (Liu et al. 2020, section 2.2)",
+        ),
     )
 }
 ENCODER_TYPES = ("bert", "camembert", "roberta", "xlm-roberta")  # of which a generator can be made
 PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart")  # have no token of a language unless the vocabulary shows one
+
+
+def untold(row: LanguageTokens) -> LanguageTokens:
+    """The row with a decoder that starts with an end token, as fairseq's, whatever the language.
+
+    >>> untold(ROWS["mbart50"]).prompt, untold(ROWS["plain"]).name
+    (('<end>',), 'plain')
+    """
+    if LANGUAGE not in row.prompt:
+        return row
+    return replace(row, name=f"{row.name}{UNTOLD}", prompt=(END,))
+
+
+def row_named(name: str) -> LanguageTokens:
+    """The row that `generator.json` names.
+
+    Raises:
+        KeyError: there is none.
+        TypeError, AttributeError: the name is no text.
+    """
+    return untold(ROWS[name.removesuffix(UNTOLD)]) if name.endswith(UNTOLD) else ROWS[name]
 
 
 def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> LanguageTokens:
@@ -194,12 +226,12 @@ class TokenFrame:
         Raises:
             InputError: see `token_ids`.
         """
-        own = token_ids(row, language, row.prompt, config, tokenizer)[-1]
+        varies = LANGUAGE if row.tag else START
+        own = token_ids(row, language, (varies,), config, tokenizer)[0]
 
         def of_row(places: tuple[str, ...]) -> tuple[int, ...]:
             ids = token_ids(row, language, places, config, tokenizer)
-            varies = (LANGUAGE, START)
-            return tuple(OF_ROW if place in varies else number for place, number in zip(places, ids, strict=True))
+            return tuple(OF_ROW if place == varies else number for place, number in zip(places, ids, strict=True))
 
         return TokenFrame(of_row(row.before), of_row(row.prompt), of_row(row.end)), own
 

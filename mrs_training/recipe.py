@@ -154,6 +154,10 @@ class Recipe(ABC, Generic[Options, Data, Built]):
         kind: type[PreTrainedModel] = type(parts.model)  # type: ignore[assignment]
         return kind.from_pretrained(checkpoint, use_safetensors=True).state_dict()
 
+    def finish(self, parts: Built, trainer: Trainer, options: Options) -> Record:
+        """Change the weights once they are trained, on every rank; return facts about it for the record."""
+        return {}
+
     def complete(self, fitted: Fitted[Options, Data, Built]) -> Built:
         """The parts with what is derived from the trained model, such as an index, to be saved and evaluated."""
         return fitted.parts

@@ -206,6 +206,8 @@ class MixedSampler(StepSampler):
         sizes: rows that each of them numbers; the numbers of the next one begin after them.
         shares: of the steps, above 0, adding up to 1.
         seed: of the order.
+        epoch_of: the sampler whose epoch this one's is; of the others, as much as their shares take, another part in
+            each epoch. None: all.
 
     >>> one, two = (PairSampler([4], batch_size=2), PairSampler([2], batch_size=2))
     >>> sorted(row for rows in MixedSampler([one, two], [4, 2], [0.5, 0.5]) for row in rows)
@@ -213,13 +215,19 @@ class MixedSampler(StepSampler):
     """
 
     def __init__(
-        self, samplers: Sequence[PairSampler], sizes: Sequence[int], shares: Sequence[float], seed: int = 0
+        self,
+        samplers: Sequence[PairSampler],
+        sizes: Sequence[int],
+        shares: Sequence[float],
+        seed: int = 0,
+        epoch_of: int | None = None,
     ) -> None:
         first = samplers[0]
         super().__init__(first._batch, first._world_size, first._rank, first._accumulation)
         self._samplers, self._seed = list(samplers), seed
         self._starts = np.cumsum([0, *sizes[:-1]])
-        longest = max(sampler.steps / share for sampler, share in zip(samplers, shares, strict=True))
+        lengths = [sampler.steps / share for sampler, share in zip(samplers, shares, strict=True)]
+        longest = max(lengths) if epoch_of is None else lengths[epoch_of]
         total = max(len(self._samplers), int(np.ceil(longest - 1e-9)))
         self._quotas = _quotas(np.asarray(shares), total, np.ones(len(self._samplers), dtype=np.int64))
         self.steps = total

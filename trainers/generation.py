@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import run_with_sentence
+from mrs_core.language_id import LanguageIdentifier
 from mrs_core.predictions import SUGGESTIONS
+from mrs_datasets.prepared import open_prepared
 from mrs_evaluation.comparison import MakeSystem
 from mrs_metrics.perplexity import perplexity_signature
 from mrs_models.answering import MODEL
@@ -35,13 +38,17 @@ from mrs_training.generation.options import (
     resolved_search,
 )
 from mrs_training.generation.recipe import TaskGeneration
+from mrs_training.generation.remedies import RESUME_KEYS
 from mrs_training.generation.tasks import task_of
 from mrs_training.launch import train
 from mrs_training.recipe import Fitted
 from mrs_training.reply.data import RunData
+from mrs_training.reply.denoising_steps import read_denoising_text
 from mrs_training.reply.families import GENERATION
 from mrs_training.reply.generation_training import METRICS, GenerationTrainer, encode_sources, perplexities
+from mrs_training.reply.interpolation import copied_weights, interpolate
 from mrs_training.reply.recipe import ReplyRecipe
+from mrs_training.reply.watching import Watch, watch_record, watched_messages
 from mrs_training.sampling import make_sampler
 from mrs_training.staple.options import STAPLE
 from mrs_training.staple.recipe import StapleGeneration
@@ -55,16 +62,26 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
 
     family, metrics, ranks, steps = GENERATION, METRICS, False, STEPS
     lower_is_better = ("perplexity", "loss")
-    resume_keys = ("decoder", "decoder_layers")
+    resume_keys = ("decoder", "decoder_layers", *RESUME_KEYS)
 
     def resolved(self, options: GenerationArguments) -> GenerationArguments:
         require_own_options(options)
         return resolved_search(options, SUGGESTIONS)
 
+    def load(self, options: GenerationArguments, training: TrainingArguments) -> RunData:
+        data = super().load(options, training)
+        text, watched = read_denoising_text(options.denoising_text, training.seed), {}
+        if options.watch_languages:
+            source = open_prepared(options.data, options.data_revision)
+            watched = watched_messages(source, options.watch_languages, options.max_validation_examples)
+        return replace(data, denoising=text, watched=watched)
+
+    def resume_identity(self, options: GenerationArguments, facts: Record) -> Record:
+        text = facts.get("denoising", {}).get("content_hash")
+        return {**super().resume_identity(options, facts), "denoising text": text}
+
     def build(self, options: GenerationArguments, training: TrainingArguments, data: RunData) -> Generator:
-        languages = [source.language for source in data.plan.sources]
-        languages = list(dict.fromkeys([*languages, *data.plan.validation, *data.plan.test]))
-        return build_generator(options, training, data.texts(), languages)
+        return build_generator(options, training, data.texts(), data.languages())
 
     def make_trainer(
         self, parts: Generator, options: GenerationArguments, training: TrainingArguments, data: RunData
@@ -75,12 +92,31 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
         sampler = make_sampler(sizes, options, training, alpha, lengths)
         trainer = make_pair_trainer(GenerationTrainer, parts, training, rows, sampler)
         trainer.validation = data.validation
+        if data.denoising:
+            texts = data.denoising.train
+            trainer.pair_sampler = trainer.mix(texts, options.denoising_share, parts.coder, sampler, options)
+        if options.wrong_language_limit is not None:
+            identifier = LanguageIdentifier.open(options.language_model)
+            trainer.watch = Watch(data.watched, options.wrong_language_limit, identifier)
+        if options.interpolate_start:
+            trainer.start = copied_weights(parts.model)
         return trainer
+
+    def finish(self, parts: Generator, trainer: Trainer, options: GenerationArguments) -> Record:
+        if not options.interpolate_start:
+            return {}
+        assert isinstance(trainer, GenerationTrainer)
+        assert trainer.start is not None
+        return {"interpolation": interpolate(trainer, trainer.start, options.interpolate_start)}
 
     def systems(self, parts: Generator) -> list[MakeSystem]:
         return [lambda part: Writer(parts, MODEL)]
 
     def add_figures(self, fitted: Fitted[GenerationArguments, RunData, Generator], figures: Record) -> None:
+        options = fitted.options
+        if options.wrong_language_limit is not None:
+            limit, languages = options.wrong_language_limit, options.watch_languages
+            figures["watched"] = watch_record(fitted.state, limit, languages)
         for scope, value in perplexities(fitted.parts, fitted.data.test).items():
             figures["systems"][MODEL][scope]["perplexity"] = value
         coder = fitted.parts.coder

@@ -23,7 +23,7 @@ class WrongLanguage(TextMetric):
 
         suggestions, _, examples = self.read(path)
         identifier = LanguageIdentifier.open(self.language_model)
-        scores = score_languages(suggestions, self.language, identifier.identify, identifier=identifier.path.name)
+        scores = score_languages(suggestions, self.language, identifier.identify, identifier=identifier.name)
         return Scored(ScoreRecord.of(aggregate(scores), scores.signature, language_interval(scores)), (), examples)
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from datasets import Dataset
 
+from mrs_core.errors import InputError
 from mrs_models.convolutional_start import build_convolutional
+from mrs_models.decoder_freezing import freeze_decoder_layers, freeze_embeddings
 from mrs_models.encoder_decoder import build_from_encoder
 from mrs_models.generator import Direction, Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.generation.options import GenerationArguments, decoding_of
-from mrs_training.options import CONVOLUTIONAL, TINY
+from mrs_training.options import CONVOLUTIONAL, TINY, trains_lora
 from mrs_training.reply.generation_training import PairTrainer, SmoothedLoss
 from mrs_training.sampling import StepSampler
 
@@ -77,9 +79,17 @@ def build_generator(
             build_from_encoder(name, revision, known, Path(folder), training.seed, *decoder)
             name, revision = folder, None
         lengths = options.message_tokens, options.reply_tokens
-        generator = Generator.build(name, languages, *lengths, decoding_of(options), revision, direction)
+        generator = Generator.build(
+            name, languages, *lengths, decoding_of(options), revision, direction, options.force_language_token
+        )
+    if trains_lora(options) and generator.coder.row.name == "told":
+        raise InputError(
+            f"--force_language_token true: {options.model_name_or_path} has no token of a language, and adapters do "
+            "not learn added ones; leave --peft lora out."
+        )
     if options.freeze_embeddings:
-        generator.model.get_input_embeddings().requires_grad_(False)
+        freeze_embeddings(generator.model)
+    freeze_decoder_layers(generator.model, options.freeze_decoder_layers)
     return generator
 
 

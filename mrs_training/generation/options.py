@@ -10,6 +10,7 @@ from transformers import Seq2SeqTrainingArguments
 from mrs_core.errors import InputError
 from mrs_models.decoding import Decoding
 from mrs_training.decoder_options import DecoderArguments, with_decoder
+from mrs_training.generation.remedies import OF_REPLIES, RemedyArguments, require_sound_remedies
 from mrs_training.options import FROM_SCRATCH, TrainerDefaults, is_given, require_least
 from mrs_training.reply.generation_training import BEST_METRIC
 from mrs_training.reply.options import ReplyArguments
@@ -25,7 +26,7 @@ MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no sourc
 
 
 @dataclass
-class GenerationArguments(StapleArguments, ReplyArguments, DecoderArguments):
+class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, DecoderArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
@@ -95,6 +96,9 @@ def require_own_options(options: GenerationArguments) -> None:
         InputError: it names the option.
     """
     own = STAPLE_OPTIONS if options.task == STAPLE else XGLUE_OPTIONS if options.task != REPLY else ()
+    for name in (*OF_REPLIES, "language_model") if options.task != REPLY else ():
+        if is_given(options, name):
+            raise InputError(f"--{name}: belongs to --task {REPLY}; leave it out with --task {options.task}.")
     for names, where in ((XGLUE_OPTIONS, "a task such as --task ntg"), (STAPLE_OPTIONS, f"--task {STAPLE}")):
         for name in names:
             if name not in own and is_given(options, name):
@@ -113,6 +117,7 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
     require_least(options, "message_tokens", 4)
     require_least(options, "reply_tokens", 4)
     require_least(options, "decoding_batch_size", 1)
+    require_sound_remedies(options, options.language_model)
     if decoding_of(options).beams < texts:
         raise InputError(f"--beams {options.beams}: {texts} replies are suggested; pass at least as many.")
     if options.groups > 1 and not options.diversity_penalty:

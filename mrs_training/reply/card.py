@@ -15,7 +15,7 @@ from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
 from mrs_models.answering import MODEL
 from mrs_models.exports import CTRANSLATE2
-from mrs_models.language_tokens import LANGUAGE, ROWS
+from mrs_models.language_tokens import LANGUAGE, row_named
 from mrs_models.starting_points import GENERATION, RETRIEVAL
 from mrs_training.card import (
     SHOWN,
@@ -79,6 +79,7 @@ COLUMNS = (
     ("Dist-2", "dist2", 3),
     ("Self-ROUGE", "self_rouge", 3),
     ("wrong language", "wrong_language", 3),
+    ("wrong language, first", "wrong_language_first", 3),
     ("BLEU", "bleu", 1),
 )
 SELF_ROUGE = (
@@ -333,13 +334,17 @@ def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
 
 def _language(record: Record, code: str) -> dict[str, str]:
     """How plain transformers is told the language of a message and its reply."""
-    row = ROWS.get(record["metrics"].get("language_tokens", ""))
+    found = record["metrics"].get("language_tokens", "")
+    row = row_named(found) if found else None
     if row is None or row.tag is None:
         return {"source_language": "", "start": "", "told": "A reply's language follows from the message."}
     tag = row.tag(code)
+    source = f', src_lang="{tag}"' if LANGUAGE in row.before else ""
+    if LANGUAGE not in row.prompt:
+        return {"source_language": source, "start": "", "told": "A reply's language follows from the message."}
     option = "decoder_start_token_id" if row.prompt == (LANGUAGE,) else "forced_bos_token_id"
     return {
-        "source_language": f', src_lang="{tag}"' if LANGUAGE in row.before else "",
+        "source_language": source,
         "start": f', {option}=tokenizer.convert_tokens_to_ids("{tag}")',
         "told": f"The token `{tag}` asks for a reply in that language; each language has its own.",
     }

@@ -17,6 +17,7 @@ from mrs_datasets.prepared import PreparedData, bars_for_long_work
 from mrs_evaluation.language_data import LanguageData, examples_hash, load_language, sample_rows
 from mrs_models.perturbed_texts import perturbed
 from mrs_training.card import Record
+from mrs_training.pretraining.texts import TextData
 from mrs_training.reply.options import ReplyArguments
 from mrs_training.reply.settings import TrainingPlan, make_plan
 
@@ -29,6 +30,8 @@ class RunData:
 
     Attributes:
         origin: the id of the data, and their revision or content hash.
+        denoising: text that trains beside the pairs, without replies.
+        watched: language -> validation messages that are answered while the model trains.
     """
 
     plan: TrainingPlan
@@ -36,6 +39,8 @@ class RunData:
     validation: list[LanguageData]
     test: list[LanguageData]
     origin: Record = field(default_factory=dict)
+    denoising: TextData | None = None
+    watched: dict[str, list[str]] = field(default_factory=dict)
 
     def by_language(self) -> dict[str, list[Dataset]]:
         """The training sources by the language of their pairs."""
@@ -45,15 +50,27 @@ class RunData:
         return found
 
     def texts(self) -> Iterator[str]:
-        """Messages and replies of the training sources."""
+        """Messages and replies of the training sources, and the text that trains beside them."""
         for pairs in self.sources.values():
             for column in ("message", "reply"):
                 yield from pairs[column][:]
+        yield from self.denoising.texts() if self.denoising else ()
+
+    def languages(self) -> list[str]:
+        """All that the model reads or writes, each once."""
+        trained = [source.language for source in self.plan.sources]
+        more = [*(self.denoising.train if self.denoising else ()), *self.watched]
+        return list(dict.fromkeys([*trained, *self.plan.validation, *self.plan.test, *more]))
 
     def facts(self) -> Record:
         """Facts for the record of a run: the data, the rows used, a hash of the test examples, and the plan."""
         data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(self.test)}
-        return {"data": data, "plan": self.plan.facts()}
+        facts = {"data": data, "plan": self.plan.facts()}
+        if self.denoising:
+            text = self.denoising.facts()
+            shown = {name: text["data"][name] for name in ("title", "content_hash", "rows")}
+            facts["denoising"] = {**shown, "sources": text["texts"]["sources"]}
+        return facts
 
     def rows(self) -> dict[str, dict[str, int]]:
         """Rows used, by config, for the record of the run."""

@@ -31,6 +31,8 @@ from mrs_training.adapter_checkpoints import AdapterCheckpoints
 from mrs_training.divergence import StopsWhenDiverged
 from mrs_training.own_validation import OwnValidation
 from mrs_training.reply.data import LONG_WORK, RunData
+from mrs_training.reply.denoising_steps import DenoisingSteps
+from mrs_training.reply.watching import SHARE, WatchesLanguages
 from mrs_training.sampling import SampledPairs
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
@@ -126,11 +128,15 @@ class PairTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpo
     def figures(self) -> dict[str, float]:
         """The figures on validation, of all ranks' shares; the first rank's count. The model is in evaluation mode."""
 
+    def measured(self) -> dict[str, float]:
+        """The figures on validation, on every rank."""
+        self.generator.model.eval()
+        found: dict[str, float] = broadcast_object_list([self.figures()])[0]
+        return found
+
     def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
         """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
-        self.generator.model.eval()
-        found = broadcast_object_list([self.figures()])[0]
-        metrics = self.tell_figures(found, metric_key_prefix)
+        metrics = self.tell_figures(self.measured(), metric_key_prefix)
         self.generator.model.train()
         return metrics
 
@@ -150,14 +156,16 @@ class PairTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpo
         """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
 
 
-class GenerationTrainer(PairTrainer):
+class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
     """The trainer of replies.
 
     Attributes:
         validation: the languages that are evaluated, together.
+        start: the weights before training, where they are needed after it.
     """
 
     validation: list[LanguageData]
+    start: dict[str, Tensor] | None = None
 
     def figures(self) -> dict[str, float]:
         """Weighted ROUGE of the top three, perplexity and Dist on validation, pooled over the languages."""
@@ -176,12 +184,15 @@ class GenerationTrainer(PairTrainer):
         if world > 1:
             answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
         fit = self.fit_of(losses, tokens)
+        watched = self.watched_figures()
         if not self.is_world_process_zero():
             return {}
         figures, lines = self._log.evaluate(lambda part: _Known(answers))
         lines[0] += f" perplexity {fit['perplexity']:.1f}"
+        lines[0] += f", in a wrong language {watched[SHARE]:.3f}" if SHARE in watched else ""
         tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
-        return {"weighted_rouge": figures["weighted"], **fit, "dist1": figures["dist1"], "dist2": figures["dist2"]}
+        dist = {name: figures[name] for name in ("dist1", "dist2")}
+        return {"weighted_rouge": figures["weighted"], **fit, **dist, **watched}
 
     @property
     def _log(self) -> ValidationLog:

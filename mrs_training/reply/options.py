@@ -64,6 +64,13 @@ class ReplyArguments(LoraArguments):
     length_window: int = field(
         default=WINDOW, metadata={"help": "steps whose examples are sorted by length together; 0: not sorted"}
     )
+    language_model: str | None = field(
+        default=None,
+        metadata={
+            "help": "fastText's file (lid.176.ftz), for the share of suggestions in a wrong language; default: the "
+            "installed one, if there is one"
+        },
+    )
     vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
     freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper, 4.3: yes)"})
     max_train_examples: int | None = field(default=None, metadata={"help": "limit per source; a seeded sample"})

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mrs_core.errors import InputError
+from mrs_core.language_id import LanguageIdentifier
 from mrs_core.predictions import Prediction, write_predictions
 from mrs_datasets.prepared import open_prepared
 from mrs_evaluation.comparison import Comparison, MakeSystem, compare_on_test
@@ -49,6 +50,8 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
 
     def require_sound(self, options: ReplyOptions, training: TrainingArguments) -> None:
         require_sound(options, training, self.metrics, self.without_effect)
+        if options.language_model is not None:
+            LanguageIdentifier.open(options.language_model)  # refused now, not after hours of training
 
     def load(self, options: ReplyOptions, training: TrainingArguments) -> RunData:
         source = open_prepared(options.data, options.data_revision)
@@ -78,9 +81,8 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
     def evaluate(self, fitted: Fitted[ReplyOptions, RunData, Built]) -> Evaluation:
         """The model and the baselines on the test split of each language, its suggestions, and the paper's rows."""
         parts = fitted.data.test
-        compared = compare_on_test(
-            self.systems(fitted.parts), parts, EVALUATION_SEED, EvaluationConfig.available(self.ranks)
-        )
+        config = EvaluationConfig.available(self.ranks, fitted.options.language_model)
+        compared = compare_on_test(self.systems(fitted.parts), parts, EVALUATION_SEED, config)
         self.add_figures(fitted, compared.figures)
         languages = [part.language for part in parts]
         compared.figures["paper"] = published_figures(self.family.name, fitted.options, languages)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -181,7 +180,7 @@ LANGUAGES = {"see you later": ("en", 0.9), "bis morgen": ("de", 0.99), "hasta lu
 class Identifier:
     """Knows three sentences."""
 
-    path = Path("somewhere/lid.ftz")
+    name = "lid.ftz@12345678"
 
     def identify(self, texts: Sequence[str]) -> list[tuple[str, float]]:
         return [LANGUAGES[text] for text in texts]
@@ -199,13 +198,15 @@ def test_suggestions_in_a_wrong_language() -> None:
     assert result.languages == (2, 4)  # each message counts once, however often it comes
     assert summary([result], 0)["wrong_language"] == 1 / 2
     assert "lang:en" in result.signatures["wrong_language"]
-    assert "identifier:lid.ftz" in result.signatures["wrong_language"]
+    assert "identifier:lid.ftz@12345678|" in result.signatures["wrong_language"]
+    assert result.first_languages == (0, 1), "nobody is sure of `hasta luego`"
+    assert summary([result], 0)["wrong_language_first"] == 0
     german = evaluate_system(Stub(TRAVELLERS), "de", ["hi"], ["a"], [], 1, config)
     assert summary([german], 0)["wrong_language"] == 1 / 2
     assert summary([result, german], 0)["wrong_language"] == (2 + 1) / (4 + 2)
     nobody = evaluate_system(Stub({"hi": ["yes"]}), "en", ["hi"], ["a"], [], 1, config)
     assert summary([nobody], 0)["wrong_language"] is None
-    unasked = replace(result, languages=None)
+    unasked = replace(result, languages=None, first_languages=None)
     assert "wrong_language" not in summary([result, unasked], 0)
 
 

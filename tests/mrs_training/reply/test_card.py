@@ -146,6 +146,9 @@ def test_what_the_hub_offers_runs(record: Record) -> None:
         ("mbart50", ', src_lang="en_XX"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("en_XX")'),
         ("nllb", ', src_lang="eng_Latn"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("eng_Latn")'),
         ("plain", "", ""),
+        ("told", "", ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("<to:en>")'),
+        ("unicoder-untold", "", ""),
+        ("mbart50-untold", ', src_lang="en_XX"', ""),
     ],
 )
 def test_plain_transformers_is_told_the_language(record: Record, row: str, tokenizer: str, start: str) -> None:
