@@ -222,5 +222,5 @@ def draw_message(random: Random, known: list[tuple[str, str]]) -> Message:
 
 def draw_reply(world: World, message: Message, random: Random) -> Clause:
     """One of the replies, by their shares."""
-    clauses, shares = zip(*world.replies(message), strict=True)
-    return random.choices(clauses, shares)[0]
+    replies = world.replies(message)
+    return random.choices([clause for clause, _ in replies], [share for _, share in replies])[0]

@@ -62,7 +62,9 @@ def test_languages_share_no_word(seed: int) -> None:
     every = [word for own in words.values() for word in own]
     assert len(set(every)) == len(every)
     assert set(every).isdisjoint(NAMES)
-    cognates = [word for (kind, name), word in surfaces(seed)["qab"].words.items() if kind == "noun" and name[:3] in word]
+    cognates = [
+        word for (kind, name), word in surfaces(seed)["qab"].words.items() if kind == "noun" and name[:3] in word
+    ]
     assert cognates
 
 
