@@ -62,10 +62,8 @@ def test_languages_share_no_word(seed: int) -> None:
     every = [word for own in words.values() for word in own]
     assert len(set(every)) == len(every)
     assert set(every).isdisjoint(NAMES)
-    cognates = [
-        word for (kind, name), word in surfaces(seed)["qab"].words.items() if kind == "noun" and name[:3] in word
-    ]
-    assert cognates
+    words_of = surfaces(seed)["qab"].words
+    assert [name for (kind, name), word in words_of.items() if kind == "noun" and name[:3] in word], "cognates"
 
 
 @settings(max_examples=5, deadline=None)
@@ -118,7 +116,7 @@ def test_no_message_of_test_or_validation_is_seen_in_any_language() -> None:
 def test_a_translation_word_by_word_is_imperfect(tables: Tables) -> None:
     """English order, so that it is seldom right; stems of the language, but for what went wrong."""
     for code, language in surfaces(3).items():
-        stems = {word for word in language.words.values()}
+        stems = set(language.words.values())
         foreign, count = 0, 0
         for row in tables[f"mt-{code}", "train"][:500]:
             for word in row["message"].rstrip("?.").replace(",", "").split():
