@@ -1,7 +1,7 @@
 """What of a sequence-to-sequence model stays as it was while the rest trains: embeddings, lower decoder layers.
 
-Fine-tuned on one language, a generator forgets the others; ZmBART freezes all word embeddings and all layers of the
-decoder against it (Maurya et al. 2021).
+Fine-tuned on one language, a generator forgets the others; ZmBART freezes word embeddings and layers of the decoder
+against it (Maurya et al. 2021).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mrs_core.errors import InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-LAYERS = ("layers", "block")  # names of a decoder's list of layers: BART's and its like, T5's
-POSITIONS = ("embed_positions", "position_embeddings")  # names of tables of positions
+LAYERS = ("layers", "block", "blocks")  # of a decoder: BART and its like, T5, the convolutional model
+TABLES = ("embed_tokens", "tokens", "embed_positions", "position_embeddings", "positions")  # of vectors, by name
 
 
 def freeze_embeddings(model: PreTrainedModel) -> int:
@@ -25,7 +25,7 @@ def freeze_embeddings(model: PreTrainedModel) -> int:
     The output's matrix is mostly the same one (tied); where it is the model's own, as in mT5, it stays as well.
     """
     parts: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
-    parts += [part for name, part in model.named_modules() if name.rpartition(".")[2] in POSITIONS]
+    parts += [part for name, part in model.named_modules() if name.rpartition(".")[2] in TABLES]
     return _freeze([part for part in parts if part is not None])
 
 

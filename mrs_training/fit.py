@@ -68,10 +68,10 @@ def fit(
         trainer.accelerator.unwrap_model(parts.model, keep_fp32_wrapper=False)
     if training.load_best_model_at_end:
         _require_best(recipe, parts, trainer.state.best_model_checkpoint)
-    facts = {**facts, **recipe.finish(parts, trainer, options)}
+    finished = recipe.finish(parts, trainer, options)
     require_finite_weights(recipe.weights(parts))
     writes = trainer.is_world_process_zero()
-    return Fitted(options, training, data, facts, parts, run, trainer.state, started, writes)
+    return Fitted(options, training, data, facts, parts, run, trainer.state, started, writes, finished)
 
 
 def _complete_arguments(recipe: Recipe[Options, Data, Built], training: TrainingArguments) -> None:

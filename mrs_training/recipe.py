@@ -51,6 +51,7 @@ class Fitted(Generic[Options, Data, Built]):
         state: the library's, with the log and the best checkpoint.
         started: when the run began, in seconds since the epoch.
         writes: whether this process evaluates and writes.
+        finished: what `Recipe.finish` tells.
     """
 
     options: Options
@@ -62,6 +63,7 @@ class Fitted(Generic[Options, Data, Built]):
     state: TrainerState
     started: float
     writes: bool
+    finished: Record = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Recipe(ABC, Generic[Options, Data, Built]):
         return kind.from_pretrained(checkpoint, use_safetensors=True).state_dict()
 
     def finish(self, parts: Built, trainer: Trainer, options: Options) -> Record:
-        """Change the weights once they are trained, on every rank; return facts about it for the record."""
+        """Change the weights once they are trained, on every rank; return what to tell of it."""
         return {}
 
     def complete(self, fitted: Fitted[Options, Data, Built]) -> Built:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from mrs_core.arguments import make_dataclass_parser, parse_with_config
 from mrs_core.errors import run_with_sentence
-from mrs_core.language_id import LanguageIdentifier
 from mrs_core.predictions import SUGGESTIONS
 from mrs_datasets.prepared import open_prepared
 from mrs_evaluation.comparison import MakeSystem
@@ -48,7 +47,7 @@ from mrs_training.reply.families import GENERATION
 from mrs_training.reply.generation_training import METRICS, GenerationTrainer, encode_sources, perplexities
 from mrs_training.reply.interpolation import copied_weights, interpolate
 from mrs_training.reply.recipe import ReplyRecipe
-from mrs_training.reply.watching import Watch, watch_record, watched_messages
+from mrs_training.reply.watching import make_watch, watch_record, watched_messages
 from mrs_training.sampling import make_sampler
 from mrs_training.staple.options import STAPLE
 from mrs_training.staple.recipe import StapleGeneration
@@ -77,7 +76,7 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
         return replace(data, denoising=text, watched=watched)
 
     def resume_identity(self, options: GenerationArguments, facts: Record) -> Record:
-        text = facts.get("denoising", {}).get("content_hash")
+        text = facts["data"].get("denoising", {}).get("content_hash")
         return {**super().resume_identity(options, facts), "denoising text": text}
 
     def build(self, options: GenerationArguments, training: TrainingArguments, data: RunData) -> Generator:
@@ -96,8 +95,7 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
             texts = data.denoising.train
             trainer.pair_sampler = trainer.mix(texts, options.denoising_share, parts.coder, sampler, options)
         if options.wrong_language_limit is not None:
-            identifier = LanguageIdentifier.open(options.language_model)
-            trainer.watch = Watch(data.watched, options.wrong_language_limit, identifier)
+            trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)
         if options.interpolate_start:
             trainer.start = copied_weights(parts.model)
         return trainer
@@ -107,13 +105,15 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
             return {}
         assert isinstance(trainer, GenerationTrainer)
         assert trainer.start is not None
-        return {"interpolation": interpolate(trainer, trainer.start, options.interpolate_start)}
+        return interpolate(trainer, trainer.start, options.interpolate_start)
 
     def systems(self, parts: Generator) -> list[MakeSystem]:
         return [lambda part: Writer(parts, MODEL)]
 
     def add_figures(self, fitted: Fitted[GenerationArguments, RunData, Generator], figures: Record) -> None:
         options = fitted.options
+        if fitted.finished:
+            figures["interpolation"] = fitted.finished
         if options.wrong_language_limit is not None:
             limit, languages = options.wrong_language_limit, options.watch_languages
             figures["watched"] = watch_record(fitted.state, limit, languages)

@@ -1,7 +1,7 @@
 """The options against forgetting: a generator that is trained on some languages alone writes these to all others.
 
 Zhang et al. 2021 (MRS), section 5.2, find it; each option here is a known remedy, off by default, and names its source.
-`docs/generation.md` compares them.
+`docs/training.md` lists them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ class RemedyArguments(RunArguments):
         },
     )
     freeze_decoder_layers: int = field(
-        default=0, metadata={"help": "freeze so many of the decoder's layers, the lowest first (ZmBART: all)"}
+        default=0,
+        metadata={
+            "help": "freeze so many of the decoder's layers, the lowest first (after ZmBART, Maurya et al. 2021)"
+        },
     )
     denoising_share: float = field(
         default=0.0,

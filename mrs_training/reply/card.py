@@ -32,6 +32,7 @@ from mrs_training.card import (
 )
 from mrs_training.reply.guard_card import guard_paragraph
 from mrs_training.reply.ranking_card import ranking, response_sets
+from mrs_training.reply.remedy_card import remedies, wrong_languages
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
@@ -171,6 +172,9 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     }
     if "stored_as" in record:  # a copy without curves
         values["curves"] = STORED.format(record["stored_as"])
+    if record["trainer"] == GENERATION:
+        values["steps"] = f"{values['steps']} {remedies(record)}".strip()
+        values["languages_table"] += f"\n\n{shares}" if (shares := wrong_languages(figures, languages)) else ""
     values["usage"] = _usage(record, values, adapter)
     front = _front_matter(record, family, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)

@@ -65,12 +65,11 @@ class RunData:
     def facts(self) -> Record:
         """Facts for the record of a run: the data, the rows used, a hash of the test examples, and the plan."""
         data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(self.test)}
-        facts = {"data": data, "plan": self.plan.facts()}
         if self.denoising:
             text = self.denoising.facts()
             shown = {name: text["data"][name] for name in ("title", "content_hash", "rows")}
-            facts["denoising"] = {**shown, "sources": text["texts"]["sources"]}
-        return facts
+            data["denoising"] = {**shown, "sources": text["texts"]["sources"]}
+        return {"data": data, "plan": self.plan.facts()}
 
     def rows(self) -> dict[str, dict[str, int]]:
         """Rows used, by config, for the record of the run."""

@@ -1,6 +1,6 @@
 """Steps of denoising (xDAE; XGLUE, Liang et al. 2020, section 4.1) between those of a generator's pairs.
 
-Text in languages without pairs keeps a generator writing them (Maurya et al. 2021, ZmBART; Vu et al. 2022, section 4).
+Text in languages without pairs, mixed into training, keeps a generator writing them (Vu et al. 2022).
 """
 
 from __future__ import annotations

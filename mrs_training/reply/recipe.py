@@ -51,6 +51,11 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
     def require_sound(self, options: ReplyOptions, training: TrainingArguments) -> None:
         require_sound(options, training, self.metrics, self.without_effect)
         if options.language_model is not None:
+            if not Path(options.language_model).is_file():
+                raise InputError(
+                    f"--language_model {options.language_model}: no such file; pass a fastText model, such as "
+                    "lid.176.ftz."
+                )
             LanguageIdentifier.open(options.language_model)  # refused now, not after hours of training
 
     def load(self, options: ReplyOptions, training: TrainingArguments) -> RunData:

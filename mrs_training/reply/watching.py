@@ -61,6 +61,22 @@ def watched_messages(source: PreparedData, languages: Sequence[str], most: int |
     return found
 
 
+def make_watch(messages: Mapping[str, Sequence[str]], limit: float, language_model: str | None) -> Watch:
+    """What a run watches.
+
+    Raises:
+        InputError: the model does not know a language; every reply in it would count as wrong.
+    """
+    identifier = LanguageIdentifier.open(language_model)
+    for code in messages:
+        if not identifier.knows(code.partition("-")[0]):
+            raise InputError(
+                f"--watch_languages {code}: {identifier.path} does not know this language; pass another "
+                "--language_model."
+            )
+    return Watch(messages, limit, identifier)
+
+
 class WatchesLanguages(Base):
     """Mixin, placed before `OwnValidation`: `watch`, if there is one, ends the run and has a say in the checkpoint.
 
