@@ -88,8 +88,9 @@ class MadeUpSurface:
         self.words: dict[tuple[str, str], str] = {}
         for kind, names in _lexicon().items():
             for name in names:
-                if kind == "noun" and random.random() < COGNATES:
-                    known.add(word := f"{name.rstrip('aeiou')}{rules.cognate}")
+                word = f"{name.rstrip('aeiou')}{rules.cognate}"
+                if kind == "noun" and random.random() < COGNATES and word not in known:
+                    known.add(word)
                 else:
                     short = kind in ("mark", "person", "modal", "opening", "question")
                     word = source.word(1 if short else random.choice((1, 2, 2)), closed=kind != "person")

@@ -99,7 +99,9 @@ def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path:
             assert rest == [], cell.name
 
 
-@pytest.mark.parametrize(("name", "least"), [("retrieval.md", 7), ("xcopa_tables.md", 4), ("xglue.md", 4), ("forgetting.md", 3)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("retrieval.md", 7), ("xcopa_tables.md", 4), ("xglue.md", 4), ("forgetting.md", 3)]
+)
 def test_the_page_names_tables_and_cells_that_there_are(repository: Path, name: str, least: int) -> None:
     """`docs/retrieval.md` gives the command behind every table of figures."""
     from mrs_cli.reproduce import make_parser
