@@ -35,7 +35,7 @@ def test_every_cell_has_its_line(table: Table) -> None:
 def test_a_remedy_differs_from_plain_training_in_itself_alone(table: Table) -> None:
     plain = table.cells[PLAIN].options
     grid = table.tables["forgetting"]
-    others = "freeze_embeddings peft train learning_rate max_steps eval_steps save_steps".split()
+    others = ["freeze_embeddings", "peft", "train", "learning_rate", "max_steps", "eval_steps", "save_steps"]
     known = {*RemedyArguments.__annotations__, *others}
     remedies = {row: grid.place(row, "en").cell for row, over in grid.leads if over == PLAIN}
     assert len(remedies) >= 9
