@@ -383,4 +383,5 @@ def _heat_map(axis: Any, own: Mapping[tuple[str, str | None], Figure], rows: lis
 
 
 def _short(value: float) -> str:
-    return f"{value:.4f}".replace("0.", ".", 1)
+    text = f"{value:.4f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
