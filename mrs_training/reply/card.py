@@ -138,7 +138,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     family = KINDS[record["trainer"]]
     languages = list(figures["signatures"])
     language = "en" if "en" in languages else languages[0]
-    message, reply = MESSAGES[language]
+    message, reply = MESSAGES.get(language, MESSAGES["en"])  # of a made-up one nothing is known here
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
     without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
