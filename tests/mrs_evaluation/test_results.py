@@ -271,6 +271,11 @@ def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
         assert EvaluationConfig.available(False) == EvaluationConfig(False, None, False, True)
 
 
+def test_a_language_model_that_was_asked_for_must_be_there() -> None:
+    with pytest.raises(InputError, match=r"^nowhere\.bin: no language model there"):
+        EvaluationConfig.available(False, "nowhere.bin")
+
+
 def test_time_is_that_of_an_answered_message(result: SystemResult) -> None:
     assert result.messages == 3
     assert result.seconds > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +13,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from transformers import MT5Config, MT5ForConditionalGeneration
 
 from mrs_core.errors import InputError
+from mrs_models.tiny import train_tokenizer
+from mrs_training.generation.model import build_generator
 from mrs_training.generation.options import GenerationArguments, require_own_options, resolved_search
+from mrs_training.reply.denoising_steps import noising_of
 from mrs_training.reply.interpolation import copied_weights, interpolate, set_between
 from mrs_training.reply.watching import Watch, WatchesLanguages, make_watch, watch_record
 from mrs_training.sampling import MixedSampler, PairSampler
@@ -58,6 +62,24 @@ def test_other_tasks_have_only_what_they_can_use(task: str) -> None:
     for name, value in {**TEXT, **LIMIT, "interpolate_start": [0.5]}.items():
         with pytest.raises(InputError, match=f"^--{name}: belongs to --task reply; leave it out with --task {task}"):
             require_own_options(GenerationArguments(task=task, **{name: value}))
+
+
+def test_adapters_do_not_learn_added_tokens(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["how are you?", "fine"] * 4, 120)
+    tokenizer.add_special_tokens({"eos_token": "</s>"})
+    ids = {"pad_token_id": 0, "eos_token_id": tokenizer.eos_token_id, "decoder_start_token_id": 0}
+    config = MT5Config(vocab_size=len(tokenizer), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, **ids)
+    MT5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    training: Any = SimpleNamespace(seed=1)
+    options = GenerationArguments(model_name_or_path=str(tmp_path), force_language_token=True, peft="lora")
+    with pytest.raises(InputError, match=r"has no token of a language, and adapters do not learn added ones; leave"):
+        build_generator(options, training, [], ["en"])
+    frozen = build_generator(replace(options, peft="none", freeze_embeddings=True), training, [], ["en"])
+    assert not frozen.model.get_input_embeddings().weight.requires_grad
+    assert frozen.coder.row.name == "told"
+    with pytest.raises(InputError, match=r"^--denoising_share: the tokenizer has no mask token"):
+        noising_of(frozen.coder, "en", 1)
 
 
 # --- steps of denoising
