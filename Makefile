@@ -17,7 +17,7 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build demo-xcopa demo-staple page results test test-faults load test-properties test-floors quality bench sample baseline clean
+.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors quality bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,6 +57,9 @@ demo-xcopa: $(STAMP)  ## multiple choice on generated questions: learned, at cha
 	for view in full nop noq; do $(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/multiple_choice.py \
 		--config trainers/configs/multiple_choice/synthetic.yaml --data $(CHOICE)/data --view $$view \
 		--output_dir $(CHOICE)/$$view --overwrite true || exit 1; done
+
+demo-forgetting: $(STAMP)  ## a generator that forgets other languages while it learns English, and one that does not
+	$(OFFLINE) $(BIN)/mrs reproduce forgetting --only zero-shot/42 denoising/42
 
 demo-staple: $(STAMP)  ## all translations of a prompt: trained, decoded, filtered and reported, on a generated grammar
 	$(BIN)/mrs data prepare synthetic-staple --source synthetic --out $(MANY)/data --overwrite

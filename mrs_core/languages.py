@@ -65,6 +65,12 @@ def require_known(code: str, where: str) -> Language:
         raise InputError(f"{where}: unknown language {code!r}; mrs_core/languages.yaml lists the known ones.") from None
 
 
+def is_made_up(code: str) -> bool:
+    """Whether it is a private-use code (ISO 639-3: qaa to qtz), as generated data sets have for their languages."""
+    return _PRIVATE_USE.fullmatch(code) is not None
+
+
+_PRIVATE_USE = re.compile("q[a-t][a-z]")
 # BCP-47 without its rarer parts: a language, then a script, then a region.
 _CODE = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<script>[A-Z][a-z]{3}))?(?:-(?P<region>[A-Z]{2}|\d{3}))?")
 

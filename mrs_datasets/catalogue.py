@@ -13,7 +13,7 @@ import pyarrow as pa
 import yaml
 
 from mrs_core.errors import InputError
-from mrs_core.languages import KNOWN, Language, find_language, require_known
+from mrs_core.languages import KNOWN, Language, find_language, is_made_up, require_known
 
 DTYPES = {
     "string": pa.string(),
@@ -24,7 +24,6 @@ DTYPES = {
 }
 LIST = "list of "  # a list type names its entries: `list of string`, `list of {text: string, weight: float64}`
 LANGUAGE = "{language}"
-PRIVATE_USE = re.compile("q[a-t][a-z]")
 ERROR, WARNING = "error", "warning"  # levels of a finding of `mrs data check`
 
 
@@ -298,7 +297,7 @@ def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]
 
 def _language(code: str, where: str) -> Language:
     """A language of `mrs_core/languages.yaml`, or a made-up one with a private-use code (ISO 639-3: qaa to qtz)."""
-    made_up = find_language(code) if isinstance(code, str) and PRIVATE_USE.fullmatch(code) else None
+    made_up = find_language(code) if isinstance(code, str) and is_made_up(code) else None
     return made_up or require_known(code, where)
 
 

@@ -19,6 +19,7 @@ from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
 from mrs_datasets.readers.seeds import seed_of
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple import read_staple
+from mrs_datasets.readers.synthetic_chat import read_synthetic_chat, write_language_model
 from mrs_datasets.readers.synthetic_copa import read_synthetic_copa
 from mrs_datasets.readers.synthetic_staple import read_synthetic_staple
 from mrs_datasets.readers.synthetic_xglue import read_synthetic_xglue
@@ -39,9 +40,13 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "xglue": read_xglue,
 }
 GENERATED: dict[str, Callable[[int, Report], Chunks]] = {  # from a seed, without files
+    "synthetic-chat": read_synthetic_chat,
     "synthetic-copa": read_synthetic_copa,
     "synthetic-staple": read_synthetic_staple,
     "synthetic-xglue": read_synthetic_xglue,
+}
+BESIDE: dict[str, Callable[[Path, int], None]] = {  # what is made of a generated folder and its seed, in the folder
+    "synthetic-chat": write_language_model,
 }
 
 
@@ -145,9 +150,13 @@ def prepare(
     if name in GENERATED:
         if len(sources) > 1:
             raise InputError(f"{name}: expected one --source, found {len(sources)}; pass {record.source}.")
-        chunks = with_views(GENERATED[name](seed_of(sources[0]), report), views, record)
+        seed = seed_of(sources[0])
+        chunks = with_views(GENERATED[name](seed, report), views, record)
         with atomic_folder(out, overwrite, MARKER) as partial:
-            return write_prepared(partial, progress(chunks), report, record, sources[0])
+            written = write_prepared(partial, progress(chunks), report, record, sources[0])
+            if name in BESIDE:
+                BESIDE[name](partial, seed)
+            return written
     for source in sources:
         _require_source(Path(source), out, f"pass {record.source}")
     with atomic_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:

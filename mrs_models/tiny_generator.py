@@ -20,7 +20,12 @@ SEPARATOR, END = "</s>", "[EOS]"  # as Unicoder-xDAE ends its texts
 
 
 def build_tiny_generator(
-    texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, vocabulary: int = VOCABULARY
+    texts: Iterable[str],
+    languages: Sequence[str],
+    folder: Path,
+    seed: int,
+    vocabulary: int = VOCABULARY,
+    layers: int = LAYERS,
 ) -> Path:
     """Write a transformers checkpoint (config, random weights, tokenizer) to `folder` and return it.
 
@@ -32,6 +37,7 @@ def build_tiny_generator(
         languages: each gets its tag.
         seed: of the random weights.
         vocabulary: its largest size, tags aside.
+        layers: of the encoder, and as many of the decoder.
 
     Raises:
         InputError: there is no text.
@@ -45,7 +51,7 @@ def build_tiny_generator(
     config = unicoder_config(
         vocab_size=len(tokenizer),
         d_model=WIDTH,
-        layers=LAYERS,
+        layers=layers,
         heads=HEADS,
         ffn=4 * WIDTH,
         positions=POSITIONS,

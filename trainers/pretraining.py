@@ -71,7 +71,7 @@ class Pretraining(Recipe[PretrainingArguments, TextData, Pretrained]):
     resume_keys = (
         "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "restart_positions",
         "language_ids", "sampling_alpha", "batches", "length_window", "frozen_encoder", "new_pieces", "noise",
-        "span_share", "span_length", "future_tokens", "decoder", "decoder_layers",
+        "span_share", "span_length", "future_tokens", "decoder", "decoder_layers", "tiny_layers",
     )  # fmt: skip
 
     def require_sound(self, options: PretrainingArguments, training: TrainingArguments) -> None:

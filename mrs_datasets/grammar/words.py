@@ -32,11 +32,12 @@ class Words:
     Args:
         consonants: of all syllables.
         vowels: sets of vowels; a word has its vowels from one set (vowel harmony).
+        known: words that are not drawn, such as other languages'; those drawn are added.
     """
 
-    def __init__(self, consonants: str, vowels: Sequence[str], random: Random) -> None:
+    def __init__(self, consonants: str, vowels: Sequence[str], random: Random, known: set[str] | None = None) -> None:
         self.consonants, self.vowels, self.random = consonants, vowels, random
-        self._known: set[str] = set()
+        self._known: set[str] = set() if known is None else known
 
     def word(self, syllables: int = 2, closed: bool = True) -> str:
         """A new word; a closed one ends in a consonant."""

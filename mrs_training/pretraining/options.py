@@ -13,6 +13,7 @@ from mrs_models.future_ngrams import STREAMS
 from mrs_models.masking import SHARE
 from mrs_models.noising import SPAN_LENGTH, SPAN_SHARE, parse_noises
 from mrs_models.tiny import VOCABULARY
+from mrs_models.tiny_generator import LAYERS
 from mrs_training import options as shared
 from mrs_training.decoder_options import DecoderArguments, with_decoder
 from mrs_training.options import TINY, is_given, require_least, require_one_of, trains_lora
@@ -38,6 +39,7 @@ SEQ2SEQ = ("xdae", "xfnp")
 OPTIONS_OF = {
     **dict.fromkeys(("noise", "span_share", "span_length"), ("xdae",)),
     "future_tokens": ("xfnp",),
+    "tiny_layers": ("xdae",),
     **dict.fromkeys(("decoder", "decoder_layers"), SEQ2SEQ),
 }
 OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", "new_pieces")
@@ -162,6 +164,9 @@ class PretrainingArguments(DecoderArguments):
         default=0, metadata={"help": "add so many pieces of the text to the vocabulary, for unseen scripts; 0: none"}
     )
     vocabulary: int = field(default=VOCABULARY, metadata={"help": "tiny: largest vocabulary"})
+    tiny_layers: int = field(
+        default=LAYERS, metadata={"help": "xdae from tiny: layers of the encoder, and as many of the decoder"}
+    )
 
 
 def require_sound(options: PretrainingArguments, training: TrainingArguments) -> None:
@@ -173,7 +178,14 @@ def require_sound(options: PretrainingArguments, training: TrainingArguments) ->
     shared.require_sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
-    least_of = {"held_out": 0, "max_tokens": 8, "length_window": 0, "new_pieces": 0, "future_tokens": 1}
+    least_of = {
+        "held_out": 0,
+        "max_tokens": 8,
+        "length_window": 0,
+        "new_pieces": 0,
+        "future_tokens": 1,
+        "tiny_layers": 1,
+    }
     for name, least in least_of.items():
         require_least(options, name, least)
     require_least(training, "per_device_eval_batch_size", 1)
@@ -202,6 +214,8 @@ def require_sound(options: PretrainingArguments, training: TrainingArguments) ->
         for name in ("frozen_encoder", "new_pieces"):
             if getattr(options, name):
                 raise InputError(f"--{name}: adapters leave embeddings and head as they are; leave --peft lora out.")
+    if is_given(options, "tiny_layers") and options.model_name_or_path != TINY:
+        raise InputError(f"--tiny_layers: {options.model_name_or_path} has its own layers; leave it out.")
     if options.new_pieces and options.model_name_or_path == TINY:
         raise InputError("--new_pieces: the tokenizer of `tiny` is trained on the text already; leave it out.")
 

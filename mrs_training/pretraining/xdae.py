@@ -26,7 +26,7 @@ class Denoising(Seq2SeqObjective):
     def write_tiny(
         self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
-        build_tiny_generator(texts, languages, folder, seed, options.vocabulary)
+        build_tiny_generator(texts, languages, folder, seed, options.vocabulary, options.tiny_layers)
 
     def write_from_encoder(
         self, languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments

@@ -9,7 +9,7 @@ from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_core.cards import markdown_table, read_template, render_card
-from mrs_core.languages import LANGUAGES
+from mrs_core.languages import require_any_language
 from mrs_datasets.catalogue import read_record as read_catalogue
 from mrs_evaluation.comparison import POOLED, grouped_signatures
 from mrs_metrics.resampling import PERCENTILE
@@ -138,7 +138,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     family = KINDS[record["trainer"]]
     languages = list(figures["signatures"])
     language = "en" if "en" in languages else languages[0]
-    message, reply = MESSAGES[language]
+    message, reply = MESSAGES.get(language, MESSAGES["en"])  # of a made-up one nothing is known here
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
     without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
@@ -147,7 +147,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     values = {
         "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
         "encoders": ENCODERS[arguments.get("encoders", "two")],
-        "languages": ", ".join(f"{LANGUAGES[code].name} (`{code}`)" for code in languages),
+        "languages": ", ".join(f"{require_any_language(code, 'the run').name} (`{code}`)" for code in languages),
         "base_model": _base_model(record),
         "trained_on": _trained_on(record["plan"]),
         "data": data_of(data),

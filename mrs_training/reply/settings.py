@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES, require_language
+from mrs_core.languages import LANGUAGES, is_made_up, require_language
 from mrs_datasets.schema import MT_PREFIX
 from mrs_training.sampling import require_alpha
 
@@ -25,7 +25,7 @@ class Source:
     """Training pairs of one language.
 
     Attributes:
-        language: a language of MRS.
+        language: a language of MRS, or a made-up one of generated data.
         translated: the pairs are English ones, machine-translated to `language` (Zhang et al. 2021, section 3.2).
 
     >>> Source.parse("mt-es")
@@ -50,7 +50,7 @@ class Source:
             InputError: an unknown language, or English translated to English.
         """
         language = config.removeprefix(MT_PREFIX)
-        require_language(language, f"{option} {config}")
+        _require_trainable(language, f"{option} {config}")
         if config == MT_PREFIX + ENGLISH:
             raise InputError(
                 f"{option} {config}: expected {MT_PREFIX}LANG for another language, since the translated pairs are "
@@ -194,8 +194,9 @@ class _Configs:
     """The configs that the data have, and the errors for those that they lack."""
 
     def __init__(self, configs: Collection[str]) -> None:
-        self.pairs = tuple(code for code in LANGUAGES if code in configs)
-        self.translated = tuple(code for code in LANGUAGES if MT_PREFIX + code in configs)
+        known = (*LANGUAGES, *(config for config in configs if is_made_up(config)))
+        self.pairs = tuple(code for code in known if code in configs)
+        self.translated = tuple(code for code in known if MT_PREFIX + code in configs)
         self.all = (*self.pairs, *(MT_PREFIX + code for code in self.translated))
         self.listed = f"the data have {' '.join(self.all) or 'no language of MRS'}"
 
@@ -210,7 +211,7 @@ class _Configs:
         if not asked:
             raise InputError(f"{option} {ALL_LANGUAGES}: {self.listed}; prepare data with at least one language.")
         for code in asked:
-            require_language(code, option)
+            _require_trainable(code, option)
             if code not in self.pairs:
                 raise InputError(
                     f"{option}: {code} needs the config {code!r}, but {self.listed}; leave {code} out, or prepare it."
@@ -267,6 +268,12 @@ class _Configs:
                 "cannot be; name the languages with --validation."
             )
         return checked
+
+
+def _require_trainable(code: str, where: str) -> None:
+    """Refuse what is neither a language of MRS nor a made-up one; `where` starts the sentence."""
+    if not is_made_up(code):
+        require_language(code, where)
 
 
 def _require_distinct(option: str, names: Sequence[str], what: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from mrs_evaluation.choice_analysis import average
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_evaluation.paper_results import paper_figure
+from mrs_evaluation.tables import short_number
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_models.answering import MODEL
 from mrs_models.baselines import BASELINES
@@ -298,5 +299,9 @@ class Results:
 
 
 def short(value: float) -> str:
-    """`.0476`"""
-    return f"{value:.4f}".replace("0.", ".", 1)
+    """`.0476`, as the papers print it.
+
+    >>> short(0.0476), short(30.0916)
+    ('.0476', '30.0916')
+    """
+    return short_number(value, 4)

@@ -66,7 +66,7 @@ def prepare_data(setup: Setup, sources: Mapping[str, Path], used: Sequence[str],
 
 def _prepared(setup: Setup, name: str, source: Path | None, dry: bool, say: Say) -> Path | None:
     if source is None:
-        command = setup.table.data[name].tiny if setup.tiny else ""
+        command = setup.table.data[name].generated(setup.scale)
         return _made(setup, name, command, {}, dry, say) if command else None
     if not source.is_dir():
         raise InputError(f"--data {name}={source}: no such folder.")

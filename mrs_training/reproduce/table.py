@@ -6,7 +6,8 @@ A table is a YAML file:
     trainer                           of the cells that name none
     base_model                        a hub id; `--model FOLDER` stands for it, and `--scale tiny` for a tiny one
     other_models                      more hub ids that `--scale tiny` replaces
-    data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them;
+    data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them, or
+                                      generates them, where it has no `{source}`;
                                       `tiny`: the command that generates a small one for `--scale tiny`
     scales: SCALE: options            what `--scale SCALE` changes in every cell that does not set the option itself;
                                       null takes an option out of the configuration
@@ -56,13 +57,20 @@ Kind = TypeVar("Kind")
 class DataSource:
     """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source.
 
-    Without a command the source is used as it is. `tiny` holds `{out}` alone.
+    Without a command the source is used as it is. A command without `{source}` generates the data. `tiny` holds `{out}`
+    alone.
     """
 
     about: str
     files: list[str] = field(default_factory=list)
     command: str = ""
     tiny: str = ""
+
+    def generated(self, scale: str) -> str:
+        """The command that needs no source, at a scale; empty where there is none."""
+        if scale == TINY and self.tiny:
+            return self.tiny
+        return "" if "{source}" in self.command else self.command
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ def test_equal_seeds_equal_files_other_seeds_other_weights(folder: Path, tmp_pat
         assert (folder / name).read_bytes() == (same / name).read_bytes()
     assert (folder / "model.safetensors").read_bytes() != (other / "model.safetensors").read_bytes()
     assert (folder / "tokenizer.json").read_bytes() == (other / "tokenizer.json").read_bytes()
+
+
+def test_it_may_have_more_layers(tmp_path: Path) -> None:
+    config = json.loads((build_tiny_generator(TEXTS, LANGUAGES, tmp_path, 1, 200, 2) / "config.json").read_text())
+    assert (config["encoder_layers"], config["decoder_layers"]) == (2, 2)
 
 
 def test_building_leaves_the_random_state_alone(tmp_path: Path) -> None:

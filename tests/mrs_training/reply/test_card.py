@@ -509,3 +509,14 @@ def test_messages_and_checkpoints_stay_at_home(run: Path) -> None:
     files = publication(run, {"trainer": "retrieval"}, "org/m", "# card").files()
     assert list(files) == ["README.md", "model.safetensors", "response_index/es/replies.json", "run.json"]
     assert files["README.md"] == b"# card"
+
+
+def test_a_card_of_a_made_up_language(record: Record) -> None:
+    metrics = record["metrics"]
+    first = next(iter(metrics["signatures"]))
+    metrics["signatures"] = {"qaa": metrics["signatures"][first]}
+    for scopes in metrics["systems"].values():
+        scopes["qaa"] = scopes[first]
+    card = model_card(record)
+    assert "qaa (`qaa`)" in card
+    assert MESSAGES["en"][0] in card

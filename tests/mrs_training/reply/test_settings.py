@@ -51,6 +51,13 @@ def test_monolingual() -> None:
     assert make_plan(["ja", "ja-responses"], "monolingual").test == ("ja",)
 
 
+def test_made_up_languages_follow_those_of_mrs() -> None:
+    generated = ["qab", "en", "qaa", "en-responses", "mt-qaa", "text-qaa"]
+    assert make_plan(generated, "zero_shot").test == ("en", "qab", "qaa")
+    assert trained_on(make_plan(generated, "mt", ["qaa"])) == ["mt-qaa"]
+    assert trained_on(make_plan(generated, train=["en", "mt-qaa"])) == ["en", "mt-qaa"]
+
+
 def test_zero_shot_trains_and_validates_on_english() -> None:
     plan = make_plan(WHOLE, "zero_shot")
     assert (trained_on(plan), plan.validation, plan.test) == (["en"], ("en",), TEN)

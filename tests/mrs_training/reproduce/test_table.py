@@ -100,7 +100,8 @@ def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("reproduce.md", 5), ("retrieval.md", 7), ("xcopa_tables.md", 4), ("xglue.md", 4)]
+    ("name", "least"),
+    [("reproduce.md", 5), ("retrieval.md", 7), ("xcopa_tables.md", 4), ("xglue.md", 4), ("forgetting.md", 3)],
 )
 def test_the_page_names_tables_and_cells_that_there_are(repository: Path, name: str, least: int) -> None:
     """`docs/retrieval.md` gives the command behind every table of figures."""
