@@ -11,7 +11,7 @@ import numpy as np
 
 from mrs_core.errors import InputError
 from mrs_evaluation.pairing import Interval
-from mrs_evaluation.runs.figures import RANKING, ROUGE, Metric, Run, Scope, Task, require_one_task, without_version
+from mrs_evaluation.runs.figures import RANKING, ROUGE, Metric, Run, Scope, Task, require_one_task, rules_of
 from mrs_evaluation.runs.grouping import BY_SEED, Row, group_runs
 from mrs_evaluation.runs.leads import Lead, all_leads
 from mrs_evaluation.runs.same_tests import OTHER_POOLS, OTHER_ROWS, UNKNOWN, unlike
@@ -197,6 +197,7 @@ def _with_equal_rules(
             warnings.append(f"{metric.title}: left out, {told}.")
             continue
         kept.append(metric)
+        warnings += [line for scope, of in found.items() for line in _fewer(of, scope)]
         for scope, of in found.items():
             if any(of.values()):
                 signatures[scope][metric.key] = next(filter(None, of.values()))
@@ -212,10 +213,22 @@ def _signatures(runs: Sequence[Run], scope: Scope, metric: Metric) -> dict[str, 
 def _differing(found: dict[str, str], scope: Scope) -> str:
     """Two runs with other rules, in words; "" if there are none."""
     for (one, first), (other, second) in combinations(found.items(), 2):
-        if first and second and without_version(first) != without_version(second):
+        if first and second and rules_of(first)[0] != rules_of(second)[0]:
             where = " ".join(filter(None, scope))
             return f"{one} and {other} computed it by different rules in {where} ({first} against {second})"
     return ""
+
+
+def _fewer(found: dict[str, str], scope: Scope) -> list[str]:
+    """Which runs gave no message as many suggestions as others: their best of fewer is compared."""
+    given = {name: most for name, signature in found.items() if (most := rules_of(signature)[1])}
+    most = max(given.values(), default=0)
+    where = " ".join(filter(None, scope))
+    return [
+        f"{name}: at most {own} of {most} suggestions a message in {where}."
+        for name, own in given.items()
+        if own < most
+    ]
 
 
 class _Footnotes:

@@ -16,6 +16,7 @@ Record = Mapping[str, Any]
 Scope = tuple[str, str]  # part (a task, a view, a split; "" where there is one alone) and language
 REPLY = "suggests replies"  # what a run does, in sentences
 CHOICES = "answers multiple-choice questions"
+NBEST = "nbest:"  # begins the field with the most suggestions of a message
 VERSION = "|version:"  # begins the last field of a signature
 WEIGHTED = "weighted"
 
@@ -136,6 +137,17 @@ class Run:
 def without_version(signature: str) -> str:
     """A signature without the version of this package, which does not change how a figure is computed."""
     return signature.rpartition(VERSION)[0] or signature
+
+
+def rules_of(signature: str) -> tuple[str, int | None]:
+    """How a figure is computed, whatever the model: without the version, and the most suggestions that it gave.
+
+    >>> rules_of("mrs_rouge|rules:official|nbest:2|lang:de|version:0.1.0")
+    ('mrs_rouge|rules:official|lang:de', 2)
+    """
+    fields = without_version(signature).split("|")
+    given = next((int(field.removeprefix(NBEST)) for field in fields if field.startswith(NBEST)), None)
+    return "|".join(field for field in fields if not field.startswith(NBEST)), given
 
 
 def require_one_task(runs: list[Run]) -> Task:

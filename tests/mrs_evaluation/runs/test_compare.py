@@ -443,3 +443,16 @@ def test_choice_runs_have_their_own_table_and_the_other_formats(
     code, out, _ = told(tmp_path / "run", "--format", "markdown")
     assert code == 0
     assert ".5000" in out
+
+
+def test_a_run_with_fewer_suggestions_is_compared_and_told_of(
+    make_run: MakeRun, change: Change, compared: Compare
+) -> None:
+    runs = make_run("a", "en", trainer="generation"), make_run("b", "en", trainer="generation", b=1)
+
+    def two(record: dict[str, Any]) -> None:
+        texts = record["metrics"]["signatures"]["en"]
+        texts["mrs_rouge"] = re.sub("nbest:[0-9]", "nbest:1", texts["mrs_rouge"])
+
+    change(runs[1], two)
+    assert "b: at most 1 of 2 suggestions a message in en." in compared(*runs)["warnings"]
