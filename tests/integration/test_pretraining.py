@@ -251,4 +251,4 @@ def test_the_recipes_are_sound(path: Path, one_process: None) -> None:
 
 
 def test_there_is_a_recipe_for_each_row_of_the_tables_and_for_unicoder() -> None:
-    assert {path.stem for path in CONFIGS.glob("*")} == {path.stem for path in RECIPES} | {"xdae", "xfnp"}
+    assert {path.stem for path in CONFIGS.glob("*")} == {path.stem for path in RECIPES} | {"xdae", "xfnp", "chat"}
