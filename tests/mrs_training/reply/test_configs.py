@@ -138,7 +138,8 @@ ACCELERATE = {  # file: processes, CPU, precision
 
 
 def test_every_accelerate_file_is_tested() -> None:
-    assert {path.stem for path in (CONFIGS / "accelerate").iterdir()} == set(ACCELERATE)
+    found = {path.stem for path in (CONFIGS / "accelerate").iterdir()}
+    assert found == {*ACCELERATE, "fsdp", "deepspeed_zero2", "deepspeed_zero3"}  # the last ones in test_machines.py
 
 
 @pytest.mark.parametrize("name", ACCELERATE)
