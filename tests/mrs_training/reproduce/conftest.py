@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,16 @@ record = {"trainer": "retrieval", "seed": seed, "commit": "c0ffee", "metrics": m
 """
 
 Ready = Callable[..., tuple[Setup, dict[str, Cell]]]
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """No signal is ignored, as SIGINT is in a shell's background and SIGHUP after nohup."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
