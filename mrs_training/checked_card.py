@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_core.predictions import predictions_name
 from mrs_evaluation.choice_answers import read_run_answers
 from mrs_evaluation.scoring import score_file
 from mrs_models.answering import MODEL
 from mrs_models.starting_points import MULTIPLE_CHOICE
 from mrs_training.card import Record
 from mrs_training.families import model_card
-from mrs_training.run import RunFolder, read_record
+from mrs_training.run import read_record
 
 
 def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:
@@ -39,7 +40,7 @@ def _require_own_predictions(folder: Path, metrics: Record) -> None:
     """Refuse prediction files of a reply model that do not give the figures of its record."""
     figures = metrics["systems"][MODEL]
     for language in metrics["signatures"]:
-        path = folder / RunFolder.predictions_name(language)
+        path = folder / predictions_name(language)
         if not path.is_file():
             continue
         found, recorded = score_file(path, language)["weighted"], figures[language]["weighted"]

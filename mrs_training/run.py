@@ -15,7 +15,6 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
 from mrs_core.manifest import KEY as FILES
 from mrs_core.manifest import list_files
-from mrs_core.predictions import predictions_name
 from mrs_core.provenance import commit, hardware, versions
 from mrs_core.remote_errors import masked
 from mrs_training.allowlist import (
@@ -112,11 +111,6 @@ class RunFolder:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
         atomic_write(self.folder / IDENTITY, as_json(identity))
-
-    @staticmethod
-    def predictions_name(language: str) -> str:
-        """The file of a language's test messages, their replies and the suggestions."""
-        return predictions_name(language)
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from mrs_core.errors import InputError
 from mrs_core.lines import read_lines
-from mrs_core.predictions import SUGGESTIONS, read_predictions
+from mrs_core.predictions import SUGGESTIONS, predictions_name, read_predictions
 from mrs_datasets.prepared import open_prepared
 from mrs_models.answering import Answerer, reply_texts
 from mrs_training.card import Record
-from mrs_training.run import RunFolder
 
 MOST = 1000  # messages of a language: ours; then the share is known within .005 where it is .98
 Messages = Mapping[str, Sequence[str]]
@@ -38,7 +37,7 @@ def predicted_messages(run: Path, languages: Iterable[str]) -> dict[str, list[st
     Raises:
         InputError: a file is missing or damaged.
     """
-    files = {language: run / RunFolder.predictions_name(language) for language in languages}
+    files = {language: run / predictions_name(language) for language in languages}
     return {
         language: list(dict.fromkeys(prediction.message for prediction in read_predictions(path)))
         for language, path in files.items()
@@ -87,7 +86,7 @@ def _pairs(run: Path, record: Record, data: str | None, otherwise: str) -> tuple
     except InputError:
         if data is not None:
             raise
-    files = {language: run / RunFolder.predictions_name(language) for language in languages}
+    files = {language: run / predictions_name(language) for language in languages}
     if not all(path.is_file() for path in files.values()):
         raise InputError(
             f"{run}: neither its data ({record['data']['id']}) nor its predictions are here, so answers cannot be "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mrs_core.errors import InputError
 from mrs_core.language_id import LanguageIdentifier
-from mrs_core.predictions import Prediction, write_predictions
+from mrs_core.predictions import Prediction, predictions_name, write_predictions
 from mrs_datasets.prepared import open_prepared
 from mrs_evaluation.comparison import Comparison, MakeSystem, compare_on_test
 from mrs_evaluation.language_data import EVALUATION_SEED, LanguageData
@@ -25,7 +25,6 @@ from mrs_training.options import FROM_SCRATCH
 from mrs_training.recipe import Built, Evaluation, Fitted, Recipe
 from mrs_training.reply.data import RunData, load_run_data, warn_about_small_sources
 from mrs_training.reply.options import ReplyArguments, require_sound
-from mrs_training.run import RunFolder
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -91,7 +90,7 @@ class ReplyRecipe(Recipe[ReplyOptions, RunData, Built]):
         self.add_figures(fitted, compared.figures)
         languages = [part.language for part in parts]
         compared.figures["paper"] = published_figures(self.family.name, fitted.options, languages)
-        told = RunFolder.predictions_name(languages[0] if len(languages) == 1 else "LANG")
+        told = predictions_name(languages[0] if len(languages) == 1 else "LANG")
         return Evaluation(compared.figures, compared.milliseconds, _predictions(parts, compared), told)
 
     def show(self, record: Record) -> None:
@@ -106,7 +105,7 @@ def _predictions(parts: Sequence[LanguageData], compared: Comparison) -> Mapping
         rows = zip(part.test["message"][:], part.test["reply"][:], suggestions, strict=True)
         write_predictions(path, (Prediction(message, reply, tuple(three)) for message, reply, three in rows))
 
-    return {RunFolder.predictions_name(part.language): partial(write, part) for part in parts}
+    return {predictions_name(part.language): partial(write, part) for part in parts}
 
 
 def _require_tokenizers(parts: Sequence[LanguageData]) -> None:

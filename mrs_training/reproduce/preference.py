@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.files import file_sha256
+from mrs_core.predictions import predictions_name
 from mrs_evaluation.annotation import OUTCOMES, summarize
 from mrs_evaluation.annotation_files import read_annotation_files, read_key
 from mrs_training.card import Record
 from mrs_training.reproduce.cells import run_of
 from mrs_training.reproduce.results import Results
 from mrs_training.reproduce.table import TableSpec
-from mrs_training.run import RunFolder
 
 TIE = "tie"
 Share = tuple[float, float, float]  # with its 95 % interval
@@ -60,7 +60,7 @@ def preference(results: Results, grid: TableSpec, summary: Record) -> Preference
     for row in grid.human:
         place = grid.place(row, None)
         for _, name in results.names(place):
-            path = run_of(name, results.setup) / RunFolder.predictions_name(place.scope)
+            path = run_of(name, results.setup) / predictions_name(place.scope)
             if name in results.records and path.is_file():
                 hashes[file_sha256(path)] = row
     rows = [hashes.get(one, "") for one in summary["inputs_sha256"]]

@@ -13,6 +13,7 @@ from mrs_trainers.retrieval import Retrieval
 from transformers import BertConfig, BertModel, TrainerState
 
 from mrs_core.errors import InputError
+from mrs_core.predictions import predictions_name
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.routes import encoders
 from mrs_models.tiny import train_tokenizer
@@ -110,7 +111,7 @@ def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
 
 
 def test_predictions_names() -> None:
-    assert RunFolder.predictions_name("es") == "predictions.es.tsv"
+    assert predictions_name("es") == "predictions.es.tsv"
 
 
 @pytest.mark.parametrize("side", [0, 1])
