@@ -45,7 +45,9 @@ def freeze_decoder_layers(model: PreTrainedModel, lowest: int) -> int:
             "leave it out."
         )
     if lowest > len(layers):
-        raise InputError(f"--freeze_decoder_layers {lowest}: the decoder has only {len(layers)} layers; pass fewer.")
+        raise InputError(
+            f"--freeze_decoder_layers {lowest}: expected at most {len(layers)}, the layers of the decoder."
+        )
     return _freeze(list(layers[:lowest]))
 
 

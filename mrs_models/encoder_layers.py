@@ -26,7 +26,7 @@ def keep_layers(encoder: nn.Module, layers: int) -> None:
         return
     own = _layers(encoder, "--layers", "leave it out")
     if layers > len(own):
-        raise InputError(f"--layers {layers}: the encoder has only {len(own)} layers.")
+        raise InputError(f"--layers {layers}: expected at most {len(own)}, the layers of the encoder.")
     cast(Any, encoder).encoder.layer = own[:layers]
     config.num_hidden_layers = layers
 
@@ -48,7 +48,9 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
             )
         layers = _layers(encoder, "--freeze_layers", "pass --freeze_layers 0 --freeze_embeddings false")
         if lowest_layers > len(layers):
-            raise InputError(f"--freeze_layers {lowest_layers}: the encoder has only {len(layers)} layers.")
+            raise InputError(
+                f"--freeze_layers {lowest_layers}: expected at most {len(layers)}, the layers of the encoder."
+            )
         frozen += [cast(nn.Module, encoder.embeddings)] if embeddings else []
         frozen += list(layers[:lowest_layers])
     parameters = [parameter for module in frozen for parameter in module.parameters()]

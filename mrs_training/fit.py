@@ -119,7 +119,8 @@ def has_steps(training: TrainingArguments) -> bool:
 def _take_up_complete(trainer: Trainer, checkpoint: str) -> bool:
     """Load the checkpoint of a run that was killed after its last step; false where steps are left.
 
-    The library would take one more step: it looks for the end of training after a step, not before one.
+    The library would take one more step: it looks for the end of training after a step, not before one. A run that
+    stopped early (patience, a limit, a sweep that ends it) has none left either: its checkpoint says so.
     """
     from transformers import TrainerState
     from transformers.trainer import TRAINER_STATE_NAME
@@ -133,7 +134,9 @@ def _take_up_complete(trainer: Trainer, checkpoint: str) -> bool:
         left = state.global_step < training.max_steps
     else:
         left = state.global_step < state.max_steps or state.num_train_epochs < training.num_train_epochs
-    if left:
+    stored = state.stateful_callbacks.get("TrainerControl", {}).get("args", {})
+    stopped = state.global_step < state.max_steps and stored.get("should_training_stop", False)
+    if left and not stopped:
         return False
     trainer.state = state
     trainer._load_from_checkpoint(checkpoint)

@@ -131,7 +131,7 @@ def test_adapters_leave_the_start_weights_as_they_were(train: Train, base: Path)
 
 BAD = {
     "no model": (["--language_model", "nowhere.bin"], "--language_model nowhere.bin: no such file"),
-    "layers": (["--freeze_decoder_layers", "9"], "--freeze_decoder_layers 9: the decoder has only 1 layers"),
+    "layers": (["--freeze_decoder_layers", "9"], "--freeze_decoder_layers 9: expected at most 1"),
     "text": (
         ["--denoising_share", ".5", "--denoising_text", "es=nowhere.txt"],
         "--denoising_text es=nowhere.txt: no such",

@@ -486,8 +486,14 @@ def test_a_run_with_fewer_languages_over_an_old_one_answers_only_those(
 
 def test_patience_ends_a_run_that_gets_no_better(train: Callable[..., Path]) -> None:
     each = ["--eval_steps", 1, "--save_steps", 1, "--max_steps", 20]
-    run = record(train("patient", "--patience", 1, "--learning_rate", 0, *each))
+    options = ["--patience", 1, "--learning_rate", 0, *each]
+    folder = train("patient", *options)
+    run = record(folder)
     assert (run["steps"], run["best_step"]) == (2, 1)
+    # Killed between its last checkpoint and run.json, it has no step left.
+    (folder / "run.json").unlink()
+    again = record(train("patient", *options, "--resume_from_checkpoint", "last"))
+    assert (again["steps"], again["best_step"], again["metrics"]) == (2, 1, run["metrics"])
 
 
 def test_mixed_batches_hold_other_rows(train: Callable[..., Path], trained: tuple[Path, str]) -> None:
@@ -544,7 +550,7 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "model": (["--model_name_or_path", "./nowhere"], "--model_name_or_path ./nowhere: cannot load"),
     "loss": (["--loss", "cosine"], "--loss: expected one of eq4, symsm, sm"),
     "pooling": (["--pooling", "last"], "--pooling: expected one of"),
-    "layers": (["--freeze_layers", "9"], "--freeze_layers 9: the encoder has only"),
+    "layers": (["--freeze_layers", "9"], "--freeze_layers 9: expected at most"),
     "checkpoint": (["--resume_from_checkpoint", "last"], "has no complete checkpoint"),
 }
 

@@ -195,7 +195,7 @@ def test_freeze_takes_embeddings_and_lowest_layers_of_both(
 
 
 def test_freezing_more_layers_than_there_are_is_refused(checkpoint: Path) -> None:
-    with pytest.raises(InputError, match=r"--freeze_layers 4: the encoder has only 3 layers\."):
+    with pytest.raises(InputError, match=r"--freeze_layers 4: expected at most 3, the layers of the encoder\."):
         freeze(build_dual_encoder(str(checkpoint)), True, 4)
 
 

@@ -47,7 +47,10 @@ def test_the_first_layers_are_kept(checkpoint: Path, tmp_path: Path, kind: str, 
 
 @pytest.mark.parametrize(
     ("layers", "sentence"),
-    [(4, r"^--layers 4: the encoder has only 3 layers\.$"), (0, r"^--layers: expected 1 or more, found 0\.$")],
+    [
+        (4, r"^--layers 4: expected at most 3, the layers of the encoder\.$"),
+        (0, r"^--layers: expected 1 or more, found 0\.$"),
+    ],
 )
 def test_layers_that_are_not_there_are_refused(checkpoint: Path, layers: int, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
@@ -79,7 +82,7 @@ def test_rates_fall_from_the_top_to_the_embeddings(checkpoint: Path) -> None:
 
 def test_layers_that_were_dropped_cannot_be_frozen(checkpoint: Path) -> None:
     model: Any = build_dual_encoder(str(checkpoint), "mean", layers=2)
-    with pytest.raises(InputError, match=r"^--freeze_layers 3: the encoder has only 2 layers\.$"):
+    with pytest.raises(InputError, match=r"^--freeze_layers 3: expected at most 2, the layers of the encoder\.$"):
         freeze(model, False, 3)
     assert freeze(model, True, 2) > 0
 
