@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mrs_core.files import atomic_write
@@ -144,7 +144,13 @@ def _record(report: Report) -> Record:
 
 
 def _printed(report: Report, name: str, grid: TableSpec) -> dict[str, str]:
-    """The tables as Markdown, for pages that quote them: by metric (`all`, where one has all), and the claims."""
+    """The tables as Markdown, for pages that quote them: by metric (`all`, where one has all), and the claims.
+
+    Columns without a run are left out, unless there is no run at all.
+    """
+    run = {figure.column for figure in report.of(name) if figure.mean is not None}
+    if run and grid.columns:
+        grid = replace(grid, columns={column: place for column, place in grid.columns.items() if column in run})
     made: Sequence[tuple[str, Grid]] = list(grids_of(grid, report.of(name), report.compared))
     found = {key: as_markdown([made[number][1]]) for number, key in enumerate(grid.metrics)} if grid.columns else {}
     claims = [claim for claim in report.claims if claim.table == name]

@@ -69,6 +69,9 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
     assert "| teacher | .2500 [.1500, .3500] |  |" in page, "by language: en, fr"
     assert "| nothing |  |  |" in page
     assert record["not_run"]["chats/42"].startswith("no data")
+    quoted = record["printed"]["by language"]["weighted"]
+    assert quoted.startswith("|  | en |\n"), "without the column that has no run"
+    assert record["printed"]["percent"]["accuracy"].startswith("|  | ht | both | all |"), "no run at all: as it is"
 
 
 def test_a_tiny_table_says_so(ready: Ready) -> None:
