@@ -24,7 +24,7 @@ from mrs_core.baselines import resolve_model
 from mrs_datasets.prepared import open_prepared
 from mrs_models.onnx_encoder import OnnxEncoder
 from mrs_models.onnx_writer import write_onnx_encoder
-from mrs_models.retrieval_suggester import torch_encoder
+from mrs_models.retrieval_suggester import weights_encoder
 from mrs_models.suggester import Suggester
 from mrs_training.reply.agreement import agreement
 
@@ -54,7 +54,7 @@ def main() -> None:
     sample = open_prepared("sample")
     messages = {code: list(dict.fromkeys(sample.load(code, "test")["message"])) for code in model.languages}
     texts = [text for some in messages.values() for text in some]
-    encoders: dict[str, Encode] = {"torch, fp32": torch_encoder(folder)}
+    encoders: dict[str, Encode] = {"torch, fp32": weights_encoder(folder)}
     sizes = {}
     with tempfile.TemporaryDirectory() as place:
         for kind in ("fp32", "int8"):

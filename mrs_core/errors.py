@@ -92,12 +92,24 @@ def diverged(sign: str, more: str = "") -> InputError:
     return InputError(f"the training has diverged ({sign}); {advice}{more}.")
 
 
-def run_with_sentence(name: str, call: Callable[[], int | None]) -> int:
-    """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C."""
+def run_with_sentence(name: str, call: Callable[[], int | None], extra: str | None = None) -> int:
+    """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C.
+
+    Args:
+        extra: the one that brings what most of the command needs; see `mrs_core.extras.missing_extra`.
+    """
     try:
         return call() or 0
     except MrsError as error:
         print(f"{name}: {visible(error)}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        from mrs_core.extras import missing_extra
+
+        missing = missing_extra(error, "this", extra)
+        if missing is None:
+            raise
+        print(f"{name}: {visible(missing)}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.filename is None or error.strerror is None:
