@@ -40,12 +40,12 @@ def missing_extra(error: BaseException, purpose: str, extra: str | None = None) 
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ValueError:  # a module that a test has put in `sys.modules`
+    except (ImportError, ValueError):  # ValueError: None stands for it in `sys.modules`
         return False
 
 
 def _extra_of(module: str, wished: str | None) -> str | None:
-    own, included = _extras()
+    own, _ = _extras()
     if wished in own and module in _all_modules(wished):
         return wished
     bringing = [name for name in own if module in own[name] and name not in WHOLE]

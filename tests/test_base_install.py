@@ -1,0 +1,108 @@
+"""What is installed without extras answers messages; every other command names the extra that it lacks."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_core.extras import missing_extra
+from mrs_models.suggester import Suggester
+
+MESSAGES = {"es": "¿Quedamos mañana?", "en": "Are you coming to dinner tonight?", "ja": "明日の会議は何時からですか？"}
+SUGGEST = [["suggest", "--json", "--explain", message] for message in MESSAGES.values()]
+ANSWERED = [["models", "list"], ["suggest", "I want to kill myself"], ["suggest", "--help"], ["serve", "--help"]]
+# What a command lacks; those that need an argument of more have it, so that they get as far as the import.
+LACKING = {
+    "train": [["train", "retrieval"], ["train", "--help"], ["reproduce", "forgetting"], ["convert", "x", "y"]],
+    "data": [["data", "prepare", "mrs", "--source", "sample", "--out", "x"], ["data", "stats", "sample"]],
+    "score": [["metrics", "list"], ["install"], ["score", "x.tsv", "--lang", "en"]],
+    "demo": [["demo"]],
+    "serve": [["serve"]],
+}
+
+
+def run(commands: list[list[str]], folder: Path) -> list[dict[str, Any]]:
+    repository = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "tests.lean_process", json.dumps(commands)]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env={"PYTHONPATH": str(repository), "HF_HUB_OFFLINE": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
+    found = run([["--version"], *ANSWERED, *SUGGEST], tmp_path)
+    assert [(one["words"], one["code"]) for one in found if one["code"] != 0] == [], found
+    own = Suggester.load("sample-retriever")
+    for one, (language, message) in zip(found[-len(SUGGEST) :], MESSAGES.items(), strict=True):
+        answer = json.loads(one["out"])
+        expected = own.suggest([message], language)[0]
+        assert answer["language"] == language
+        assert [suggestion["reply"] for suggestion in answer["suggestions"]] == [s.reply for s in expected]
+        assert [s["score"] for s in answer["suggestions"]] == pytest.approx([s.score for s in expected], abs=1e-6)
+    assert "sample-retriever" in found[1]["out"]
+    assert "nothing is suggested" in found[2]["out"]
+
+
+def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) -> None:
+    from mrs_cli.main import VERBS
+
+    asked = [(words, extra) for extra, commands in LACKING.items() for words in commands]
+    found = run([*([verb, "--help"] for verb in VERBS), *(words for words, _ in asked)], tmp_path)
+    verbs = {words[0] for words, _ in asked} | {"suggest", "models", "staple", "annotate", "uninstall"}
+    assert verbs == set(VERBS), "a new verb: say above what it lacks"
+    subverbs = [
+        [*one["words"][:-1], sub, "--help"]
+        for one in found[: len(VERBS)]
+        for sub in (re.search(r"\{([a-z_,-]+)\}", one["out"]) or [None, ""])[1].split(",")
+        if sub
+    ]
+    for one in [*found, *run(subverbs, tmp_path)]:
+        sentence = re.fullmatch(r"mrs \w+: .*needs the package '\w+', .*\[(\w+)\]'`\.\n", one["err"])
+        assert one["code"] == 0 or (one["code"] == 2 and sentence), one
+    for one, (words, extra) in zip(found[len(VERBS) :], asked, strict=True):
+        assert f"pip install 'mrs-suggest[{extra}]'" in one["err"], (words, one)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_smallest_extra_is_named_unless_the_command_has_its_own() -> None:
+    def named(module: str, extra: str | None = None) -> str | None:
+        error = missing_extra(ModuleNotFoundError("no", name=module), "this", extra)
+        return re.search(r"\[(\w+)\]", str(error))[1] if error else None  # type: ignore[index]
+
+    sys.modules["torch_missing_here"] = None  # type: ignore[assignment]
+    try:
+        assert named("torch_missing_here") is None, "of no extra: a bug, which keeps its traceback"
+    finally:
+        del sys.modules["torch_missing_here"]
+    assert named("json") is None, "it is there: what failed is something else"
+    assert missing_extra(ValueError("x"), "this") is None
+
+
+def test_all_is_what_a_plain_install_once_brought(repository: Path) -> None:
+    setup = configparser.ConfigParser()
+    setup.read(repository / "setup.cfg", encoding="utf-8")
+    extras = setup["options.extras_require"]
+
+    def packages(extra: str) -> set[str]:
+        lines = [line for line in extras[extra].splitlines() if line]
+        included = [name for line in lines if line.startswith("mrs-suggest[") for name in line[12:-1].split(",")]
+        own = {re.split("[><=]", line)[0] for line in lines if not line.startswith("mrs-suggest[")}
+        return own.union(*map(packages, included))
+
+    base = {re.split("[><=]", line)[0] for line in setup["options"]["install_requires"].splitlines() if line}
+    assert packages("all") | base == {
+        "torch", "numpy", "pyarrow", "fsspec", "datasets", "evaluate", "transformers", "accelerate",
+        "sentence-transformers", "peft", "huggingface-hub", "tokenizers", "safetensors", "scikit-learn",
+        "threadpoolctl", "scipy", "psutil", "pandas", "matplotlib", "rich", "PyYAML",
+    }  # fmt: skip
+    assert not packages("all") & base
