@@ -32,6 +32,7 @@ VERBS = {
 EXTRAS = {
     "data": "data",
     "install": "score",
+    "uninstall": "score",
     "train": "train",
     "reproduce": "train",
     "score": "score",

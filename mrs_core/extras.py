@@ -16,7 +16,9 @@ WHOLE = ("all", "test", "bench")  # extras that are never advised: others say be
 _MODULES = {"scikit_learn": "sklearn", "mlflow_skinny": "mlflow", "pyyaml": "yaml"}
 # Brought by what an extra asks for, and imported by ours.
 _BROUGHT_ALONG = {"pandas": "datasets", "starlette": "fastapi", "pydantic": "fastapi"}
-_REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:\[([^\]]*)\])?[^;]*;.*extra == ['\"]([^'\"]+)['\"]")
+# A line of the metadata: distribution, its own extras, versions, and the extra of ours that asks for it.
+_REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;.*extra == ['\"]([^'\"]+)['\"].*)?")
+_BASE = ""  # stands for no extra
 
 
 def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:
@@ -46,32 +48,46 @@ def _is_there(module: str) -> bool:
 
 def _extra_of(module: str, wished: str | None) -> str | None:
     own, _ = _extras()
-    if wished in own and module in _all_modules(wished):
+    if wished is not None and module in _brought_by(wished):
         return wished
-    bringing = [name for name in own if module in own[name] and name not in WHOLE]
-    return min(bringing, key=lambda name: (len(_all_modules(name)), name), default=None)
+    bringing = [name for name in own if module in own[name] and name not in (_BASE, *WHOLE)]
+    return min(bringing, key=lambda name: (len(_brought_by(name)), name), default=None)
 
 
-def _all_modules(extra: str) -> set[str]:
+def requirements(extra: str) -> list[str]:
+    """What the project asks for with an extra, such as `numpy>=1.26`, sorted."""
+    return sorted({*_brought_by(_BASE).values(), *_brought_by(extra).values()})
+
+
+def modules_of_extras() -> set[str]:
+    """The modules that only extras bring."""
+    own, _ = _extras()
+    return set().union(*own.values()) - set(own.get(_BASE, ()))
+
+
+def _brought_by(extra: str) -> dict[str, str]:
+    """Module -> requirement, with those of the extras that the extra includes."""
     own, included = _extras()
-    return own.get(extra, set()).union(*map(_all_modules, included.get(extra, ())))
+    found = dict(own.get(extra, {}))
+    for other in included.get(extra, ()):
+        found |= _brought_by(other)
+    return found
 
 
 @cache
-def _extras() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Extra -> the modules that it asks for, and the other extras that it includes; empty in a bare checkout."""
-    own: defaultdict[str, set[str]] = defaultdict(set)
+def _extras() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
+    """Extra -> module -> requirement, and extra -> the others that it includes; empty in a bare checkout."""
+    own: defaultdict[str, dict[str, str]] = defaultdict(dict)
     included: defaultdict[str, set[str]] = defaultdict(set)
     try:
         lines = metadata.requires(PROJECT) or []
     except metadata.PackageNotFoundError:
         lines = []
     for line in lines:
-        if match := _REQUIREMENT.match(line):
-            name, others, extra = match[1].lower().replace("-", "_").replace(".", "_"), match[2], match[3]
-            if name == PROJECT.replace("-", "_"):
-                included[extra].update(part.strip() for part in (others or "").split(","))
-                own.setdefault(extra, set())
+        if match := _REQUIREMENT.fullmatch(line):
+            plain, extra = re.sub(r"[-.]", "_", match[1].lower()), match[4] or _BASE
+            if plain == PROJECT.replace("-", "_"):
+                included[extra].update(part.strip() for part in (match[2] or "").split(","))
             else:
-                own[extra].add(_MODULES.get(name, name))
+                own[extra][_MODULES.get(plain, plain)] = line.partition(";")[0].strip()
     return dict(own), dict(included)

@@ -15,10 +15,10 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from mrs_core import extras
+from mrs_core.extras import modules_of_extras
 
 # What the packages of extras bring along; httpx may come with the base, through huggingface-hub.
-BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp"}.union(*extras._extras()[0].values()) - {"httpx"}
+BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp"} | modules_of_extras() - {"httpx"}
 
 
 class Blocker(MetaPathFinder):

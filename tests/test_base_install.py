@@ -12,19 +12,24 @@ from typing import Any
 
 import pytest
 
-from mrs_core.extras import missing_extra
+from mrs_core import extras
 from mrs_models.suggester import Suggester
 
 MESSAGES = {"es": "¿Quedamos mañana?", "en": "Are you coming to dinner tonight?", "ja": "明日の会議は何時からですか？"}
 SUGGEST = [["suggest", "--json", "--explain", message] for message in MESSAGES.values()]
 ANSWERED = [["models", "list"], ["suggest", "I want to kill myself"], ["suggest", "--help"], ["serve", "--help"]]
-# What a command lacks; those that need an argument of more have it, so that they get as far as the import.
 LACKING = {
-    "train": [["train", "retrieval"], ["train", "--help"], ["reproduce", "forgetting"], ["convert", "x", "y"]],
-    "data": [["data", "prepare", "mrs", "--source", "sample", "--out", "x"], ["data", "stats", "sample"]],
-    "score": [["metrics", "list"], ["install"], ["score", "x.tsv", "--lang", "en"]],
-    "demo": [["demo"]],
-    "serve": [["serve"]],
+    "train": [
+        "train retrieval",
+        "reproduce forgetting",
+        "models compare x",
+        "models export x --onnx",
+        "staple export x --out y",
+    ],
+    "data": ["data prepare mrs --source sample --out x", "data stats sample"],
+    "score": ["install", "uninstall"],
+    "demo": ["demo"],
+    "serve": ["serve"],
 }
 
 
@@ -56,10 +61,8 @@ def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
 def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) -> None:
     from mrs_cli.main import VERBS
 
-    asked = [(words, extra) for extra, commands in LACKING.items() for words in commands]
+    asked = [(words.split(), extra) for extra, commands in LACKING.items() for words in commands]
     found = run([*([verb, "--help"] for verb in VERBS), *(words for words, _ in asked)], tmp_path)
-    verbs = {words[0] for words, _ in asked} | {"suggest", "models", "staple", "annotate", "uninstall"}
-    assert verbs == set(VERBS), "a new verb: say above what it lacks"
     subverbs = [
         [*one["words"][:-1], sub, "--help"]
         for one in found[: len(VERBS)]
@@ -74,27 +77,30 @@ def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-def test_the_smallest_extra_is_named_unless_the_command_has_its_own() -> None:
+def test_the_smallest_extra_is_named_unless_the_command_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda module: None if module != "json" else object())
+
     def named(module: str, extra: str | None = None) -> str | None:
-        error = missing_extra(ModuleNotFoundError("no", name=module), "this", extra)
+        wrapped = ValueError("a library tells it in other words")
+        wrapped.__cause__ = ModuleNotFoundError("no", name=f"{module}.part")
+        error = extras.missing_extra(wrapped, "this", extra)
         return re.search(r"\[(\w+)\]", str(error))[1] if error else None  # type: ignore[index]
 
-    sys.modules["torch_missing_here"] = None  # type: ignore[assignment]
-    try:
-        assert named("torch_missing_here") is None, "of no extra: a bug, which keeps its traceback"
-    finally:
-        del sys.modules["torch_missing_here"]
+    assert (named("torch"), named("torch", "train"), named("torch", "serve")) == ("torch", "train", "torch")
+    assert (named("pyarrow"), named("pyarrow", "score"), named("pandas")) == ("data", "score", "data")
+    assert (named("sklearn"), named("accelerate"), named("starlette")) == ("train", "train", "serve")
+    assert named("colours_of_no_extra") is None, "a bug, which keeps its traceback"
     assert named("json") is None, "it is there: what failed is something else"
-    assert missing_extra(ValueError("x"), "this") is None
+    assert extras.missing_extra(ValueError("x"), "this") is None
 
 
 def test_all_is_what_a_plain_install_once_brought(repository: Path) -> None:
     setup = configparser.ConfigParser()
     setup.read(repository / "setup.cfg", encoding="utf-8")
-    extras = setup["options.extras_require"]
+    asked = setup["options.extras_require"]
 
     def packages(extra: str) -> set[str]:
-        lines = [line for line in extras[extra].splitlines() if line]
+        lines = [line for line in asked[extra].splitlines() if line]
         included = [name for line in lines if line.startswith("mrs-suggest[") for name in line[12:-1].split(",")]
         own = {re.split("[><=]", line)[0] for line in lines if not line.startswith("mrs-suggest[")}
         return own.union(*map(packages, included))
