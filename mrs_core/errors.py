@@ -62,6 +62,19 @@ class MissingExtraError(MrsError):
         )
 
 
+def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:
+    """The error for a failed import of what an extra brings; None where that was not what went wrong.
+
+    Args:
+        purpose: what needs the package, at the beginning of the sentence.
+        error, extra: as for `mrs_core.extras.lacking`.
+    """
+    from mrs_core.extras import lacking  # looks at the metadata of what is installed
+
+    found = lacking(error, extra)
+    return None if found is None else MissingExtraError(*found, purpose)
+
+
 class RemoteError(OSError):
     """An error of a remote storage, as an `OSError`, so that it is handled like a disk error.
 
@@ -96,7 +109,7 @@ def run_with_sentence(name: str, call: Callable[[], int | None], extra: str | No
     """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C.
 
     Args:
-        extra: the one that brings what most of the command needs; see `mrs_core.extras.missing_extra`.
+        extra: the one that brings what most of the command needs; see `missing_extra`.
     """
     try:
         return call() or 0
@@ -104,8 +117,6 @@ def run_with_sentence(name: str, call: Callable[[], int | None], extra: str | No
         print(f"{name}: {visible(error)}", file=sys.stderr)
         return 2
     except ImportError as error:
-        from mrs_core.extras import missing_extra
-
         missing = missing_extra(error, "this", extra)
         if missing is None:
             raise

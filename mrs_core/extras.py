@@ -8,8 +8,6 @@ from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 
-from mrs_core.errors import MissingExtraError
-
 PROJECT = "mrs-suggest"
 WHOLE = ("all", "test", "bench")  # extras that are never advised: others say better what is needed
 # Where the module has another name than its distribution.
@@ -21,12 +19,11 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;.*ext
 _BASE = ""  # stands for no extra
 
 
-def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:
-    """The sentence for an import that failed since an extra is not installed; None where that was not the reason.
+def lacking(error: BaseException, extra: str | None = None) -> tuple[str, str] | None:
+    """The package that was not found, and the extra that brings it; None where that was not what went wrong.
 
     Args:
         error: its cause and context are looked at, too: libraries wrap what they catch.
-        purpose: what needs the package, at the beginning of the sentence.
         extra: the one that is named if it brings the package; default: the smallest that asks for it itself.
     """
     seen: BaseException | None = error
@@ -36,7 +33,7 @@ def missing_extra(error: BaseException, purpose: str, extra: str | None = None) 
     if not module or _is_there(module):
         return None
     found = _extra_of(_BROUGHT_ALONG.get(module, module), extra)
-    return None if found is None else MissingExtraError(module, found, purpose)
+    return None if found is None else (module, found)
 
 
 def _is_there(module: str) -> bool:

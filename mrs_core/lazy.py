@@ -21,7 +21,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         try:
             return getattr(importlib.import_module(f"{package}.{module}"), attribute or name)
         except ImportError as error:
-            from mrs_core.extras import missing_extra
+            from mrs_core.errors import missing_extra
 
             if (missing := missing_extra(error, f"{package}.{name}")) is None:
                 raise

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_core.errors import InputError
-from mrs_core.extras import missing_extra
+from mrs_core.errors import InputError, missing_extra
 from mrs_core.manifest import again
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from mrs_core import extras
+from mrs_core.baselines import resolve_model
 from mrs_models.suggester import Suggester
 
 MESSAGES = {"es": "¿Quedamos mañana?", "en": "Are you coming to dinner tonight?", "ja": "明日の会議は何時からですか？"}
@@ -51,7 +53,7 @@ def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
     for one, (language, message) in zip(found[-len(SUGGEST) :], MESSAGES.items(), strict=True):
         answer = json.loads(one["out"])
         expected = own.suggest([message], language)[0]
-        assert answer["language"] == language
+        assert answer["lang"] == language
         assert [suggestion["reply"] for suggestion in answer["suggestions"]] == [s.reply for s in expected]
         assert [s["score"] for s in answer["suggestions"]] == pytest.approx([s.score for s in expected], abs=1e-6)
     assert "sample-retriever" in found[1]["out"]
@@ -77,21 +79,36 @@ def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
+def test_a_model_that_needs_torch_says_so(tmp_path: Path) -> None:
+    """A retriever on another encoder, and a generator."""
+    folder = tmp_path / "retriever"
+    shutil.copytree(resolve_model("sample-retriever"), folder)
+    (folder / "run.json").unlink()  # its list of files would tell the change
+    config = folder / "query_0_Transformer" / "config.json"
+    config.write_text(config.read_text().replace('"bert"', '"xlm-roberta"'))
+    (tmp_path / "generator").mkdir()
+    (tmp_path / "generator" / "generator.json").write_text("{}")
+    found = run([["suggest", "--model", str(tmp_path / name), "Hi"] for name in ("retriever", "generator")], tmp_path)
+    for one in found:
+        assert one["code"] == 2, one
+        assert "pip install 'mrs-suggest[torch]'" in one["err"], one
+
+
 def test_the_smallest_extra_is_named_unless_the_command_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda module: None if module != "json" else object())
 
     def named(module: str, extra: str | None = None) -> str | None:
         wrapped = ValueError("a library tells it in other words")
         wrapped.__cause__ = ModuleNotFoundError("no", name=f"{module}.part")
-        error = extras.missing_extra(wrapped, "this", extra)
-        return re.search(r"\[(\w+)\]", str(error))[1] if error else None  # type: ignore[index]
+        found = extras.lacking(wrapped, extra)
+        return found[1] if found else None
 
     assert (named("torch"), named("torch", "train"), named("torch", "serve")) == ("torch", "train", "torch")
     assert (named("pyarrow"), named("pyarrow", "score"), named("pandas")) == ("data", "score", "data")
     assert (named("sklearn"), named("accelerate"), named("starlette")) == ("train", "train", "serve")
     assert named("colours_of_no_extra") is None, "a bug, which keeps its traceback"
     assert named("json") is None, "it is there: what failed is something else"
-    assert extras.missing_extra(ValueError("x"), "this") is None
+    assert extras.lacking(ValueError("x")) is None
 
 
 def test_all_is_what_a_plain_install_once_brought(repository: Path) -> None:
