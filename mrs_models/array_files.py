@@ -57,4 +57,4 @@ def _array(content: mmap.mmap, start: int, name: str, facts: Mapping[str, Any]) 
 def save_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
     """Write a safetensors file under a temporary name, then rename it: who has mapped the old one keeps reading it."""
     with atomic_file(path) as partial:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, partial)
+        save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, partial)

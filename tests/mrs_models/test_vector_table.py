@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,6 +126,19 @@ def test_a_processor_whose_products_saturate_is_answered_by_full_products(monkey
     try:
         assert not index.table.coded
         assert index.search(query, 3)[0].tolist() == expected
+    finally:
+        vector_table._codes_work.cache_clear()
+
+
+def test_without_torch_full_products_give_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, queries = index_of(vectors(0, 300, 8)), vectors(1, 3, 8)
+    expected = index.search(queries, 3)[0].tolist()
+    assert index.table.coded
+    vector_table._codes_work.cache_clear()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    try:
+        assert not index.table.coded
+        assert index.search(queries.numpy(), 3)[0].tolist() == expected
     finally:
         vector_table._codes_work.cache_clear()
 
