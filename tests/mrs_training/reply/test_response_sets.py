@@ -84,7 +84,7 @@ def test_the_memory_of_a_known_reply_stays_and_a_new_one_has_a_share(run: Path) 
     row = new.index.replies.index("Yes, see you then!")
     before = old.index.replies.index("Yes, see you then!")
     message = "Are you coming to dinner tonight?"
-    vector = ranked(run)._encode([message])[0].numpy()
+    vector = ranked(run)._encode([message])[0]
     names = list(new.settings.names)
     for part in ("direct", "nearest", "votes"):
         column = names.index(part)
