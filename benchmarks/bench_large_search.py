@@ -62,7 +62,7 @@ def replies(count: int, dimension: int, folder: Path, rounds: int) -> dict[str, 
     ResponseIndex.build(lambda _: vectors, [f"reply {number}" for number in range(count)]).save(folder)
     index = ResponseIndex.load(folder)
     queries = unit(20, dimension, 2)
-    whole = index.vectors.float()
+    whole = torch.from_numpy(index.vectors).float()
     plain, asked = whole.numpy(), queries[:1]
 
     def by_numpy(query: np.ndarray) -> list[int]:
@@ -87,8 +87,8 @@ def messages(count: int, replies: int, rounds: int) -> dict[str, Any]:
     vectors = unit(count, DIMENSION, 5).numpy()
     memory = MessageMemory.build([""] * count, vectors, of, limit=count, ngrams=False)
     del vectors
-    full = VectorTable(memory.table.rows.float())
-    plain, queries = full.rows.numpy(), unit(20, DIMENSION, 6).numpy()
+    full = VectorTable(memory.table.rows.astype(np.float32))
+    plain, queries = full.rows, unit(20, DIMENSION, 6).numpy()
     differences = {"nearest": 0.0, "votes": 0.0}
     for query in queries:
         found, true = memory.cosines(query), plain @ query

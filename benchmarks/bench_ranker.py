@@ -50,13 +50,13 @@ def compare(ours: Callable[[], object], rival: Callable[[], object], times: int 
 def searches(rng: np.random.Generator, replies: int, messages: int) -> dict[str, dict[str, float]]:
     vectors, query = torch.from_numpy(unit(rng, replies)), unit(rng, 1)
     index = ResponseIndex.build(lambda _: vectors, [f"reply {number}" for number in range(replies)])
-    asked, whole = torch.from_numpy(query), index.vectors.float()
+    asked, whole = torch.from_numpy(query), torch.from_numpy(index.vectors).float()
     found = semantic_search(asked, whole, top_k=3, score_function=dot_score)[0]
     assert index.search(asked, 3)[0][0].tolist() == [hit["corpus_id"] for hit in found], "other replies"
     of = np.sort(rng.integers(0, replies, messages))
     kept = unit(rng, messages)
     memory = MessageMemory.build([""] * messages, kept, of, limit=messages, ngrams=False)
-    remembered = memory.table.rows.float()
+    remembered = torch.from_numpy(memory.table.rows).float()
 
     def rival() -> np.ndarray:
         hits = semantic_search(asked, remembered, top_k=messages, score_function=dot_score)[0]

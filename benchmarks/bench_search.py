@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--replies", type=int, default=FULL_SIZE)
     options = parser.parse_args()
     index = make_index(options.replies)
-    vectors = index.vectors.float()
+    vectors = torch.from_numpy(index.vectors).float()
     generator = torch.Generator().manual_seed(1)
     figures = {}
     for name, batch, times in (("one message", 1, 50), ("512 messages", 512, 1)):

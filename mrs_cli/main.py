@@ -28,6 +28,20 @@ VERBS = {
     "models": "list and download baselines, render cards, publish models",
     "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
 }
+# verb -> the extra that brings all that it needs; `suggest` needs none for most models
+EXTRAS = {
+    "data": "data",
+    "install": "score",
+    "uninstall": "score",
+    "train": "train",
+    "reproduce": "train",
+    "score": "score",
+    "staple": "train",
+    "metrics": "score",
+    "annotate": "score",
+    "models": "train",
+    "convert": "train",
+}
 OLD_VERBS = {"judge": "annotate"}  # earlier names, kept for one more version
 
 
@@ -45,9 +59,13 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0 done, 2 an error of the input, 130 interrupted."""
     options = make_parser().parse_args(argv)
-    verb = importlib.import_module(f"mrs_cli.{options.verb}")
+
+    def run() -> int | None:
+        exit_code: int | None = importlib.import_module(f"mrs_cli.{options.verb}").main(options.arguments)
+        return exit_code
+
     try:
-        return run_with_sentence(f"mrs {options.verb}", lambda: verb.main(options.arguments))
+        return run_with_sentence(f"mrs {options.verb}", run, EXTRAS.get(options.verb))
     except BrokenPipeError:  # `mrs ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -50,7 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
     runtime = export.add_mutually_exclusive_group(required=True)
     runtime.add_argument("--onnx", action="store_true", help="the message encoder of a retriever, for ONNX Runtime")
     runtime.add_argument("--ctranslate2", action="store_true", help="a generator, for CTranslate2")
-    runtime.add_argument("--remove", action="store_true", help="take the export out again: torch answers")
+    runtime.add_argument("--remove", action="store_true", help="take the export out again: the weights answer")
     export.add_argument("--int8", action="store_true", help="8-bit weights and activations (default: fp32)")
     export.add_argument("--data", help="prepared data whose validation split is answered (default: those of the run)")
     export.add_argument(

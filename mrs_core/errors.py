@@ -62,6 +62,19 @@ class MissingExtraError(MrsError):
         )
 
 
+def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:
+    """The error for a failed import of what an extra brings; None where that was not what went wrong.
+
+    Args:
+        purpose: what needs the package, at the beginning of the sentence.
+        error, extra: as for `mrs_core.extras.lacking`.
+    """
+    from mrs_core.extras import lacking  # looks at the metadata of what is installed
+
+    found = lacking(error, extra)
+    return None if found is None else MissingExtraError(*found, purpose)
+
+
 class RemoteError(OSError):
     """An error of a remote storage, as an `OSError`, so that it is handled like a disk error.
 
@@ -92,12 +105,22 @@ def diverged(sign: str, more: str = "") -> InputError:
     return InputError(f"the training has diverged ({sign}); {advice}{more}.")
 
 
-def run_with_sentence(name: str, call: Callable[[], int | None]) -> int:
-    """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C."""
+def run_with_sentence(name: str, call: Callable[[], int | None], extra: str | None = None) -> int:
+    """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C.
+
+    Args:
+        extra: the one that brings what most of the command needs; see `missing_extra`.
+    """
     try:
         return call() or 0
     except MrsError as error:
         print(f"{name}: {visible(error)}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        missing = missing_extra(error, "this", extra)
+        if missing is None:
+            raise
+        print(f"{name}: {visible(missing)}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.filename is None or error.strerror is None:

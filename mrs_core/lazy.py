@@ -18,7 +18,14 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, _, attribute = homes[name].partition(":")
-        return getattr(importlib.import_module(f"{package}.{module}"), attribute or name)
+        try:
+            return getattr(importlib.import_module(f"{package}.{module}"), attribute or name)
+        except ImportError as error:
+            from mrs_core.errors import missing_extra
+
+            if (missing := missing_extra(error, f"{package}.{name}")) is None:
+                raise
+            raise missing from error
 
     def names() -> list[str]:
         return sorted({*vars(importlib.import_module(package)), *homes})

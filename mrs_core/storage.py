@@ -18,14 +18,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from mrs_core.errors import InputError, RemoteError, first_line
 from mrs_core.files import atomic_file, atomic_folder, atomic_write, file_sha256, require_replaceable, to_disk, writing
 from mrs_core.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath
 from mrs_core.remote_errors import NO_BUCKET, masked
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 UNFINISHED = ".mrs-unfinished"  # is in a remote folder while it is being filled
 S3_EXTRA = "; run `pip install 'mrs-suggest[s3]'`"
@@ -189,6 +190,8 @@ def open_arrow(path: Location) -> pa.NativeFile:
     Raises:
         OSError: it cannot be read (now or later).
     """
+    import pyarrow as pa
+
     if isinstance(path, Path):
         return pa.OSFile(str(path), "rb")
     return pa.PythonFile(path.open(in_places=True), "r")

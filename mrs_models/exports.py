@@ -53,4 +53,4 @@ def damaged(path: Path, folder: Path, problem: str = "damaged") -> InputError:
 def note_missing(package: str, kind: str, folder: Path) -> None:
     """Tell once a process that a folder's export is not used, since its extra is not installed."""
     reason = MissingExtraError(package, kind, f"the export in {folder / kind}")
-    print(f"note: {visible(reason)} Until then torch answers.", file=sys.stderr)
+    print(f"note: {visible(reason)} Until then its weights answer, more slowly.", file=sys.stderr)

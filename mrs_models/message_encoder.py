@@ -1,8 +1,9 @@
-"""The message encoder of a trained retriever for answering: BERT's forward pass on torch and tokenizers alone.
+"""The message encoder of a trained retriever for answering: BERT's forward pass on NumPy and tokenizers alone.
 
-Loading sentence-transformers and transformers takes seconds, and their general paths milliseconds per message; to
-answer a message only one of the two encoders is needed, and it is a plain BERT. Vectors equal those of `encode_query`
-up to float rounding (a test checks this). Anything but BERT goes through sentence-transformers.
+Loading torch, transformers and sentence-transformers takes seconds and gigabytes of disk, and their general paths
+milliseconds per message; to answer a message only one of the two encoders is needed, and it is a plain BERT. Vectors
+equal those of `encode_query` up to float rounding (a test checks this). Anything but BERT goes through
+sentence-transformers.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load_file
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from torch import Tensor
-from torch.nn import functional
 
+from mrs_models.array_files import load_arrays
+from mrs_models.gelu import gelu
 from mrs_models.starting_points import ROUTER, checkpoint_prompts
 
+Array = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 POOLINGS = ("pooler", "mean", "cls", "max")
 
 
@@ -29,7 +32,7 @@ class MessageEncoder:
     def __init__(
         self,
         config: Mapping[str, Any],
-        weights: Mapping[str, Tensor],
+        weights: Mapping[str, Array],
         tokenizer: Tokenizer,
         pooling: str,
         normalize: bool = False,
@@ -41,7 +44,7 @@ class MessageEncoder:
             own = f"encoder.layer.{layer}.attention.self"
             for kind in ("weight", "bias"):
                 parts = [self._weights.pop(f"{own}.{part}.{kind}") for part in ("query", "key", "value")]
-                self._weights[f"{own}.{kind}"] = torch.cat(parts)
+                self._weights[f"{own}.{kind}"] = np.concatenate(parts)
         self._normalize, self._prompt = normalize, prompt
 
     @classmethod
@@ -56,80 +59,91 @@ class MessageEncoder:
         plain = config.get("model_type") == "bert" and config.get("hidden_act") == "gelu"
         if not plain or pooling not in POOLINGS or not all(file.is_file() for file in files):
             return None
-        weights = {name: tensor.float() for name, tensor in load_file(files[0]).items()}
+        weights = {name: np.asarray(array, np.float32) for name, array in load_arrays(files[0]).items()}
         tokenizer = Tokenizer.from_file(str(files[1]))
         tokenizer.enable_truncation(int(_json(files[2])["model_max_length"]))
         tokenizer.no_padding()
         prompt, _ = checkpoint_prompts(str(folder))
         return cls(config, weights, tokenizer, pooling, normalize, prompt)
 
-    @torch.inference_mode()
-    def encode(self, texts: Sequence[str], batch_size: int = 64) -> Tensor:
+    def encode(self, texts: Sequence[str], batch_size: int = 64) -> Array:
         """Message vectors in the order of the texts; texts of similar length share a batch."""
         order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
-        vectors = [
-            self._forward([texts[number] for number in order[begin : begin + batch_size]])
-            for begin in range(0, len(order), batch_size)
-        ]
-        result = torch.empty(len(texts), self._config["hidden_size"])
-        if vectors:
-            result[order] = torch.cat(vectors)
+        result = np.empty((len(texts), self._config["hidden_size"]), np.float32)
+        for begin in range(0, len(order), batch_size):
+            numbers = order[begin : begin + batch_size]
+            result[numbers] = self._forward([texts[number] for number in numbers])
         return result
 
-    def _forward(self, texts: list[str]) -> Tensor:
+    def _forward(self, texts: list[str]) -> Array:
         """Vectors of a batch; between the attentions, the tokens of all texts are the rows of one matrix."""
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([self._prompt + text for text in texts])]
-        lengths = torch.tensor([len(ids) for ids in tokens])
-        mask = torch.arange(int(lengths.max())) < lengths[:, None]
-        positions = torch.cat([torch.arange(len(ids)) for ids in tokens])
-        hidden = self._embed(torch.tensor([number for ids in tokens for number in ids]), positions)
+        lengths = np.array([len(ids) for ids in tokens])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        positions = np.concatenate([np.arange(len(ids)) for ids in tokens])
+        hidden = self._embed(np.concatenate([np.array(ids, np.int64) for ids in tokens]), positions)
         for layer in range(self._config["num_hidden_layers"]):
             hidden = self._layer(hidden, mask, f"encoder.layer.{layer}.")
         vectors = self._pool(_padded(hidden, mask), mask)
-        return functional.normalize(vectors, dim=-1) if self._normalize else vectors
+        # The least length is that of torch's `normalize`.
+        return (
+            vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12) if self._normalize else vectors
+        )
 
-    def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+    def _embed(self, ids: NDArray[np.int64], positions: NDArray[np.int64]) -> Array:
         """(t,) tokens and their positions -> (t, d)."""
         weight = self._weights
-        words = functional.embedding(ids, weight["embeddings.word_embeddings.weight"])
-        places = functional.embedding(positions, weight["embeddings.position_embeddings.weight"])
-        types = weight["embeddings.token_type_embeddings.weight"][0]
-        return self._norm(words + places + types, "embeddings.LayerNorm")
+        words = weight["embeddings.word_embeddings.weight"][ids]
+        places = weight["embeddings.position_embeddings.weight"][positions]
+        return self._norm(words + places + weight["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
 
-    def _layer(self, hidden: Tensor, mask: Tensor, name: str) -> Tensor:
+    def _layer(self, hidden: Array, mask: Mask, name: str) -> Array:
         """(t, d) tokens of n texts, with the (n, L) mask of their places -> (t, d)."""
-        heads = self._config["num_attention_heads"]
-        asked = _padded(self._linear(hidden, f"{name}attention.self"), mask)
-        query, key, value = asked.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
-        seen = None if mask.all() else mask[:, None, None, :]
-        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen).transpose(1, 2).flatten(-2)
-        attended = self._linear(mixed[mask], f"{name}attention.output.dense")
+        mixed = self._attention(self._linear(hidden, f"{name}attention.self"), mask)
+        attended = self._linear(mixed, f"{name}attention.output.dense")
         hidden = self._norm(hidden + attended, f"{name}attention.output.LayerNorm")
-        inner = functional.gelu(self._linear(hidden, f"{name}intermediate.dense"))
+        inner = gelu(self._linear(hidden, f"{name}intermediate.dense"))
         return self._norm(hidden + self._linear(inner, f"{name}output.dense"), f"{name}output.LayerNorm")
 
-    def _pool(self, hidden: Tensor, mask: Tensor) -> Tensor:
+    def _attention(self, asked: Array, mask: Mask) -> Array:
+        """(t, 3 d) queries, keys and values -> (t, d) their attention."""
+        heads, (count, longest) = self._config["num_attention_heads"], mask.shape
+        parts = _padded(asked, mask).reshape(count, longest, 3, heads, -1)
+        query, key, value = parts.transpose(2, 0, 3, 1, 4)
+        scores = (query * np.float32(query.shape[-1] ** -0.5)) @ key.swapaxes(-1, -2)
+        if not mask.all():
+            scores += np.where(mask, np.float32(0), np.float32(-np.inf))[:, None, None, :]
+        scores -= scores.max(-1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(-1, keepdims=True)
+        return np.asarray((scores @ value).swapaxes(1, 2).reshape(count, longest, -1)[mask])
+
+    def _pool(self, hidden: Array, mask: Mask) -> Array:
         if self._pooling == "pooler":
-            return torch.tanh(self._linear(hidden[:, 0], "pooler.dense"))
+            return np.tanh(self._linear(hidden[:, 0], "pooler.dense"))
         if self._pooling == "cls":
             return hidden[:, 0]
         if self._pooling == "max":
-            return hidden.masked_fill(~mask[:, :, None], -torch.inf).max(1).values
-        return (hidden * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+            return np.asarray(np.where(mask[:, :, None], hidden, -np.inf).max(1))
+        return np.asarray(hidden.sum(1) / mask.sum(1, keepdims=True, dtype=np.float32))
 
-    def _linear(self, hidden: Tensor, name: str) -> Tensor:
-        return functional.linear(hidden, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+    def _linear(self, hidden: Array, name: str) -> Array:
+        product = hidden @ self._weights[f"{name}.weight"].T
+        product += self._weights[f"{name}.bias"]
+        return product
 
-    def _norm(self, hidden: Tensor, name: str) -> Tensor:
-        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        return functional.layer_norm(hidden, hidden.shape[-1:], weight, bias, self._config["layer_norm_eps"])
+    def _norm(self, hidden: Array, name: str) -> Array:
+        centred = hidden - hidden.mean(-1, keepdims=True)
+        variance = np.einsum("td,td->t", centred, centred)[:, None] / np.float32(hidden.shape[-1])
+        centred /= np.sqrt(variance + np.float32(self._config["layer_norm_eps"]))
+        return np.asarray(centred * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"])
 
 
-def _padded(rows: Tensor, mask: Tensor) -> Tensor:
+def _padded(rows: Array, mask: Mask) -> Array:
     """(t, d) rows of n texts -> (n, L, d), zero where the (n, L) mask is false."""
     if mask.all():
-        return rows.view(*mask.shape, -1)
-    padded = rows.new_zeros(*mask.shape, rows.shape[-1])
+        return rows.reshape(*mask.shape, -1)
+    padded = np.zeros((*mask.shape, rows.shape[-1]), rows.dtype)
     padded[mask] = rows
     return padded
 

@@ -9,14 +9,15 @@ scales per token do not exist in ONNX Runtime's `DynamicQuantizeLinear`.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from mrs_models.exports import GRAPH, ONNX, SETTINGS, damaged, note_missing, read_settings
 from mrs_models.starting_points import ROUTER
@@ -62,7 +63,7 @@ class OnnxEncoder:
             note_missing("onnxruntime", ONNX, folder)
             return None
         options = SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()  # so that what bounds torch bounds this, too
+        options.intra_op_num_threads = _threads()
         path = place / ONNX / GRAPH
         try:
             session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -74,7 +75,7 @@ class OnnxEncoder:
         except Exception as error:  # the runtime has a class of its own for each kind of damage
             raise damaged(path, folder) from error
 
-    def encode(self, texts: Sequence[str], batch_size: int = 64) -> Tensor:
+    def encode(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
         """Message vectors in the order of the texts; those of an int8 encoder do not depend on each other."""
         result = np.empty((len(texts), self._dimension), np.float32)
         encodings = self._tokenizer.encode_batch([self._prompt + text for text in texts])
@@ -83,7 +84,7 @@ class OnnxEncoder:
         for begin in range(0, len(order), size):
             numbers = order[begin : begin + size]
             result[numbers] = self._run([encodings[number].ids for number in numbers])
-        return torch.from_numpy(result)
+        return result
 
     def _run(self, rows: list[list[int]]) -> np.ndarray:
         ids = np.full((len(rows), len(rows[0])), self._pad, np.int64)  # the first is the longest
@@ -93,6 +94,14 @@ class OnnxEncoder:
             mask[number, : len(row)] = 1
         vectors: np.ndarray = self._session.run([OUTPUT], dict(zip(INPUTS, (ids, mask), strict=True)))[0]
         return vectors
+
+
+def _threads() -> int:
+    """What bounds torch and NumPy bounds the runtime, too; 0: nothing does, and it takes one for each core."""
+    if (torch := sys.modules.get("torch")) is not None:  # a program may have set it there
+        return int(torch.get_num_threads())
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() else 0
 
 
 def message_tokenizer(folder: Path) -> Tokenizer:

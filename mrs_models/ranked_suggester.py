@@ -91,7 +91,7 @@ class RankedSuggester(RetrievalSuggester):
         """Generated replies are not looked at: what the first stage is sure of counts."""
         if language not in self.rankers or (trigger := self.rankers[language].settings.trigger) is None:
             return None
-        ranker, vectors = self.rankers[language], self._encode(list(messages)).numpy()
+        ranker, vectors = self.rankers[language], self._encode(list(messages))
         features = [ranker.certainty(*row) for row in zip(messages, vectors, strict=True)]
         return list(map(float, trigger.probability(as_features(features))))
 
@@ -135,7 +135,7 @@ class RankedRetriever:
         if language not in self._rankers:
             return self._plain.suggest(messages, language, k)
         texts = require_messages(messages)
-        return _ranked(lambda some: encode_messages(self._model, some), self._rankers[language], texts, k)
+        return _ranked(lambda some: encode_messages(self._model, some).numpy(), self._rankers[language], texts, k)
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         if self._language not in self._rankers:
@@ -158,7 +158,7 @@ def _ranked(encode: Encode, ranker: LanguageRanker, messages: list[str], k: int)
     answers = []
     for begin in range(0, len(messages), AT_A_TIME):
         some = messages[begin : begin + AT_A_TIME]
-        vectors = encode(some).numpy()
+        vectors = encode(some)
         if ranker.second is not None:
             answers += rerank(ranker, some, vectors, k)
             continue

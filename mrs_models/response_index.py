@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
 from mrs_core.manifest import again
 from mrs_core.text import normalise_reply
 from mrs_models.answering import Suggestion
-from mrs_models.vector_table import VectorTable, save_tensors
+from mrs_models.array_files import load_arrays, save_arrays
+from mrs_models.vector_table import VectorTable
 
-Encode = Callable[[list[str]], torch.Tensor]
+Array = NDArray[np.float32]
+Encode = Callable[[list[str]], Array]
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
 _SCORES_AT_A_TIME = 1 << 24  # 64 MiB of float32
 _FEW = 8  # messages that are searched one by one in a large set: more are faster in one float32 product
@@ -43,8 +43,8 @@ class ResponseIndex:
 
     replies: list[str]
     table: VectorTable
-    clusters: torch.Tensor
-    log_probs: torch.Tensor
+    clusters: NDArray[np.int64]
+    log_probs: Array
     alpha: float = 0.0
 
     @classmethod
@@ -85,22 +85,22 @@ class ResponseIndex:
         return cls(
             texts,
             VectorTable.build(encode(texts)),
-            torch.tensor([ids[name] for name in names]),
-            torch.tensor(bonus or [0.0] * len(order), dtype=torch.float32),
+            np.array([ids[name] for name in names], np.int64),
+            np.array(bonus or [0.0] * len(order), np.float32),
             float(alpha),
         )
 
     @property
-    def vectors(self) -> torch.Tensor:
+    def vectors(self) -> NDArray[np.floating]:
         """(N, dimension) reply vectors: float32, or float16 in a large set."""
         return self.table.rows
 
-    def scores(self, messages: torch.Tensor) -> torch.Tensor:
+    def scores(self, messages: NDArray[np.floating]) -> Array:
         """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
         scores = self.table.products(messages)
-        return scores + self.alpha * self.log_probs if self.alpha else scores
+        return scores + np.float32(self.alpha) * self.log_probs if self.alpha else scores
 
-    def search(self, messages: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, messages: NDArray[np.floating], k: int) -> tuple[np.ndarray, np.ndarray]:
         """The k best replies of each message, best first, no two of one cluster; exact.
 
         Args:
@@ -112,7 +112,7 @@ class ResponseIndex:
         """
         k = min(k, self._distinct_clusters)
         if self.table.coded and 0 < len(messages) < _FEW:
-            rows_found = [self._search_coded(message, k) for message in messages.detach().float().cpu().numpy()]
+            rows_found = [self._search_coded(message, k) for message in np.asarray(messages, np.float32)]
             return np.stack([numbers for numbers, _ in rows_found]), np.stack([scores for _, scores in rows_found])
         rows = max(1, _SCORES_AT_A_TIME // len(self.replies))
         found = [self._search(messages[begin : begin + rows], k) for begin in range(0, len(messages), rows)]
@@ -120,7 +120,7 @@ class ResponseIndex:
             return np.empty((0, k), np.int64), np.empty((0, k), np.float32)
         return np.concatenate([numbers for numbers, _ in found]), np.concatenate([scores for _, scores in found])
 
-    def suggest(self, messages: torch.Tensor, k: int) -> list[list[Suggestion]]:
+    def suggest(self, messages: NDArray[np.floating], k: int) -> list[list[Suggestion]]:
         """What `search` finds, as suggestions."""
         numbers, scores = self.search(messages, k)
         return [
@@ -128,15 +128,15 @@ class ResponseIndex:
             for row, values in zip(numbers, scores, strict=True)
         ]
 
-    def _search(self, messages: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, messages: NDArray[np.floating], k: int) -> tuple[np.ndarray, np.ndarray]:
         scores = self.scores(messages)
         width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
         while True:
             top = _stable_top(scores, width)
             rows = [_first_of_clusters(row, self.clusters, k) for row in top]
             if all(len(row) == k for row in rows):
-                chosen = torch.stack(rows)
-                return chosen.numpy(), scores.gather(1, chosen).numpy()
+                chosen = np.stack(rows)
+                return chosen, np.take_along_axis(scores, chosen, 1)
             width = min(4 * width, len(self.replies))
 
     def _search_coded(self, message: NDArray[np.float32], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -145,11 +145,11 @@ class ResponseIndex:
         Of k clusters, the best row by codes is known to reach `lowest`; what cannot reach it is not in the answer.
         """
         found, slack = self.table.estimates(message), self.table.slack(message)
-        bonus = np.asarray(self.alpha * self.log_probs.numpy(), np.float32)
+        bonus = np.asarray(self.alpha * self.log_probs, np.float32)
         if self.alpha:
             found, slack = found + bonus, slack + 1e-6 * float(np.abs(bonus).max())  # the sum is rounded, too
         width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
-        while len(best := _first_of_clusters(torch.topk(torch.from_numpy(found), width).indices, self.clusters, k)) < k:
+        while len(best := _first_of_clusters(_stable_top(found[None], width)[0], self.clusters, k)) < k:
             width = min(4 * width, len(self.replies))
         lowest = float(found[best[-1]]) - slack
         numbers = np.flatnonzero(found >= lowest - slack)
@@ -157,18 +157,18 @@ class ResponseIndex:
         if self.alpha:
             scores = scores + bonus[numbers]
         order = np.argsort(-scores, kind="stable")
-        chosen = _first_of_clusters(torch.from_numpy(numbers[order]), self.clusters, k).numpy()
+        chosen = _first_of_clusters(numbers[order], self.clusters, k)
         return chosen, scores[np.searchsorted(numbers, chosen)]
 
     @cached_property
     def _distinct_clusters(self) -> int:
-        return len(torch.unique(self.clusters))
+        return len(np.unique(self.clusters))
 
     def save(self, folder: Path) -> None:
         """Write the index to `folder`: vectors as safetensors, texts and settings as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
-        tensors = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
-        save_tensors(tensors, folder / _VECTORS)
+        arrays = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
+        save_arrays(arrays, folder / _VECTORS)
         text = json.dumps({"alpha": self.alpha, "replies": self.replies}, ensure_ascii=False, indent=0)
         atomic_write(folder / _REPLIES, text + "\n")
 
@@ -180,10 +180,11 @@ class ResponseIndex:
             InputError: a file is missing or does not fit the other.
         """
         try:
-            tensors = load_file(folder / _VECTORS)
+            arrays = load_arrays(folder / _VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
-            table, log_probs = VectorTable.from_arrays(tensors), tensors["log_probs"].float()  # a small copy has fp16
-            index = cls(facts["replies"], table, tensors["clusters"], log_probs, float(facts["alpha"]))
+            table = VectorTable.from_arrays(arrays)
+            log_probs = np.asarray(arrays["log_probs"], np.float32)  # a small copy has fp16
+            index = cls(facts["replies"], table, arrays["clusters"], log_probs, float(facts["alpha"]))
         except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
             raise InputError(f"{folder}: no usable response index ({error}); {again(folder)}.") from None
         if not len(index.replies) == len(index.table) == len(index.clusters) == len(index.log_probs):
@@ -191,30 +192,28 @@ class ResponseIndex:
         return index
 
 
-def _stable_top(scores: torch.Tensor, width: int) -> torch.Tensor:
+def _stable_top(scores: Array, width: int) -> NDArray[np.int64]:
     """(n, width) numbers of the best columns, equal scores by column number, so that results do not depend on how a
     machine breaks ties."""
-    values, columns = torch.topk(scores, min(width + 1, scores.shape[1]), dim=1, sorted=True)
-    # A tie across the border may leave out a smaller column: there, take every column that reaches the border value.
-    if columns.shape[1] > width:
-        for row in torch.nonzero(values[:, width - 1] == values[:, width]).flatten().tolist():
-            reach = torch.nonzero(scores[row] >= values[row, width - 1]).flatten()
-            best = torch.sort(scores[row, reach], descending=True, stable=True).indices[:width]
-            columns[row, :width] = reach[best]
-    columns = columns[:, :width]
-    by_number = torch.sort(columns, dim=1).values
-    order = torch.sort(scores.gather(1, by_number), dim=1, descending=True, stable=True).indices
-    return by_number.gather(1, order)
+    total = scores.shape[1]
+    if width >= total:
+        return np.argsort(-scores, axis=1, kind="stable")
+    # All columns that reach the border value: of a tie across it, the smaller numbers are taken.
+    borders = np.partition(scores, total - width, axis=1)[:, total - width]
+    reach = [np.flatnonzero(~(row < border)) for row, border in zip(scores, borders, strict=True)]
+    return np.stack(
+        [some[np.argsort(-row[some], kind="stable")[:width]] for row, some in zip(scores, reach, strict=True)]
+    )
 
 
-def _first_of_clusters(columns: torch.Tensor, clusters: torch.Tensor, k: int) -> torch.Tensor:
+def _first_of_clusters(columns: NDArray[np.int64], clusters: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     """The first k columns that are each the first of their cluster."""
     seen: dict[int, int] = {}
     for column, cluster in zip(columns.tolist(), clusters[columns].tolist(), strict=True):
         seen.setdefault(cluster, column)
         if len(seen) == k:
             break
-    return torch.tensor(list(seen.values()), dtype=torch.int64)
+    return np.array(list(seen.values()), np.int64)
 
 
 class ResponseIndexes(Mapping[str, ResponseIndex]):

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, missing_extra
 from mrs_core.manifest import again
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion
 from mrs_models.exports import ONNX
 from mrs_models.message_encoder import MessageEncoder
 from mrs_models.reply_tags import TagsByLanguage
-from mrs_models.response_index import Encode, ResponseIndex, ResponseIndexes
+from mrs_models.response_index import Array, Encode, ResponseIndex, ResponseIndexes
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
 BATCH = 64
@@ -69,6 +68,8 @@ class RetrievalSuggester(ServedModel):
         except InputError:
             raise
         except Exception as error:  # each library raises its own errors
+            if (missing := missing_extra(error, f"the message encoder of {name}", "torch")) is not None:
+                raise missing from error
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
         indexes.width = width
@@ -89,7 +90,7 @@ class RetrievalSuggester(ServedModel):
         self.indexes[language]  # a damaged one is found now
 
     def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32]:
-        return self._encode(list(messages)).numpy()
+        return self._encode(list(messages))
 
     def restricted(self, language: str, rows: NDArray[np.int64]) -> RetrievalSuggester:
         """The same model with a part of one language's replies, and no other language.
@@ -108,13 +109,13 @@ class RetrievalSuggester(ServedModel):
 
 def remembering(encode: Encode) -> Encode:
     """An encoder that keeps the vectors of its last texts: the guard looks at a message, then the model answers it."""
-    last: dict[str, torch.Tensor] = {}
+    last: dict[str, Array] = {}
 
-    def encoded(texts: list[str]) -> torch.Tensor:
+    def encoded(texts: list[str]) -> Array:
         nonlocal last
         known = last  # one object, as another thread may replace it
         if texts and all(text in known for text in texts):
-            return torch.stack([known[text] for text in texts])
+            return np.stack([known[text] for text in texts])
         vectors = encode(texts)
         if len(texts) <= REMEMBERED:
             last = dict(zip(texts, vectors, strict=True))
@@ -125,12 +126,11 @@ def remembering(encode: Encode) -> Encode:
 
 def part_of_index(index: ResponseIndex, rows: NDArray[np.int64]) -> ResponseIndex:
     """The index of some replies, in the order of their numbers `rows`."""
-    places = torch.from_numpy(rows)
     return ResponseIndex.build(
-        lambda _: index.vectors[places],
+        lambda _: np.asarray(index.vectors[rows], np.float32),
         [index.replies[row] for row in rows],
-        [str(cluster) for cluster in index.clusters[places].tolist()],
-        index.log_probs[places].tolist(),
+        [str(cluster) for cluster in index.clusters[rows].tolist()],
+        index.log_probs[rows].tolist(),
         index.alpha,
     )
 
@@ -148,17 +148,17 @@ class Retriever:
         self._indexes = indexes
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        vectors = encode_messages(self._model, require_messages(messages))
+        vectors = encode_messages(self._model, require_messages(messages)).numpy()
         return self._indexes[language].suggest(vectors, require_count(k))
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
-        queries = encode_messages(self._model, list(messages))
-        replies = encode_replies(self._model, list(candidates))
-        chunks = [
-            torch.einsum("nd,npd->np", queries[begin : begin + CHUNK], replies[torch.as_tensor(rows)])
-            for begin, rows in ((begin, pools[begin : begin + CHUNK]) for begin in range(0, len(pools), CHUNK))
-        ]
-        return torch.cat(chunks).numpy()
+        queries = encode_messages(self._model, list(messages)).numpy()
+        replies = encode_replies(self._model, list(candidates)).numpy()
+        scores = np.empty(pools.shape, np.float32)
+        for begin in range(0, len(pools), CHUNK):
+            some = slice(begin, begin + CHUNK)
+            scores[some] = (replies[pools[some]] @ queries[some, :, None])[..., 0]
+        return scores
 
 
 def _message_encoder(folder: Path) -> Encode:
@@ -168,21 +168,27 @@ def _message_encoder(folder: Path) -> Encode:
         exported = OnnxEncoder.load(folder)
         if exported is not None:
             return exported.encode
-    return torch_encoder(folder)
+    return weights_encoder(folder)
 
 
-def torch_encoder(folder: Path) -> Encode:
-    """The message encoder of a trained retriever on torch, whatever exports lie in its folder."""
+def weights_encoder(folder: Path) -> Encode:
+    """The message encoder of a trained retriever from its weights, whatever exports lie in its folder.
+
+    Raises:
+        MissingExtraError: it is none that runs without torch, and the extra `torch` is not installed.
+    """
     encoder = MessageEncoder.load(folder)
     if encoder is not None:
         return encoder.encode
     if (folder / ADAPTER_RECORD).is_file():
         from mrs_models.adapters import load_adapter
 
-        return partial(encode_messages, cast("SentenceTransformer", load_adapter(folder)))
-    from mrs_models.dual_encoder import load_dual_encoder
+        model = cast("SentenceTransformer", load_adapter(folder))
+    else:
+        from mrs_models.dual_encoder import load_dual_encoder
 
-    return partial(encode_messages, load_dual_encoder(folder))
+        model = load_dual_encoder(folder)
+    return lambda texts: encode_messages(model, texts).numpy()
 
 
 def encode_messages(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:

@@ -3,7 +3,8 @@
 A small table is multiplied in float32. From `CODED_FROM` rows on, a table is stored in float16 and has 8-bit codes
 beside it, so that a product reads a quarter of the memory. How far each row lies from its code is known, so the
 product of codes is wrong by at most a known slack (Cauchy-Schwarz): the rows that may belong to the best are multiplied
-again as they are stored, and the answer is the one that a product of all rows gives.
+again as they are stored, and the answer is the one that a product of all rows gives. The product of codes is torch's,
+since NumPy has no fast one of 8-bit numbers; without torch, all rows are multiplied at once, which gives the same.
 """
 
 from __future__ import annotations
@@ -11,14 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
-
-from mrs_core.files import atomic_file
 
 CODED_FROM = 16_384  # rows; ours: below, the float32 product takes less than the two steps (benchmarks/bench_search.py)
 _ROWS_AT_A_TIME = 8_192  # that are held in float32
@@ -41,26 +38,26 @@ class Codes:
         centre: (d,) float32, the mean row: what all rows share takes no part of the scale.
     """
 
-    codes: torch.Tensor
-    scales: torch.Tensor
-    errors: torch.Tensor
-    centre: torch.Tensor
+    codes: NDArray[np.int8]
+    scales: Array
+    errors: Array
+    centre: Array
 
     @classmethod
-    def of(cls, rows: torch.Tensor) -> Codes:
+    def of(cls, rows: NDArray[np.floating]) -> Codes:
         """Code (N, d) rows of any norm."""
-        chunks = rows.split(_ROWS_AT_A_TIME)
-        centre = (torch.stack([chunk.double().sum(0) for chunk in chunks]).sum(0) / len(rows)).float()
+        chunks = _chunks(rows)
+        centre = np.asarray(sum(chunk.sum(0, dtype=np.float64) for chunk in chunks) / len(rows), np.float32)
         codes, scales, errors = [], [], []
         for chunk in chunks:
-            rest = chunk.double() - centre
-            scale = (rest.abs().amax(1) / _LARGEST).float().clamp_min(1e-30)
-            code = (rest / scale[:, None]).round().clamp(-_LARGEST, _LARGEST)
-            error = (rest - code * scale[:, None]).norm(dim=1)
-            codes.append(code.to(torch.int8))
+            rest = chunk.astype(np.float64) - centre
+            scale = np.maximum((np.abs(rest).max(1) / _LARGEST).astype(np.float32), np.float32(1e-30))
+            code = np.clip(np.rint(rest / scale[:, None]), -_LARGEST, _LARGEST)
+            error = np.linalg.norm(rest - code * scale[:, None], axis=1)
+            codes.append(code.astype(np.int8))
             scales.append(scale)
-            errors.append(error.float() * (1 + 1e-6))
-        return cls(torch.cat(codes), torch.cat(scales), torch.cat(errors), centre)
+            errors.append(error.astype(np.float32) * np.float32(1 + 1e-6))
+        return cls(np.concatenate(codes), np.concatenate(scales), np.concatenate(errors), centre)
 
     @cached_property
     def _farthest(self) -> tuple[float, float]:
@@ -68,30 +65,29 @@ class Codes:
         longest = float(self.scales.max()) * _LARGEST * self.codes.shape[1] ** 0.5
         return float(self.errors.max()), longest
 
-    def products(self, query: torch.Tensor) -> Array:
+    def products(self, query: Array) -> Array:
         """(N,) products with a query (d,); see `slack`."""
         codes, steps, _ = _asked(query)
-        coarse, fine = torch._int_mm(self.codes, codes).numpy().T
-        # The passes over the result in numpy: on a busy machine each parallel step of torch waits for its last thread.
+        coarse, fine = _products_of_codes(self.codes, codes).T
         found = coarse.astype(np.float32)
         found *= steps[0]
         found += fine.astype(np.float32) * steps[1]
-        found *= self.scales.numpy()
-        found += np.float32(query.numpy() @ self.centre.numpy())
+        found *= self.scales
+        found += np.float32(query @ self.centre)
         return found
 
-    def slack(self, query: torch.Tensor) -> float:
+    def slack(self, query: Array) -> float:
         """By how much the products of the rows with a query differ from `products` at most."""
-        norm, rest = float(query.norm()), _asked(query)[2]
+        norm, rest = float(np.linalg.norm(query.astype(np.float64))), _asked(query)[2]
         error, longest = self._farthest
-        return error * norm + longest * rest + _ROUNDING * norm * (longest + float(self.centre.norm()))
+        return error * norm + longest * rest + _ROUNDING * norm * (longest + float(np.linalg.norm(self.centre)))
 
-    def arrays(self) -> dict[str, torch.Tensor]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """What `from_arrays` reads."""
         return {"codes": self.codes, "scales": self.scales, "errors": self.errors, "centre": self.centre}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, torch.Tensor], rows: torch.Tensor) -> Codes:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rows: NDArray[np.floating]) -> Codes:
         """The codes that `arrays` wrote, of these rows.
 
         They are made again where they were not written, or were rounded to float16 with the rest of a model.
@@ -99,58 +95,59 @@ class Codes:
         Raises:
             ValueError: they do not fit the rows.
         """
-        if "codes" not in arrays or any(arrays[n].dtype != torch.float32 for n in ("scales", "errors", "centre")):
+        if "codes" not in arrays or any(arrays[n].dtype != np.float32 for n in ("scales", "errors", "centre")):
             return cls.of(rows)
         found = cls(*(arrays[name] for name in ("codes", "scales", "errors", "centre")))
-        shapes = (*rows.shape,), (len(rows),), (len(rows),), (*rows.shape[1:],)
-        fits = all(tuple(array.shape) == shape for array, shape in zip(found.arrays().values(), shapes, strict=True))
-        if not fits or found.codes.dtype != torch.int8:
+        shapes = rows.shape, (len(rows),), (len(rows),), rows.shape[1:]
+        fits = all(array.shape == shape for array, shape in zip(found.arrays().values(), shapes, strict=True))
+        if not fits or found.codes.dtype != np.int8:
             raise ValueError("the codes of the vectors do not fit them")
         return found
 
 
 @dataclass(frozen=True)
 class VectorTable:
-    """N vectors; make it with `build`, or with `from_arrays`, whose tensors may be memory-mapped.
+    """N vectors; make it with `build`, or with `from_arrays`, whose arrays may be memory-mapped.
 
     Attributes:
         rows: (N, d) float32, or float16 where there are codes.
         codes: for the first step of a search; None where rows are multiplied at once.
     """
 
-    rows: torch.Tensor
+    rows: NDArray[np.floating]
     codes: Codes | None = None
 
     @classmethod
-    def build(cls, vectors: torch.Tensor) -> VectorTable:
+    def build(cls, vectors: NDArray[np.floating]) -> VectorTable:
         """A table of (N, d) vectors; many are rounded to float16, unless that loses what tells them apart."""
-        rows = vectors.detach().float().cpu().contiguous()
+        rows = np.ascontiguousarray(vectors, np.float32)
         if len(rows) < CODED_FROM:
             return cls(rows)
-        half = rows.half()
+        with np.errstate(over="ignore"):  # what float16 cannot hold stays float32
+            half = rows.astype(np.float16)
         exact = all(
-            bool(((whole - stored.float()).norm(dim=1) <= _HALF_ERROR * whole.norm(dim=1)).all())
-            for whole, stored in zip(rows.split(_ROWS_AT_A_TIME), half.split(_ROWS_AT_A_TIME), strict=True)
+            bool((np.linalg.norm(whole - stored, axis=1) <= _HALF_ERROR * np.linalg.norm(whole, axis=1)).all())
+            for whole, stored in zip(_chunks(rows), _chunks(half), strict=True)
         )
-        rows = half if exact else rows
-        return cls(rows, Codes.of(rows))
+        kept = half if exact else rows
+        return cls(kept, Codes.of(kept))
 
-    def arrays(self) -> dict[str, torch.Tensor]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """What `from_arrays` reads: `vectors`, and those of `Codes.arrays` where there are codes."""
         return {"vectors": self.rows, **(self.codes.arrays() if self.codes else {})}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, torch.Tensor]) -> VectorTable:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> VectorTable:
         """The table that `arrays` wrote, or one of `vectors` alone.
 
         Raises:
             KeyError, ValueError: an array is missing, or they do not fit each other.
         """
         rows = arrays["vectors"]
-        if rows.ndim != 2 or not rows.is_floating_point():
+        if rows.ndim != 2 or rows.dtype.kind != "f":
             raise ValueError("the vectors are no table of floating-point numbers")
         if len(rows) < CODED_FROM:
-            return cls(rows.float())
+            return cls(np.asarray(rows, np.float32))
         return cls(rows, Codes.from_arrays(arrays, rows))
 
     def __len__(self) -> int:
@@ -161,64 +158,63 @@ class VectorTable:
         """Whether one query is answered in two steps."""
         return self.codes is not None and _codes_work(self.rows.shape[1])
 
-    def products(self, queries: torch.Tensor) -> torch.Tensor:
+    def products(self, queries: NDArray[np.floating]) -> Array:
         """(n, d) queries -> (n, N) float32, of the rows themselves."""
-        asked = queries.detach().float().cpu()
-        if self.rows.dtype == torch.float32:
-            return asked @ self.rows.T
-        found = torch.empty(len(asked), len(self.rows))
-        for begin in range(0, len(self.rows), _ROWS_AT_A_TIME):
-            end = begin + _ROWS_AT_A_TIME
-            found[:, begin:end] = asked @ self.rows[begin:end].float().T
+        asked = np.asarray(queries, np.float32)
+        if self.rows.dtype == np.float32:
+            return np.asarray(asked @ self.rows.T)
+        found = np.empty((len(asked), len(self.rows)), np.float32)
+        for begin, chunk in zip(range(0, len(self.rows), _ROWS_AT_A_TIME), _chunks(self.rows), strict=True):
+            found[:, begin : begin + len(chunk)] = asked @ chunk.astype(np.float32).T
         return found
 
     def products_of(self, numbers: NDArray[np.int64], query: Array) -> Array:
         """(r,) float32 products of a query (d,) with the rows of these numbers, summed in float64."""
-        asked = torch.from_numpy(query).double()
-        chunks = torch.as_tensor(numbers).split(_ROWS_AT_A_TIME)
-        return torch.cat([self.rows[chunk].double() @ asked for chunk in chunks]).float().numpy()
+        asked = query.astype(np.float64)
+        found = [self.rows[chunk].astype(np.float64) @ asked for chunk in _chunks(np.asarray(numbers))]
+        return np.concatenate(found).astype(np.float32)
 
     def estimates(self, query: Array) -> Array:
         """(N,) products of a query (d,): `slack` tells by how much those of the rows differ."""
-        if self.codes is not None and self.coded:
-            return self.codes.products(torch.from_numpy(query))
-        if self.rows.dtype == torch.float32:
-            return np.asarray(self.rows.numpy() @ query)  # torch spreads small products over threads
-        return np.asarray(self.products(torch.from_numpy(query)[None])[0].numpy())
+        return self.codes.products(query) if self.codes is not None and self.coded else self.products(query[None])[0]
 
     def slack(self, query: Array) -> float:
         """By how much the products of the rows differ from `estimates` at most; 0 where these are the rows' own."""
-        return self.codes.slack(torch.from_numpy(query)) if self.codes is not None and self.coded else 0.0
+        return self.codes.slack(query) if self.codes is not None and self.coded else 0.0
 
 
-def _asked(query: torch.Tensor) -> tuple[torch.Tensor, Array, float]:
+def _chunks(rows: NDArray[Any]) -> list[NDArray[Any]]:
+    """At least one."""
+    return [rows[begin : begin + _ROWS_AT_A_TIME] for begin in range(0, max(1, len(rows)), _ROWS_AT_A_TIME)]
+
+
+def _asked(query: Array) -> tuple[NDArray[np.int8], Array, float]:
     """A query (d,) as (d, 2) codes, coarse and fine, with their (2,) scales, and the norm of what they leave out."""
-    rest, codes, scales = query.double(), [], []
+    rest, codes, scales = query.astype(np.float64), [], []
     for _ in range(2):
-        scale = max(float(rest.abs().max()) / _LARGEST_ASKED, 1e-30)
-        code = (rest / scale).round()
+        scale = max(float(np.abs(rest).max()) / _LARGEST_ASKED, 1e-30)
+        code = np.rint(rest / scale)
         rest = rest - code * scale
-        codes.append(code.to(torch.int8))
+        codes.append(code.astype(np.int8))
         scales.append(scale)
-    return torch.stack(codes, 1), np.array(scales, np.float32), float(rest.norm())
+    return np.stack(codes, 1), np.array(scales, np.float32), float(np.linalg.norm(rest))
+
+
+def _products_of_codes(rows: NDArray[np.int8], asked: NDArray[np.int8]) -> NDArray[np.int32]:
+    """(N, d) and (d, 2) codes -> (N, 2) exact products."""
+    import torch
+
+    found: NDArray[np.int32] = torch._int_mm(torch.from_numpy(rows), torch.from_numpy(asked)).numpy()
+    return found
 
 
 @cache
 def _codes_work(dimension: int) -> bool:
-    """Whether torch multiplies the largest codes rightly on this processor; 8-bit kernels may saturate."""
-    if not hasattr(torch, "_int_mm"):
-        return False
-    signs = torch.tensor([1, -1], dtype=torch.int8).repeat(64)[:, None]
-    rows = (signs * _LARGEST).expand(-1, dimension).contiguous()
-    asked = torch.full((dimension, 2), _LARGEST_ASKED, dtype=torch.int8)
+    """Whether torch is there and multiplies the largest codes rightly on this processor; 8-bit kernels may saturate."""
+    signs = np.tile(np.array([1, -1], np.int8), 64)[:, None]
+    rows = np.repeat(signs * np.int8(_LARGEST), dimension, axis=1)
     try:
-        found = torch._int_mm(rows, asked)
-    except RuntimeError:
+        found = _products_of_codes(rows, np.full((dimension, 2), _LARGEST_ASKED, np.int8))
+    except (ImportError, AttributeError, RuntimeError):
         return False
-    return bool((found == signs.int() * (_LARGEST * _LARGEST_ASKED * dimension)).all())
-
-
-def save_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Write a safetensors file under a temporary name, then rename it: who has mapped the old one keeps reading it."""
-    with atomic_file(path) as partial:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial)
+    return bool((found == signs.astype(np.int32) * (_LARGEST * _LARGEST_ASKED * dimension)).all())

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import yaml
 
-from mrs_core import __version__
+from mrs_core import __version__, extras
 from mrs_core.errors import InputError
 from mrs_core.hub import require_repo_id, split_revision
-from mrs_metrics.signature import DISTRIBUTION
 from mrs_metrics.spaces import GRADIO_VERSION, PYTHON_VERSION
 
 PACKAGES = ("mrs_core", "mrs_metrics", "mrs_models", "mrs_serving")
@@ -73,13 +72,12 @@ def space_files(repo_id: str, models: Mapping[str, Mapping[str, bytes | Path] | 
 
 
 def requirements() -> list[str]:
-    """What the copied files import of the package's own requirements, sorted."""
+    """What the copied files import of what the package asks for with the extra `all`, sorted."""
     imported = {module for path in _sources().values() if path.suffix == ".py" for module in _imports(path)}
     distributions = metadata.packages_distributions()  # looks through every installed file
     packages = {name for module in imported for name in distributions.get(module, [])}
     wanted = {_plain(name) for name in packages}
-    lines = [line for line in metadata.requires(DISTRIBUTION) or [] if "extra ==" not in line]
-    return sorted(line for line in lines if _plain(re.split(r"[<>=!~ ;\[]", line)[0]) in wanted)
+    return [line for line in extras.requirements("all") if _plain(re.split(r"[<>=!~ ;\[]", line)[0]) in wanted]
 
 
 def _sources() -> dict[str, Path]:

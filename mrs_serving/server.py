@@ -129,7 +129,7 @@ def serve(settings: Settings, log_level: str = "info") -> int:
         configure_logs(log_level)
         for variable in THREADS:
             if settings.threads is not None or variable not in os.environ:
-                os.environ[variable] = str(settings.torch_threads)
+                os.environ[variable] = str(settings.own_threads)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)

@@ -27,7 +27,7 @@ class Settings:
         guard, precision: when it keeps silent, see `mrs_models.suggester.Suggester`.
         port: 0 takes a free one.
         workers: processes that share the port, each with the model.
-        threads: of torch in each worker; None: the machine's cores shared among the workers.
+        threads: of the arithmetic in each worker; None: the machine's cores shared among the workers.
         max_batch: messages that the model answers at a time.
         max_batch_ms: a batch grows no further where it would take longer than this, by the time that messages took.
         max_waiting: messages that may wait for the model; more get 429. It bounds the wait: 256 at 4 ms are a second.
@@ -90,8 +90,8 @@ class Settings:
         return self.name or self.model
 
     @property
-    def torch_threads(self) -> int:
-        """Threads of torch in each worker."""
+    def own_threads(self) -> int:
+        """Threads of the arithmetic in each worker."""
         return self.threads or max(1, len(os.sched_getaffinity(0)) // self.workers)
 
 

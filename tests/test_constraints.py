@@ -17,7 +17,9 @@ def requirements(repository: Path) -> dict[str, Requirement]:
     setup.read(repository / "setup.cfg", encoding="utf-8")
     lists = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
     found = [Requirement(line) for lines in lists for line in lines.splitlines() if line]
-    return {canonicalize_name(requirement.name): requirement for requirement in found}
+    named = {canonicalize_name(requirement.name): requirement for requirement in found}
+    del named["mrs-suggest"]  # an extra that includes another
+    return named
 
 
 def pins(path: Path) -> dict[str, Version]:

@@ -113,7 +113,7 @@ class LanguageRanker:
             cosines = memory.ngrams.cosines(message)
             found |= dict(zip(LEXICAL, self._by_messages(cosines, settings.tfidf_temperature), strict=True))
         if "log_prob" in names:
-            found["log_prob"] = self.index.log_probs.numpy()
+            found["log_prob"] = self.index.log_probs
         zeros = np.zeros(len(self.index.replies), np.float32)
         return np.stack([found.get(name, zeros) if name in names else zeros for name in settings.names], -1)
 
@@ -239,7 +239,7 @@ class LanguageRanker:
 
     def best(self, scores: Array, width: int) -> NDArray[np.int64]:
         """Rows of the best replies, best first, the first of each cluster."""
-        clusters = self.index.clusters.numpy()
+        clusters = self.index.clusters
         reach = min(len(scores), 4 * width)
         while True:
             some = np.sort(np.argpartition(-scores, reach - 1)[:reach])

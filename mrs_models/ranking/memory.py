@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from mrs_models.ranking.char_tfidf import CharTfidf
@@ -73,13 +72,13 @@ class MessageMemory:
         starts = np.concatenate([[0], np.cumsum([len(group) for group in kept])[:-1]]).astype(np.int64)
         places = np.concatenate(kept)
         texts = [messages[place] for place in places]
-        table = VectorTable.build(torch.from_numpy(unit[places]).half())
+        table = VectorTable.build(unit[places].astype(np.float16))
         return cls(table, found, starts, CharTfidf.build(texts) if ngrams else None, axes)
 
     @property
     def vectors(self) -> NDArray[np.float32]:
         """(M, q) of the table: float32, or float16 in a large memory."""
-        return np.asarray(self.table.rows.numpy())
+        return np.asarray(self.table.rows)
 
     def cosines(self, message: NDArray[np.float32]) -> NDArray[np.float32]:
         """(M,) cosines of a message's vector (d,) with the remembered ones; in a large memory, estimates."""
@@ -116,8 +115,7 @@ class MessageMemory:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What `from_arrays` reads."""
-        tensors = {**self.table.arrays(), "vectors": self.table.rows.half()}
-        own: dict[str, np.ndarray] = {name: tensor.numpy() for name, tensor in tensors.items()}
+        own: dict[str, np.ndarray] = {**self.table.arrays(), "vectors": self.table.rows.astype(np.float16)}
         own |= {"replies": self.replies, "starts": self.starts}
         if self.axes is not None:
             own["axes"] = self.axes
@@ -133,9 +131,7 @@ class MessageMemory:
         ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
         axes = arrays["axes"].astype(np.float32) if "axes" in arrays else None
         texts = CharTfidf.from_arrays(ngrams) if ngrams else None
-        table = VectorTable.from_arrays(
-            {name: torch.from_numpy(arrays[name]) for name in TABLE_ARRAYS if name in arrays}
-        )
+        table = VectorTable.from_arrays({name: arrays[name] for name in TABLE_ARRAYS if name in arrays})
         memory = cls(table, arrays["replies"], arrays["starts"], texts, axes)
         starts, size, shape = memory.starts, len(table), table.rows.shape
         fits = len(starts) == len(memory.replies) > 0 and starts[0] == 0 and np.all(np.diff(starts) > 0)

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from mrs_core.errors import InputError
 from mrs_core.manifest import again
+from mrs_models.array_files import load_arrays, save_arrays
 from mrs_models.ranking.choice import CHOICES
 from mrs_models.ranking.language_ranker import PARTS, LanguageRanker, RankerSettings
 from mrs_models.ranking.memory import MessageMemory
@@ -25,7 +24,6 @@ from mrs_models.ranking.stored_generator import StoredGenerator, StoredReplyEnco
 from mrs_models.ranking.trigger import Trigger
 from mrs_models.response_index import ResponseIndex
 from mrs_models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
-from mrs_models.vector_table import save_tensors
 
 SETTINGS = "ranker.json"
 _MEMORY, _REPLIES = "memory.", "replies."
@@ -43,8 +41,7 @@ def save_rankers(rankers: Mapping[str, LanguageRanker], folder: Path) -> None:
         arrays = {f"{_MEMORY}{name}": array for name, array in ranker.memory.arrays().items()}
         arrays |= {f"{_REPLIES}{name}": array for name, array in ranker.ngrams.arrays().items()}
         arrays |= {"remembered": ranker.remembered, "share": ranker.share}
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        save_tensors(tensors, place / f"{language}.safetensors")
+        save_arrays(arrays, place / f"{language}.safetensors")
 
 
 def settings_and_weights(rankers: Mapping[str, LanguageRanker]) -> dict[str, Any]:
@@ -124,7 +121,7 @@ class Rankers(Mapping[str, LanguageRanker]):
     def _read(self, language: str) -> LanguageRanker:
         path, index = self._folder / f"{language}.safetensors", self._indexes[language]
         try:
-            arrays = {name: tensor.numpy() for name, tensor in load_file(path).items()}  # memory-mapped
+            arrays = load_arrays(path)
             memory, ngrams = (
                 {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
                 for start in (_MEMORY, _REPLIES)

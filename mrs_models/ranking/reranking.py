@@ -58,7 +58,7 @@ def find_candidates(
     own = ranker.weighed(message, vector)
     (parts, scores), replies = ranker.mixed(own, vector, width), ranker.known(written)
     rows = ranker.best(scores, width)
-    clusters = ranker.index.clusters.numpy()
+    clusters = ranker.index.clusters
     for row in replies.rows[replies.share == 1]:
         if clusters[row] not in clusters[rows]:
             rows = np.append(rows, row)

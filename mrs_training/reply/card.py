@@ -363,11 +363,12 @@ def _speeds(record: Record, size: str, adapter: bool) -> str:
 
 
 def _export(kind: str, facts: Record) -> str:
-    """How an exported encoder or generator compares with torch's."""
+    """How an exported encoder or generator compares with the model itself."""
     times, precision = facts["milliseconds"], "int8" if facts["int8"] else "fp32"
     what, work = ("generator for CTranslate2", "answer") if kind == CTRANSLATE2 else (
         "message encoder for ONNX Runtime", "encode"
     )  # fmt: skip
+    own, whose = ("weights", "the weights'") if "weights" in times else ("torch", "torch's")  # what answered before
     rouge = facts.get("rouge")
     quality = (
         f"weighted ROUGE {rouge[kind]:.4f} instead of {rouge['torch']:.4f} (95 % interval of the difference "
@@ -378,7 +379,7 @@ def _export(kind: str, facts: Record) -> str:
     return (
         f"`{kind}/` holds the {what} ({precision}, {facts['bytes']:,} bytes; extra `{kind}`): {quality}the same three "
         f"suggestions for {facts['agreement']:.2%} of {facts['messages']:,} {facts['split']} messages, and "
-        f"{times[kind]:.1f} ms to {work} one instead of torch's {times['torch']:.1f} ms."
+        f"{times[kind]:.1f} ms to {work} one instead of {whose} {times[own]:.1f} ms."
     )
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from mrs_core.errors import InputError
 from mrs_core.files import writing
 from mrs_models.exports import ONNX
 from mrs_models.onnx_encoder import OnnxEncoder
 from mrs_models.onnx_writer import require_onnx, write_onnx_encoder
-from mrs_models.response_index import Encode
-from mrs_models.retrieval_suggester import RetrievalSuggester, torch_encoder
+from mrs_models.response_index import Array, Encode
+from mrs_models.retrieval_suggester import RetrievalSuggester, weights_encoder
 from mrs_models.starting_points import GENERATOR
 from mrs_models.suggester import Suggester
 from mrs_training.card import Record
@@ -56,7 +55,7 @@ def export_encoder(
         with writing(run):
             write_onnx_encoder(load_dual_encoder(run).eval(), run, place, int8)
         facts = size_and_versions(place / ONNX, int8, ("torch", "onnx", "onnxscript", "onnxruntime"))
-        reference = torch_encoder(run)
+        reference = weights_encoder(run)
         exported = OnnxEncoder.load(run, place)
         assert exported is not None  # the extra is there
         facts |= _difference(run, reference(texts), exported.encode(texts), int8)
@@ -72,7 +71,7 @@ def export_encoder(
                 f"{least:.2%}; nothing was written. Export {'without --int8' if int8 else 'another model'}, or accept "
                 "it with --least-agreement."
             )
-        encoders: dict[str, Encode] = {"torch": reference, "onnx": exported.encode}
+        encoders: dict[str, Encode] = {"weights": reference, "onnx": exported.encode}
         one = {name: partial(_encode_one, encode) for name, encode in encoders.items()}
         facts["milliseconds"] = speeds("one message", one, texts)
         with writing(run):
@@ -80,16 +79,17 @@ def export_encoder(
     return facts
 
 
-def _difference(run: Path, before: Tensor, after: Tensor, int8: bool) -> Record:
-    largest, length = float((before - after).abs().max()), float(before.norm(dim=1).max())
-    cosine = float(torch.nn.functional.cosine_similarity(before, after).min())
+def _difference(run: Path, before: Array, after: Array, int8: bool) -> Record:
+    lengths, others = (np.linalg.norm(vectors, axis=1) for vectors in (before, after))
+    largest, length = float(np.abs(before - after).max()), float(lengths.max())
+    cosine = float(((before * after).sum(1) / np.maximum(lengths * others, 1e-12)).min())
     print(f"vectors of {len(before):,} messages: largest difference {largest:.3g}, smallest cosine {cosine:.6f}")
     if not int8 and not largest <= EXACT * length:  # NaN fails too
         raise InputError(
-            f"{run}: the export's vectors differ from torch's by up to {largest:.3g}; nothing was written."
+            f"{run}: the export's vectors differ from its own by up to {largest:.3g}; nothing was written."
         )
     return {"largest_difference": largest, "smallest_cosine": cosine}
 
 
-def _encode_one(encode: Encode, text: str) -> Tensor:
+def _encode_one(encode: Encode, text: str) -> Array:
     return encode([text])

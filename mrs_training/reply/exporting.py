@@ -76,7 +76,7 @@ def keep_export(run: Path, record: Record, made: Path, facts: Record, family: Fa
 
 
 def remove_export(run: Path) -> None:
-    """Take the exports out of a run's folder, its record and its card: torch answers again.
+    """Take the exports out of a run's folder, its record and its card: its weights answer again.
 
     Raises:
         InputError: it is no run, or has none.

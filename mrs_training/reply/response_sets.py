@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder, atomic_write, file_sha256
@@ -209,13 +209,13 @@ class ResponseSets:
         old = self.indexes.get(language)
         alpha = old.alpha if old is not None else float(self.record["metrics"].get("alpha") or 0.0)
 
-        def encode(texts: list[str]) -> torch.Tensor:
+        def encode(texts: list[str]) -> NDArray[np.float32]:
             new = [text for text, row in zip(texts, origin, strict=True) if row < 0]
-            found = encode_replies(load_dual_encoder(self.folder), new) if new else torch.zeros(0, 0)
+            found = encode_replies(load_dual_encoder(self.folder), new).numpy() if new else np.zeros((0, 0), np.float32)
             if old is None or len(new) == len(texts):
                 return found
-            rows = torch.tensor(origin)
-            vectors = old.vectors[rows.clamp_min(0)].float()
+            rows = np.array(origin)
+            vectors = old.vectors[np.maximum(rows, 0)].astype(np.float32)
             vectors[rows < 0] = found if new else vectors[:0]
             return vectors
 
@@ -249,7 +249,7 @@ class ResponseSets:
             "replies": len(index.replies),
             "new": len(now - before),
             "gone": len(before - now),
-            "weights": bool(np.ptp(index.log_probs.numpy())),
+            "weights": bool(np.ptp(index.log_probs)),
             "tags": {tag: len(rows) for tag, rows in tags.items()},
             "ranked": (self.folder / RANKER_FOLDER / f"{language}.safetensors").is_file(),
             "version": versions()["mrs-suggest"],

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 from tqdm import tqdm
 
@@ -39,7 +40,11 @@ def build_index(model: SentenceTransformer, part: LanguageData, alpha: float = 0
     """Embed the response set of a language."""
     responses = part.responses
     return ResponseIndex.build(
-        lambda texts: encode_replies(model, texts), responses.replies, responses.clusters, responses.log_probs, alpha
+        lambda texts: encode_replies(model, texts).numpy(),
+        responses.replies,
+        responses.clusters,
+        responses.log_probs,
+        alpha,
     )
 
 
@@ -164,20 +169,20 @@ class _Vectors:
     part: LanguageData
     index: ResponseIndex
     numbers: dict[str, int]
-    messages: torch.Tensor
+    messages: NDArray[np.float32]
     name: str = MODEL
 
     @classmethod
     def of(cls, model: SentenceTransformer, part: LanguageData) -> _Vectors:
         different = list(dict.fromkeys(part.validation["message"][:]))
         numbers = {message: number for number, message in enumerate(different)}
-        return cls(part, build_index(model, part), numbers, encode_messages(model, different))
+        return cls(part, build_index(model, part), numbers, encode_messages(model, different).numpy())
 
     def unit(self) -> float:
         """Spread of a message's scores over the spread of the log-probabilities; 0 if either is 0."""
-        if len(self.index.replies) < 2 or not (spread := float(self.index.log_probs.std())):
+        if len(self.index.replies) < 2 or not (spread := float(self.index.log_probs.std(ddof=1))):
             return 0.0
-        return float(self.index.scores(self.messages[:UNIT_MESSAGES]).std(dim=1).mean()) / spread
+        return float(self.index.scores(self.messages[:UNIT_MESSAGES]).std(axis=1, ddof=1).mean()) / spread
 
     def rouge(self, alpha: float, seed: int) -> float:
         system = replace(self, index=replace(self.index, alpha=alpha))

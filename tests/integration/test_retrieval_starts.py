@@ -71,7 +71,8 @@ def test_prompts_and_normalisation_in_a_run(base: Path, train: Train) -> None:
     assert prompts_of(model) == ("query: ", "passage: ")
     encoder = MessageEncoder.load(run)
     assert encoder is not None
-    torch.testing.assert_close(encoder.encode(TEXTS), encode_messages(model, TEXTS), rtol=0, atol=1e-5)
+    vectors = torch.from_numpy(encoder.encode(TEXTS))
+    torch.testing.assert_close(vectors, encode_messages(model, TEXTS), rtol=0, atol=1e-5)
     resumed = json.loads((run / "resume.json").read_text(encoding="utf-8"))
     assert (resumed["query_prompt"], resumed["reply_prompt"], resumed["normalize"]) == ("query: ", "passage: ", True)
 

@@ -40,7 +40,7 @@ def test_the_first_layers_are_kept(checkpoint: Path, tmp_path: Path, kind: str, 
         assert not [name for name in kept.state_dict() if f".layer.{layers}." in name]
     short = MessageEncoder.load(tmp_path)
     assert short is not None
-    torch.testing.assert_close(short.encode(TEXTS), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.from_numpy(short.encode(TEXTS)), expected, rtol=0, atol=1e-5)
     again = build_dual_encoder(str(tmp_path))  # a start with fewer layers
     assert build_settings(again) == build_settings(model)
 

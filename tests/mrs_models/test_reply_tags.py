@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from mrs_core.errors import ArgumentError, InputError
 from mrs_metrics.tokenize import get_tokenizer
@@ -25,9 +24,9 @@ REPLIES = ["Yes, gladly!", "Yes, with pleasure.", "No, sorry.", "Buy now!", "May
 OWN = [["casual"], ["formal"], ["casual", "formal"], ["sales"], []]
 
 
-def vectors(texts: list[str]) -> torch.Tensor:
+def vectors(texts: list[str]) -> np.ndarray:
     """A direction for each first letter, and a length that makes earlier replies better."""
-    found = torch.zeros(len(texts), 30)
+    found = np.zeros((len(texts), 30), np.float32)
     for row, text in enumerate(texts):
         found[row, (ord(text[0].lower()) - ord("a")) % 30] = 1
         found[row, 29] = 0.1 / (1 + REPLIES.index(text)) if text in REPLIES else 1
@@ -110,7 +109,7 @@ def test_a_ranker_ranks_the_allowed_replies_by_its_memory(suggester: Suggester) 
     assert isinstance(model, RetrievalSuggester)
     index = model.indexes["en"]
     messages = ["yes?", "coming?", "will you buy?"]
-    memory = MessageMemory.build(messages, vectors(messages).numpy(), [2, 2, 3])
+    memory = MessageMemory.build(messages, vectors(messages), [2, 2, 3])
     ngrams = ReplyNgrams.build(index.replies, get_tokenizer("en"))
     ranker = LanguageRanker.build(index, memory, ngrams, RankerSettings(choice="top"))
     weights = Mixture({"votes": 0.7, "direct": 0.3})
@@ -135,7 +134,7 @@ def test_a_part_of_an_index_keeps_clusters_and_log_probabilities() -> None:
     assert part.replies == [REPLIES[0], REPLIES[1], REPLIES[4]]
     assert part.clusters.tolist() == [0, 0, 1]
     assert part.log_probs.tolist() == [-1, -2, -5]
-    assert torch.equal(part.vectors, index.vectors[[0, 1, 4]])
+    assert np.array_equal(part.vectors, index.vectors[[0, 1, 4]])
     assert part.alpha == 0.5
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -145,7 +146,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     loaded = ResponseIndex.load(tmp_path / "es")
     assert (loaded.replies, loaded.alpha) == (index.replies, index.alpha)
     for name in ("vectors", "clusters", "log_probs"):
-        assert torch.equal(getattr(loaded, name), getattr(index, name))
+        assert np.array_equal(getattr(loaded, name), getattr(index, name))
     query = torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
     assert loaded.search(query, 2)[0].tolist() == index.search(query, 2)[0].tolist()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from mrs_core.errors import InputError
 from mrs_metrics.tokenize import get_tokenizer
@@ -61,7 +62,7 @@ sizes = st.sampled_from([1, THRESHOLD - 1, THRESHOLD, THRESHOLD + 1, 400])
 def test_estimates_are_wrong_by_their_slack_at_most(seed: int, n: int, dimension: int, kind: str, norm: float) -> None:
     table = VectorTable.build(vectors(seed, n, dimension, kind))
     query = norm * vectors(seed + 1, 1, dimension)[0]
-    true = (table.rows.double() @ query.double()).numpy()
+    true = table.rows.astype(np.float64) @ query.double().numpy()
     slack = table.slack(query.numpy())
     assert table.coded == (n >= THRESHOLD)
     rounding = 1e-6 * float(np.abs(true).max()) * dimension
@@ -85,9 +86,9 @@ def test_an_index_finds_what_a_loop_finds(
     index = index_of(vectors(seed, n, dimension, kind), clusters, log_probs, alpha)
     queries = vectors(seed + 1, 3, dimension)
     numbers, scores = index.search(queries, k)
-    bonus = alpha * index.log_probs.numpy() if alpha else 0.0
+    bonus = alpha * index.log_probs if alpha else 0.0
     for query, row, values in zip(queries, numbers, scores, strict=True):
-        true = np.asarray((index.vectors.double() @ query.double()).float().numpy() + bonus, np.float32)
+        true = np.asarray(index.vectors.astype(np.float64) @ query.double().numpy() + bonus, np.float32)
         first: dict[str, int] = {}
         for number in np.argsort(-true, kind="stable"):
             first.setdefault(clusters[number], int(number))
@@ -113,8 +114,8 @@ def test_many_messages_at_once_get_the_answers_of_one_at_a_time() -> None:
 
 def test_what_float16_cannot_hold_stays_float32() -> None:
     table = VectorTable.build(vectors(0, THRESHOLD, 8) * 1e6)
-    assert table.rows.dtype == torch.float32
-    assert VectorTable.build(vectors(0, THRESHOLD, 8)).rows.dtype == torch.float16
+    assert table.rows.dtype == np.float32
+    assert VectorTable.build(vectors(0, THRESHOLD, 8)).rows.dtype == np.float16
 
 
 def test_a_processor_whose_products_saturate_is_answered_by_full_products(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +126,19 @@ def test_a_processor_whose_products_saturate_is_answered_by_full_products(monkey
     try:
         assert not index.table.coded
         assert index.search(query, 3)[0].tolist() == expected
+    finally:
+        vector_table._codes_work.cache_clear()
+
+
+def test_without_torch_full_products_give_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, queries = index_of(vectors(0, 300, 8)), vectors(1, 3, 8)
+    expected = index.search(queries, 3)[0].tolist()
+    assert index.table.coded
+    vector_table._codes_work.cache_clear()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    try:
+        assert not index.table.coded
+        assert index.search(queries.numpy(), 3)[0].tolist() == expected
     finally:
         vector_table._codes_work.cache_clear()
 
@@ -141,13 +155,13 @@ def test_a_saved_index_answers_equally_and_files_without_codes_load(tmp_path: Pa
     assert indexes["es"].search(queries, 3)[0].tolist() == expected
     assert indexes["en"].search(queries, 3)[0].tolist() != expected
     plain = {name: stored[name].float() for name in ("vectors", "log_probs")} | {"clusters": stored["clusters"]}
-    vector_table.save_tensors(plain, tmp_path / "response_index" / "es" / "vectors.safetensors")
+    save_file(plain, tmp_path / "response_index" / "es" / "vectors.safetensors")
     assert ResponseIndexes(tmp_path)["es"].search(queries, 3)[0].tolist() == expected  # as older versions wrote it
     halved = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in stored.items()}
-    vector_table.save_tensors(halved, tmp_path / "response_index" / "es" / "vectors.safetensors")
+    save_file(halved, tmp_path / "response_index" / "es" / "vectors.safetensors")
     assert ResponseIndexes(tmp_path)["es"].search(queries, 3)[0].tolist() == expected
     wrong = stored | {"scales": stored["scales"][:-1].clone()}
-    vector_table.save_tensors(wrong, tmp_path / "response_index" / "es" / "vectors.safetensors")
+    save_file(wrong, tmp_path / "response_index" / "es" / "vectors.safetensors")
     with pytest.raises(InputError, match="codes of the vectors do not fit"):
         ResponseIndexes(tmp_path)["es"]
 
@@ -185,8 +199,8 @@ def test_a_ranker_chooses_as_with_full_products(seed: int, replies: int, message
     ranker = ranker_of(seed, replies, messages, dimension)
     full = replace(
         ranker,
-        index=replace(ranker.index, table=VectorTable(ranker.index.vectors.float())),
-        memory=replace(ranker.memory, table=VectorTable(ranker.memory.table.rows.float())),
+        index=replace(ranker.index, table=VectorTable(ranker.index.vectors.astype(np.float32))),
+        memory=replace(ranker.memory, table=VectorTable(ranker.memory.table.rows.astype(np.float32))),
     )
     query = vectors(seed + 2, 1, 24, "shared")[0].numpy()
     found, true = ranker.rank("?", query), full.rank("?", query)
@@ -215,4 +229,4 @@ def test_codes_leave_out_what_rows_share() -> None:
     """A pretrained encoder's vectors share most of their length; codes of whole rows would err by .17 of the rest."""
     rows = vectors(3, 100, 64, "shared")
     rest = (rows - rows.mean(0)).norm(dim=1)
-    assert Codes.of(rows).errors.max() < 0.02 * rest.max()
+    assert Codes.of(rows.numpy()).errors.max() < 0.02 * rest.max()

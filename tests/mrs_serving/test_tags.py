@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
-import torch
 
 from mrs_models.reply_tags import ReplyTags, TagsByLanguage
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
@@ -23,8 +23,8 @@ REPLIES = ["Sure!", "With pleasure.", "Buy now!"]
 SETTINGS = Settings(model="some-model")
 
 
-def vectors(texts: list[str]) -> torch.Tensor:
-    return torch.tensor([[1.0, 1 / (1 + REPLIES.index(text)) if text in REPLIES else 1.0] for text in texts])
+def vectors(texts: list[str]) -> np.ndarray:
+    return np.array([[1.0, 1 / (1 + REPLIES.index(text)) if text in REPLIES else 1.0] for text in texts], np.float32)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def vector(seed: int = 5) -> np.ndarray:
 def test_parts_are_what_their_names_say() -> None:
     ranker, query = made(), vector()
     found = dict(zip(PARTS, ranker.parts("are you coming?", query).T, strict=True))
-    np.testing.assert_allclose(found["direct"], ranker.index.vectors.numpy() @ query, rtol=1e-5)
+    np.testing.assert_allclose(found["direct"], ranker.index.vectors @ query, rtol=1e-5)
     assert found["tfidf_nearest"][0] == pytest.approx(1, abs=1e-4)
     assert found["log_prob"].tolist() == [-1, -2, -3, -4, -5, -6]
     nearest = dict(
@@ -93,7 +93,7 @@ def test_suggestions_are_different_replies_with_probabilities_and_parts_that_add
 
 def test_a_cluster_is_suggested_once() -> None:
     ranker = made()
-    same = replace(ranker, index=replace(ranker.index, clusters=torch.tensor([0, 1, 2, 3, 2, 0])))
+    same = replace(ranker, index=replace(ranker.index, clusters=np.array([0, 1, 2, 3, 2, 0])))
     rows = [REPLIES.index(found.reply) for found in same.suggest("?", vector(), 6)]
     assert len(rows) == 4
     assert len({(0, 1, 2, 3, 2, 0)[row] for row in rows}) == 4
@@ -105,7 +105,7 @@ def test_pools_of_the_own_replies_are_ranked_as_they_are_suggested() -> None:
     assert known.rows.tolist() == [1, 0, 4]
     assert known.share.tolist() == [1, 1, 1]
     rows = np.arange(3)
-    direct = (ranker.index.vectors.numpy() @ query)[known.rows]
+    direct = (ranker.index.vectors @ query)[known.rows]
     np.testing.assert_allclose(
         ranker.score_pool("coming?", query, known, rows, direct), ranker.rank("coming?", query)[known.rows], atol=1e-5
     )

@@ -66,7 +66,7 @@ def test_an_export_is_recorded_listed_told_and_published(plain: Path, run: Path)
     facts = record["exports"][ONNX]
     assert (facts["same"], facts["messages"], facts["split"]) == (5, 5, "given")
     assert facts["largest_difference"] < 1e-4
-    assert set(facts["milliseconds"]) == {"torch", "onnx"}
+    assert set(facts["milliseconds"]) == {"weights", "onnx"}
     assert set(ONNX_FILES) <= set(record["files"])
     assert require_undamaged(run, verify=True) == len(record["files"])
     card = (run / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,131 @@
+"""What is installed without extras answers messages; every other command names the extra that it lacks."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_core import extras
+from mrs_core.baselines import resolve_model
+from mrs_models.suggester import Suggester
+
+MESSAGES = {"es": "¿Quedamos mañana?", "en": "Are you coming to dinner tonight?", "ja": "明日の会議は何時からですか？"}
+SUGGEST = [["suggest", "--json", "--explain", message] for message in MESSAGES.values()]
+ANSWERED = [["models", "list"], ["suggest", "I want to kill myself"], ["suggest", "--help"], ["serve", "--help"]]
+LACKING = {
+    "train": [
+        "train retrieval",
+        "reproduce forgetting",
+        "models compare x",
+        "models export x --onnx",
+        "staple export x --out y",
+    ],
+    "data": ["data prepare mrs --source sample --out x", "data stats sample"],
+    "score": ["install", "uninstall"],
+    "demo": ["demo"],
+    "serve": ["serve"],
+}
+
+
+def run(commands: list[list[str]], folder: Path) -> list[dict[str, Any]]:
+    repository = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "tests.lean_process", json.dumps(commands)]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env={"PYTHONPATH": str(repository), "HF_HUB_OFFLINE": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
+    found = run([["--version"], *ANSWERED, *SUGGEST], tmp_path)
+    assert [(one["words"], one["code"]) for one in found if one["code"] != 0] == [], found
+    own = Suggester.load("sample-retriever")
+    for one, (language, message) in zip(found[-len(SUGGEST) :], MESSAGES.items(), strict=True):
+        answer = json.loads(one["out"])
+        expected = own.suggest([message], language)[0]
+        assert answer["lang"] == language
+        assert [suggestion["reply"] for suggestion in answer["suggestions"]] == [s.reply for s in expected]
+        assert [s["score"] for s in answer["suggestions"]] == pytest.approx([s.score for s in expected], abs=1e-6)
+    assert "sample-retriever" in found[1]["out"]
+    assert "nothing is suggested" in found[2]["out"]
+
+
+def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) -> None:
+    from mrs_cli.main import VERBS
+
+    asked = [(words.split(), extra) for extra, commands in LACKING.items() for words in commands]
+    found = run([*([verb, "--help"] for verb in VERBS), *(words for words, _ in asked)], tmp_path)
+    subverbs = [
+        [*one["words"][:-1], sub, "--help"]
+        for one in found[: len(VERBS)]
+        for sub in (re.search(r"\{([a-z_,-]+)\}", one["out"]) or [None, ""])[1].split(",")
+        if sub
+    ]
+    for one in [*found, *run(subverbs, tmp_path)]:
+        sentence = re.fullmatch(r"mrs \w+: .*needs the package '\w+', .*\[(\w+)\]'`\.\n", one["err"])
+        assert one["code"] == 0 or (one["code"] == 2 and sentence), one
+    for one, (words, extra) in zip(found[len(VERBS) :], asked, strict=True):
+        assert f"pip install 'mrs-suggest[{extra}]'" in one["err"], (words, one)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_needs_torch_says_so(tmp_path: Path) -> None:
+    """A retriever on another encoder, and a generator."""
+    folder = tmp_path / "retriever"
+    shutil.copytree(resolve_model("sample-retriever"), folder)
+    (folder / "run.json").unlink()  # its list of files would tell the change
+    config = folder / "query_0_Transformer" / "config.json"
+    config.write_text(config.read_text().replace('"bert"', '"xlm-roberta"'))
+    (tmp_path / "generator").mkdir()
+    (tmp_path / "generator" / "generator.json").write_text("{}")
+    found = run([["suggest", "--model", str(tmp_path / name), "Hi"] for name in ("retriever", "generator")], tmp_path)
+    for one in found:
+        assert one["code"] == 2, one
+        assert "pip install 'mrs-suggest[torch]'" in one["err"], one
+
+
+def test_the_smallest_extra_is_named_unless_the_command_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda module: None if module != "json" else object())
+
+    def named(module: str, extra: str | None = None) -> str | None:
+        wrapped = ValueError("a library tells it in other words")
+        wrapped.__cause__ = ModuleNotFoundError("no", name=f"{module}.part")
+        found = extras.lacking(wrapped, extra)
+        return found[1] if found else None
+
+    assert (named("torch"), named("torch", "train"), named("torch", "serve")) == ("torch", "train", "torch")
+    assert (named("pyarrow"), named("pyarrow", "score"), named("pandas")) == ("data", "score", "data")
+    assert (named("sklearn"), named("accelerate"), named("starlette")) == ("train", "train", "serve")
+    assert named("colours_of_no_extra") is None, "a bug, which keeps its traceback"
+    assert named("json") is None, "it is there: what failed is something else"
+    assert extras.lacking(ValueError("x")) is None
+
+
+def test_all_is_what_a_plain_install_once_brought(repository: Path) -> None:
+    setup = configparser.ConfigParser()
+    setup.read(repository / "setup.cfg", encoding="utf-8")
+    asked = setup["options.extras_require"]
+
+    def packages(extra: str) -> set[str]:
+        lines = [line for line in asked[extra].splitlines() if line]
+        included = [name for line in lines if line.startswith("mrs-suggest[") for name in line[12:-1].split(",")]
+        own = {re.split("[><=]", line)[0] for line in lines if not line.startswith("mrs-suggest[")}
+        return own.union(*map(packages, included))
+
+    base = {re.split("[><=]", line)[0] for line in setup["options"]["install_requires"].splitlines() if line}
+    assert packages("all") | base == {
+        "torch", "numpy", "pyarrow", "fsspec", "datasets", "evaluate", "transformers", "accelerate",
+        "sentence-transformers", "peft", "huggingface-hub", "tokenizers", "safetensors", "scikit-learn",
+        "threadpoolctl", "scipy", "psutil", "pandas", "matplotlib", "rich", "PyYAML",
+    }  # fmt: skip
+    assert not packages("all") & base
