@@ -21,7 +21,8 @@ def test_the_cards_in_the_docs_are_those_that_ship(repository: Path, shown: str,
 
 
 def test_every_link_to_a_file_leads_somewhere(repository: Path) -> None:
-    pages = [repository / name for name in ("README.md", "CONTRIBUTING.md")] + list((repository / "docs").glob("*.md"))
+    pages = [repository / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")]
+    pages += (repository / "docs").rglob("*.md")
     broken = [
         f"{page.name}: {target}"
         for page in pages
