@@ -1,8 +1,8 @@
 """Run one cell of the paper's Table 3 in miniature and put it beside the paper's: `python examples/reproduce_a_row.py`.
 
 The same as `mrs reproduce mrs --table 3 --scale tiny --only retrieval-monolingual-es`: a retriever from scratch, 150
-steps on the Spanish pairs of the embedded sample, half a minute of one core. The figures show that the cell runs and mean
-nothing beyond that; `--scale full --data mrs=FOLDER` is the paper's run. Needs `pip install 'mrs-suggest[all]'`.
+steps on the Spanish pairs of the embedded sample, half a minute of one core. The figures show that the cell runs and
+mean nothing beyond that; `--scale full --data mrs=FOLDER` is the paper's run. Needs `pip install 'mrs-suggest[all]'`.
 """
 
 from __future__ import annotations
@@ -28,4 +28,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/reproduce"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/reproduce/mrs"))

@@ -1,4 +1,4 @@
-"""Score suggestions of your own system, with an interval, and test it against another: `python examples/score_a_system.py`.
+"""Score suggestions of your system, with an interval, and test it against another: `python examples/score_a_system.py`.
 
 The two systems here are a keyword rule and the most frequent replies of the training split, in Spanish, on the embedded
 sample. Needs `pip install 'mrs-suggest[all]'`.

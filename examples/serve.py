@@ -22,6 +22,7 @@ REPLIES = """reply,tags
 I'm running ten minutes late.,late
 "In the office, second floor.",place
 """
+MESSAGES = ["Are you coming to the meeting?", "I have sent you the report."]
 
 
 def main(folder: Path) -> None:
@@ -41,9 +42,7 @@ def main(folder: Path) -> None:
             with Client(url) as client:
                 while server.poll() is None and not client.ready():  # until the model is loaded
                     time.sleep(0.1)
-                for answer in client.suggest(
-                    ["Are you coming to the meeting?", "I have sent you the report."], language="en"
-                ):
+                for answer in client.suggest(MESSAGES, language="en"):
                     print(answer.message, answer.replies)
         finally:
             server.terminate()

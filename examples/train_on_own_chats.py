@@ -1,7 +1,7 @@
 """Train the model that ships further on chats of your own: `python examples/train_on_own_chats.py [FOLDER]`.
 
-FOLDER gets everything (default: build/own-chats). Put your chats in the place of `CHATS`: pairs of a message and the reply
-to it, some thousands. Needs `pip install 'mrs-suggest[all]'`; under a minute of one core with these few steps.
+FOLDER gets everything (default: build/own-chats). Put your chats in the place of `CHATS`: pairs of a message and the
+reply to it, some thousands. Needs `pip install 'mrs-suggest[all]'`; under a minute of one core with these few steps.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import sys
 from itertools import product
 from pathlib import Path
 
+from mrs_trainers import retrieval
+
 from mrs_datasets import prepare_mrs
 from mrs_models import Suggester
-from mrs_trainers import retrieval
 
 THINGS = ["parcel", "order", "jacket", "lamp", "book", "phone case", "kettle", "rucksack", "pair of shoes", "desk"]
 CHATS = {  # what a shop is asked, and what it answers
@@ -37,8 +38,8 @@ def main(folder: Path) -> None:
     # The same as `mrs train retrieval ...`. For chats of yours take trainers/configs/retrieval/quickstart.yaml instead.
     options = {
         "data": folder / "data", "output_dir": folder / "model", "overwrite": "true",
-        "model_name_or_path": "sample-retriever", "max_steps": 8, "per_device_train_batch_size": 16, "learning_rate": 2e-4,
-        "temperature": 0.1, "eval_steps": 4, "save_steps": 4, "dropout": 0, "ranker": "true",
+        "model_name_or_path": "sample-retriever", "max_steps": 8, "per_device_train_batch_size": 16, "dropout": 0,
+        "learning_rate": 2e-4, "temperature": 0.1, "eval_steps": 4, "save_steps": 4, "ranker": "true",
     }  # fmt: skip
     code = retrieval.main([word for key, value in options.items() for word in (f"--{key}", str(value))])
     if code:

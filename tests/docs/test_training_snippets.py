@@ -1,4 +1,4 @@
-"""What docs/training.md, docs/papers.md and docs/how_to/fine_tune.md say of training holds: commands run, and names exist.
+"""What docs/training.md, docs/papers.md and docs/how_to/fine_tune.md say of training holds: names exist, commands run.
 
 The commands run as they stand there, in a folder that has small stand-ins under the names of data and checkpoints, with
 options around theirs that make them short. Those of one process run in this one, which saves imports.

@@ -1,8 +1,8 @@
 """Three people with nothing but README.md: each section's commands, as they stand there, end with what each came for.
 
 Every block of a section runs in order, in an empty folder with empty caches: `console` line by line, `python` as a
-program, `csv` written to the file that the text names. What a block shows below a command must be in its output. Only the
-server's port differs, since another may use the one of the page.
+program, `csv` written to the file that the text names. What a block shows below a command must be in its output. Only
+the server's port differs, since another program may use the one of the page.
 """
 
 from __future__ import annotations
@@ -93,11 +93,15 @@ def test_a_researcher_gets_a_scored_table_with_signature_and_interval(tmp_path: 
     assert low < figure < high
     assert re.search(r"^mrs_rouge\|rules:official\|nbest:3\|.*\|lang:es\|.*version:", table, re.MULTILINE)
     (record,) = tmp_path.rglob("run/run.json")
-    trained = json.loads(record.read_text(encoding="utf-8"))["metrics"]["systems"]["Model"]["es"]
-    assert figure == pytest.approx(trained["weighted"], abs=5e-5)
+    trained = json.loads(record.read_text(encoding="utf-8"))
+    assert figure == pytest.approx(trained["metrics"]["systems"]["Model"]["es"]["weighted"], abs=5e-5)
     assert "monolingual" in walk.output("mrs reproduce")
     assert "'signature': 'mrs_rouge|" in walk.said["python"]
     assert walk.said["python"].startswith("{'message': '")
+    # The example of the same cell finds it finished.
+    said = walk.python(str(ROOT / "examples" / "reproduce_a_row.py"))
+    assert f"mrs score {record.relative_to(tmp_path).parent}/predictions.es.tsv" in said
+    assert json.loads(record.read_text(encoding="utf-8"))["seconds"] == trained["seconds"]
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="README.md asks the server with curl, which is not installed")
