@@ -17,8 +17,8 @@ from mrs_serving import Client
 
 REPLIES = """reply,tags
 "Yes, I will be there.",yes
-"Sorry, I can't make it.",no
-"Thank you, I'll look at it today.",thanks
+"Sorry, I cannot come.",no
+"Thank you, I'll look at it.",thanks
 I'm running ten minutes late.,late
 "In the office, second floor.",place
 """

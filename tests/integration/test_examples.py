@@ -24,7 +24,7 @@ WALKED = {"reproduce_a_row"}
 LINES = {  # a line that each script prints
     "suggest": r"^  nothing: hardship$",
     "score_a_system": r"^keyword_rule +weighted ROUGE 0\.\d{4} \[0\.\d{4}, 0\.\d{4}\]$",
-    "serve": r"^Are you coming to the meeting\? \[.*Yes, I will be there\..*\]$",
+    "serve": r"^I have sent you the report\. \[\"Thank you, I'll look at it\.\", .*\]$",
     "train_on_own_chats": r"^It is on its way, I will send you the tracking number\.$",
 }
 
