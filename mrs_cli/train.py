@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="mrs train", description=__doc__, add_help=False)
     parser.add_argument("trainer", choices=TRAINERS, nargs="?")
     options, rest = parser.parse_known_args(list(argv[:1]) if argv and not argv[0].startswith("-") else [])
-    rest = [*rest, *argv[1:]]
+    rest = _with_shipped_config([*rest, *argv[1:]])
     if options.trainer is None:
         parser.print_help()
         return 0
@@ -44,6 +44,15 @@ def main(argv: Sequence[str]) -> int:
     parse_with_config(trainer.make_parser(), rest)  # a wrong option is refused before anything is launched
     # In this process, whatever ends the command ends the training.
     return int(trainer.main(rest)) if here else _launch(module, rest)
+
+
+def _with_shipped_config(arguments: list[str]) -> list[str]:
+    """The words; a `--config trainers/configs/...` that is not in this folder is the file that the package brings."""
+    config, rest = _without("--config", arguments)
+    if config is None or Path(config).exists() or Path(config).parts[:2] != ("trainers", "configs"):
+        return arguments
+    shipped = Path(mrs_trainers.__path__[0], *Path(config).parts[1:])
+    return ["--config", str(shipped), *rest] if shipped.is_file() else arguments
 
 
 def _without(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]:

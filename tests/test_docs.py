@@ -20,8 +20,20 @@ def test_the_cards_in_the_docs_are_those_that_ship(repository: Path, shown: str,
     assert (repository / shown).read_bytes() == (repository / made).read_bytes(), f"copy {made} to {shown}"
 
 
+def test_the_picture_of_the_readme_shows_what_the_model_suggests(repository: Path) -> None:
+    from mrs_models.suggester import Suggester
+
+    suggester = Suggester.load("sample-retriever")
+    chats = (repository / "docs" / "suggestions.html").read_text(encoding="utf-8").split('<div class="c">')[1:]
+    assert len(chats) == 3
+    for chat in chats:
+        (language,), (message,), shown = (re.findall(rf'<div class="{kind}">([^<]+)', chat) for kind in "lms")
+        assert [suggestion.reply for suggestion in suggester.suggest([message], language)[0]] == shown
+
+
 def test_every_link_to_a_file_leads_somewhere(repository: Path) -> None:
-    pages = [repository / name for name in ("README.md", "CONTRIBUTING.md")] + list((repository / "docs").glob("*.md"))
+    pages = [repository / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")]
+    pages += (repository / "docs").rglob("*.md")
     broken = [
         f"{page.name}: {target}"
         for page in pages

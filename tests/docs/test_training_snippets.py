@@ -1,4 +1,4 @@
-"""What docs/training.md, docs/papers.md and the README say of training holds: commands run, and names exist.
+"""What docs/training.md, docs/papers.md and docs/how_to/fine_tune.md say of training holds: names exist, commands run.
 
 The commands run as they stand there, in a folder that has small stand-ins under the names of data and checkpoints, with
 options around theirs that make them short. Those of one process run in this one, which saves imports.
@@ -292,9 +292,7 @@ OTHERS = {"--cpu", "--num_processes", "--language-model", "--lang"}
 
 
 def test_every_option_exists(repository: Path) -> None:
-    readme = (repository / "README.md").read_text(encoding="utf-8").partition("\n## Training\n")[2]
-    section = readme.partition("\n## ")[0]
-    assert section
+    section = (repository / "docs" / "how_to" / "fine_tune.md").read_text(encoding="utf-8")
     launched = [word for block in BLOCKS for command in block.commands() for word in options_of(command)]
     named = re.findall(r"`(--[\w-]+)", re.sub(r"```.*?```", "", TEXT + section, flags=re.DOTALL))
     launched += [word for block in read_blocks(section) for command in block.commands() for word in options_of(command)]
