@@ -30,13 +30,14 @@ def _run(argv: list[str]) -> int:
     known, _ = ours.parse_known_args(argv)
     from .tasks import task_classes  # says which extra is missing
 
+    classes = task_classes(known.data, known.data_revision)
+
     from mteb.cli.build_cli import build_cli
     from mteb.get_tasks import _TASKS_REGISTRY
     from mteb.models.model_implementations import MODEL_REGISTRY
 
     from .retrievers import register_retriever
 
-    classes = task_classes(known.data, known.data_revision)
     # MTEB looks a task up by name in this dictionary, and has no function that adds one.
     _TASKS_REGISTRY.update({task.metadata.name: task for task in classes})
     if known.model and (Path(known.model).is_dir() or known.model in read_baselines()):

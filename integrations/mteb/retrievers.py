@@ -51,7 +51,8 @@ def _folder(name: str) -> Path:
     folder = resolve_model(name)
     if not (folder / "modules.json").is_file():
         raise InputError(
-            f"{name}: no sentence-transformers model (no modules.json); MTEB ranks by vectors: pass a retriever's folder."
+            f"{name}: no sentence-transformers model (no modules.json); MTEB ranks by vectors, so pass a retriever's "
+            "folder."
         )
     return folder
 

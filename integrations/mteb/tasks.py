@@ -40,8 +40,8 @@ SPLITS = ("test", "validation")
 PAPER = "https://doi.org/10.18653/v1/2021.acl-long.97"
 # What E5 and its kind put before a query; the task of the paper in one sentence.
 PROMPT = {"query": "Given a message, retrieve the reply that was given to it"}
-# Where the texts come from, by the reader that made the folder, in MTEB's terms. MRS: section 2.1 of the paper. A folder
-# of other pairs, or of other months of Reddit, does not tell when they were written.
+# Where the texts come from, by the reader that made the folder, in MTEB's terms; MRS: section 2.1 of the paper. Other
+# pairs, or other months of Reddit, do not tell when they were written.
 _FOUND: dict[str, Any] = {"sample_creation": "found", "domains": ["Social", "Written"], "date": None}
 _ORIGINS: dict[str, dict[str, Any]] = {
     "official": {"date": ("2010-01-01", "2019-12-31")},
