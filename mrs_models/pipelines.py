@@ -5,10 +5,10 @@ No code of a repository is ever run: the pipeline is this class, and a model is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import AutoConfig, Pipeline, PreTrainedConfig
@@ -16,8 +16,6 @@ from transformers.pipelines import PIPELINE_REGISTRY
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
-from mrs_core.predictions import SUGGESTIONS
-from mrs_models.answering import Answer
 from mrs_models.pipeline_config import MODEL_TYPE
 from mrs_models.suggest_arguments import require_messages
 from mrs_models.suggester import Suggester
@@ -38,9 +36,11 @@ class PipelineModel:
 
     Attributes:
         device: where the pipeline puts tensors; a suggester takes texts, and places its weights itself.
+        input_modalities: what goes in.
     """
 
     device = torch.device("cpu")
+    input_modalities = ("text",)
 
     def __init__(self, suggester: Suggester) -> None:
         self.suggester = suggester
@@ -104,15 +104,18 @@ class ReplySuggestionPipeline(Pipeline):
             )
         if device is not None and torch.device("cpu" if device == -1 else device).type != "cpu":
             raise ArgumentError("device", "the suggester places its weights itself; leave the device out.", str(device))
-        super().__init__(model, device="cpu", **kwargs)
+        super().__init__(cast(Any, model), device=cast(Any, "cpu"), **kwargs)
 
-    def __call__(self, inputs: Any, *, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """Suggest replies; the class describes arguments and results.
+    def __call__(
+        self, inputs: Any, *args: Any, num_workers: int | None = None, batch_size: int | None = None, **kwargs: Any
+    ) -> Any:
+        """Suggest replies; the class describes arguments and results. `num_workers` changes nothing: no text is prepared.
 
         Raises:
             ArgumentError: as `Suggester.suggest`.
         """
-        kwargs.pop("num_workers", None)  # messages are not prepared by workers
+        if args:
+            raise ArgumentError("args", "name the arguments after the messages, such as k=3.", args)
         if isinstance(inputs, str):
             return self._answered([inputs], **kwargs)[0]
         size = batch_size or self._batch_size or BATCH
@@ -150,15 +153,9 @@ class ReplySuggestionPipeline(Pipeline):
         """Check a batch of messages."""
         return {"messages": require_messages(input_)}
 
-    def _forward(
-        self,
-        input_tensors: dict[str, Any],
-        language: str | None = None,
-        k: int = SUGGESTIONS,
-        allow: Collection[str] = (),
-        deny: Collection[str] = (),
-    ) -> dict[str, list[Answer]]:
-        return {"answers": self.model.suggester.suggest(input_tensors["messages"], language, k, allow, deny)}
+    def _forward(self, input_tensors: dict[str, Any], **forward_parameters: Any) -> Any:
+        suggester = cast(PipelineModel, self.model).suggester
+        return {"answers": suggester.suggest(input_tensors["messages"], **forward_parameters)}
 
     def postprocess(self, model_outputs: Any, **_: Any) -> list[dict[str, Any]]:
         """One answer as dictionaries."""
