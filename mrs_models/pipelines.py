@@ -109,7 +109,7 @@ class ReplySuggestionPipeline(Pipeline):
     def __call__(
         self, inputs: Any, *args: Any, num_workers: int | None = None, batch_size: int | None = None, **kwargs: Any
     ) -> Any:
-        """Suggest replies; the class describes arguments and results. `num_workers` changes nothing: no text is prepared.
+        """Suggest replies; the class describes arguments and results. `num_workers` changes nothing.
 
         Raises:
             ArgumentError: as `Suggester.suggest`.
