@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from mrs_core.errors import MissingExtraError
@@ -94,7 +95,7 @@ def _as_tensor(value: float, device: torch.device) -> torch.Tensor:
 
 def _as_bytes(records: list[tuple[int | None, Any]], device: torch.device) -> torch.Tensor:
     text = "".join(f"{json.dumps(record)}\n" for record in records)
-    return torch.tensor(list(text.encode("ascii")), dtype=torch.uint8, device=device)
+    return torch.from_numpy(np.frombuffer(text.encode("ascii"), dtype=np.uint8).copy()).to(device)
 
 
 def _numbers(indices: Indices | None, n: int) -> list[int | None]:

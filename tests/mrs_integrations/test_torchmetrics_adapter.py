@@ -189,7 +189,9 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in chi
 def test_two_ranks_give_the_figures_of_one(tmp_path: Path, repository: Path) -> None:
     script = tmp_path / "ranks.py"
     script.write_text(RANKS, encoding="utf-8")
-    done = warm_python.run([sys.executable, script, repository, tmp_path / "meeting"], cwd=tmp_path, merged=True)
+    done = warm_python.run(
+        [sys.executable, script, repository, tmp_path / "meeting"], cwd=tmp_path, merged=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout[-3000:]
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert sorted(line["rank"] for line in told) == [0, 1]

@@ -46,11 +46,18 @@ def as_dictionaries(suggester: Suggester, messages: list[str], **arguments: Any)
     ]
 
 
+def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """The same answer; a score's last digit depends on the other messages of a batch."""
+    assert [one["reply"] for one in found] == [one["reply"] for one in expected]
+    assert [one["score"] for one in found] == pytest.approx([one["score"] for one in expected])
+    assert [one.keys() for one in found] == [one.keys() for one in expected]
+
+
 def test_a_list_is_answered_as_the_suggester_answers_it(suggest: Pipeline, retriever: Path) -> None:
     expected = as_dictionaries(Suggester.load(retriever), MESSAGES, language="en", k=2)
     assert expected[1] == [{"reply": None, "score": None, "reason": "blank"}]
     assert suggest(MESSAGES, language="en", k=2) == expected
-    assert suggest(MESSAGES[0], language="en", k=2) == expected[0]
+    assert_same(suggest(MESSAGES[0], language="en", k=2), expected[0])
     assert suggest([], language="en") == []
     columns = Dataset.from_dict({"message": MESSAGES})
     assert suggest(columns["message"], language="en", k=2) == expected
@@ -90,7 +97,8 @@ def test_a_generator_answers(tmp_path: Path) -> None:
     expected = as_dictionaries(Suggester.load(folder), ["he drinks water", ""], language="pt", k=2)
     assert expected[0][0]["reply"]
     found = pipeline("reply-suggestion", model=str(folder))(["he drinks water", ""], language="pt", k=2)
-    assert [[one["reply"] for one in answer] for answer in found] == [[one["reply"] for one in row] for row in expected]
+    assert_same(found[0], expected[0])
+    assert found[1] == [{"reply": None, "score": None, "reason": "blank"}]
 
 
 def test_without_a_model_the_shipped_one_answers_with_its_guard() -> None:
@@ -102,7 +110,8 @@ def test_without_a_model_the_shipped_one_answers_with_its_guard() -> None:
     answered = pipeline("reply-suggestion", model=folder, model_kwargs={"guard": False})
     assert answered("My mother died yesterday.", language="en")[0]["reply"]
     again = pipeline("reply-suggestion", model=Suggester.load(folder, guard=False))
-    assert again("My mother died yesterday.", language="en") == answered("My mother died yesterday.", language="en")
+    message = "My mother died yesterday."
+    assert_same(again(message, language="en"), answered(message, language="en"))
 
 
 @pytest.mark.parametrize(
