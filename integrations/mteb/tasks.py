@@ -5,7 +5,8 @@ own figures stand beside it. They differ in two ways:
 
 - *Ties.* MTEB puts the higher document id first, so the names of documents decide; here the real reply comes last among
   equal scores, so that a model that scores all replies alike gains nothing.
-- *Rounding.* MTEB rounds nDCG, MAP, recall, precision and hit rate to five digits (MRR it does not); here nothing is.
+- *Rounding.* MTEB rounds nDCG, MAP, recall, precision and hit rate to five digits, and all that it writes to a file to
+  six; `mrs_exact` has every digit there, too, as texts.
 
 Retrieval asks for the best 1,000 replies, as MTEB's tasks do: a real reply below them has the reciprocal rank 0.
 """
@@ -96,7 +97,7 @@ class MrsTask(AbsTaskRetrieval, ABC):
             hf_split, hf_subset: split and language.
 
         Returns:
-            `mrs_n`, `mrs_mrr`, `mrs_p_at_1`, `mrs_macro_mrr` and `mrs_signature`.
+            `mrs_n`, `mrs_mrr`, `mrs_p_at_1`, `mrs_macro_mrr`, `mrs_exact` (these as texts) and `mrs_signature`.
         """
         rows, targets, replies = [], [], []
         for query, found in results.items():
@@ -112,6 +113,7 @@ class MrsTask(AbsTaskRetrieval, ABC):
             MAIN_SCORE: figures["mrr"],
             "mrs_p_at_1": figures["p@1"],
             "mrs_macro_mrr": figures["macro_mrr"],
+            "mrs_exact": {name: repr(figures[name]) for name in ("mrr", "p@1", "macro_mrr")},
             "mrs_signature": self.signature(int(ranked.pool_sizes.max()), hf_subset),
         }
 

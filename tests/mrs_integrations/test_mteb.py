@@ -151,6 +151,7 @@ def test_both_tasks_on_a_tiny_model_give_the_figures_of_a_run(tiny: Path) -> Non
         assert reranking["main_score"] == reranking["mrs_mrr"] == figures["mrr"]
         assert reranking["mrs_p_at_1"] == figures["p@1"]
         assert reranking["mrs_macro_mrr"] == figures["macro_mrr"]
+        assert float(reranking["mrs_exact"]["mrr"]) == figures["mrr"]
         assert reranking["mrs_signature"] == signature
         assert reranking["mrr_at_1000"] == pytest.approx(figures["mrr"], abs=1e-12)  # MTEB's own, without ties
         retrieval = scores["MrsReplyRetrieval", language]
@@ -236,7 +237,9 @@ def test_the_command_of_mteb_runs_the_shipped_retriever(tmp_path: Path, reposito
     (scores,) = json.loads(written.read_text(encoding="utf-8"))["scores"]["test"]
     model = load_dual_encoder(read_baselines()[SAMPLE].folder)
     figures, signature = run_figures(model, open_prepared("sample"), "es")
-    assert (scores["hf_subset"], scores["main_score"]) == ("es", figures["mrr"])
+    assert (scores["hf_subset"], scores["main_score"]) == ("es", round(figures["mrr"], 6))  # as MTEB writes all scores
+    exact = {name: float(text) for name, text in scores["mrs_exact"].items()}
+    assert exact == {name: figures[name] for name in ("mrr", "p@1", "macro_mrr")}
     assert scores["mrs_signature"] == signature
     assert f"{figures['mrr']:.4f}" in page
 
