@@ -56,7 +56,7 @@ class PipelineModel:
         **_: object,
     ) -> PipelineModel:
         """Load a model as `Suggester.load` does; transformers' other arguments, such as `dtype`, change nothing."""
-        return cls(Suggester.load(name, None if Path(name).is_dir() else revision, guard=guard, precision=precision))
+        return cls(Suggester.load(name, revision, guard=guard, precision=precision))
 
     def can_generate(self) -> bool:
         """Whether the pipeline calls `generate`: no, the suggester does."""
@@ -100,7 +100,7 @@ class ReplySuggestionPipeline(Pipeline):
         if not isinstance(model, PipelineModel):
             raise ArgumentError(
                 "model",
-                f"a {type(model).__name__} suggests no replies; pass the folder of a run, a hub id or a Suggester.",
+                f"{type(model).__name__} suggests no replies; pass the folder of a run, a hub id or a Suggester.",
             )
         if device is not None and torch.device("cpu" if device == -1 else device).type != "cpu":
             raise ArgumentError("device", "the suggester places its weights itself; leave the device out.", str(device))

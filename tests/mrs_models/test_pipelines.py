@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,8 @@ from mrs_core.errors import ArgumentError, InputError
 from mrs_models import Suggester
 from mrs_models.reply_tags import ReplyTags
 from mrs_models.response_index import ResponseIndexes
+from tests.hub.fixtures import Client
+from tests.hub.server import LoopbackHub
 from tests.untrained import untrained_retriever
 from tests.word_generator import make_run
 
@@ -125,7 +128,7 @@ def test_without_a_model_the_shipped_one_answers_with_its_guard() -> None:
         (lambda suggest: suggest("Hello!", language="xx"), "^language='xx': the model answers en es"),
         (lambda suggest: suggest("Hello!", language="en", k=0), "^k=0: expected a whole number from 1"),
         (lambda suggest: suggest("Hello!", language="en", allow=["no"]), "no"),
-        (lambda suggest: pipeline("reply-suggestion", model=object()), "^model: a object suggests no replies"),
+        (lambda suggest: pipeline("reply-suggestion", model=object()), "^model: object suggests no replies"),
         (lambda suggest: pipeline("reply-suggestion", model=suggest.model, device="cuda"), "^device='cuda': the"),
     ],
 )  # fmt: skip
@@ -146,3 +149,26 @@ def test_it_is_registered_once_and_never_saved_as_code(suggest: Pipeline, tmp_pa
     with pytest.raises(InputError, match="a reply-suggestion pipeline is not saved"):
         suggest.save_pretrained(tmp_path / "pipeline")
     assert not (tmp_path / "pipeline").exists()
+
+
+@pytest.mark.integration
+def test_a_model_of_the_hub_answers_at_a_revision(hub: LoopbackHub, hub_client: Client) -> None:
+    """The shipped retriever as v1, and a later revision that no longer loads."""
+    folder = read_baselines()["sample-retriever"].folder
+    repo = hub.create("model", "org/m")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            repo.write(path.relative_to(folder).as_posix(), path.read_bytes())
+    repo.tags["v1"] = repo.sha()
+    repo.write("response_index/es/replies.json", "{}")
+    done = hub_client(
+        "import mrs_models.pipelines\n"
+        "from mrs_core.errors import InputError\n"
+        "from transformers import pipeline\n"
+        "print(pipeline('reply-suggestion', model='org/m', revision='v1')('¿Quedamos mañana?', language='es', k=1))\n"
+        "try:\n    pipeline('reply-suggestion', model='org/m')\nexcept InputError as error:\n    print(error)\n",
+        timeout=300,
+    )
+    answered, refused = done.stdout.splitlines()
+    assert_same(ast.literal_eval(answered), pipeline("reply-suggestion")("¿Quedamos mañana?", language="es", k=1))
+    assert "response_index/es/replies.json" in refused
