@@ -91,8 +91,9 @@ class ReplySuggestionPipeline(Pipeline):
         [{'reply': 'Sí, ¿a qué hora te viene bien?', 'score': 0.41, 'source': 'memory'}]
     """
 
-    _load_processor = _load_image_processor = _load_video_processor = _load_feature_extractor = False
-    _load_tokenizer = False
+    # The base is typed as if these were always None.
+    _load_processor = _load_image_processor = _load_video_processor = False  # type: ignore[assignment]
+    _load_feature_extractor = _load_tokenizer = False  # type: ignore[assignment]
 
     def __init__(self, model: PipelineModel | Suggester, device: Any = None, **kwargs: Any) -> None:
         if isinstance(model, Suggester):

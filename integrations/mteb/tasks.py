@@ -61,11 +61,13 @@ class MrsTask(AbsTaskRetrieval, ABC):
         data: where the examples come from.
         pool_seed: of the pools.
         of: what the candidates are, for the signature.
+        data_loaded: whether `dataset` has the examples.
     """
 
     data: ClassVar[PreparedData]
     pool_seed: ClassVar[int]
     of: ClassVar[str]
+    data_loaded: bool = False
 
     @abstractmethod
     def questions(self, language: str, split: str) -> Questions:

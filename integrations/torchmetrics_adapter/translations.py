@@ -58,7 +58,7 @@ class WeightedF1(ExamplesMetric):
                 "Predictions and references must have one entry for each prompt, "
                 f"but there are {len(predictions)} predictions and {len(references)} references."
             )
-        prompts = [[texts, accepted] for texts, accepted in zip(predictions, references, strict=True)]
+        prompts: list[Any] = [[texts, accepted] for texts, accepted in zip(predictions, references, strict=True)]
         if any(len(accepted) for accepted in references):
             _score(prompts, "paper")  # refuses entries of the wrong type; the official rules need the prompts before
         as_json = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 import pickle
 import random
@@ -155,6 +157,12 @@ def test_indices_for_a_part_of_the_examples_are_refused() -> None:
     metric.update([["a"]], ["a"])
     with pytest.raises(ValueError, match="1 of 2 examples came without indices"):
         metric.compute()
+
+
+@pytest.mark.parametrize("topic", ["suggestions", "ranking", "translations"])
+def test_the_examples_in_the_docstrings_run(topic: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"mrs_integrations.torchmetrics_adapter.{topic}"))
+    assert (result.failed, result.attempted > 2) == (0, True)
 
 
 RANKS = """
