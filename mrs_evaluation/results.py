@@ -185,9 +185,20 @@ def evaluate_system(
     )
 
 
-def _rank(
-    system: Ranker, messages: Sequence[str], references: Sequence[str], response_set: Sequence[str], seed: int
-) -> Ranking:
+def reply_pools(
+    references: Sequence[str], response_set: Sequence[str], seed: int
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The 1-of-100 pools that systems rank in.
+
+    Args:
+        references: n real replies. Pools are drawn from them, each normalised form once.
+        response_set: fills up where there are fewer than `POOL_SIZE` different references.
+        seed: of the pools.
+
+    Returns:
+        The candidates; (n,) each reference's number among them; (n, pool) numbers of the candidates in its pool, the
+        reference in column 0.
+    """
     candidates: dict[str, str] = {}
     for reply in references:
         candidates.setdefault(normalise_reply(reply), reply)
@@ -197,14 +208,20 @@ def _rank(
         candidates.setdefault(normalise_reply(response_set[number]), response_set[number])
     position = {form: number for number, form in enumerate(candidates)}
     targets = np.array([position[normalise_reply(reference)] for reference in references])
-    pools = random_pools(targets, len(candidates), size=POOL_SIZE, seed=seed)
-    scores = system.score_pools(messages, list(candidates.values()), pools)
+    return list(candidates.values()), targets, random_pools(targets, len(candidates), size=POOL_SIZE, seed=seed)
+
+
+def _rank(
+    system: Ranker, messages: Sequence[str], references: Sequence[str], response_set: Sequence[str], seed: int
+) -> Ranking:
+    candidates, targets, pools = reply_pools(references, response_set, seed)
+    scores = system.score_pools(messages, candidates, pools)
     if np.isnan(scores).any():
         raise diverged("the scores of replies are not numbers")
     found = reciprocal_ranks(ranks(scores))
     known = {normalise_reply(reply) for reply in response_set}
     in_set = np.array([normalise_reply(reference) in known for reference in references])
-    digest = hashlib.sha256(json.dumps(list(candidates.values())).encode() + pools.astype("<i8").tobytes())
+    digest = hashlib.sha256(json.dumps(candidates).encode() + pools.astype("<i8").tobytes())
     return Ranking(found, targets, in_set, pools.shape[1], digest.hexdigest()[:16])
 
 

@@ -12,6 +12,7 @@ def untrained_retriever(folder: Path, replies: Sequence[str], languages: Sequenc
     """Save an untrained retriever as a run saves it, with the same replies in each language; return its folder."""
     from mrs_models.dual_encoder import build_dual_encoder
     from mrs_models.guard_space import GuardSpace
+    from mrs_models.pipeline_config import save_config
     from mrs_models.response_index import ResponseIndex, ResponseIndexes
     from mrs_models.retrieval_suggester import encode_messages, encode_replies
     from mrs_models.tiny import build_tiny
@@ -19,6 +20,7 @@ def untrained_retriever(folder: Path, replies: Sequence[str], languages: Sequenc
     build_tiny([*replies, *replies], folder / "tiny", seed=1, vocabulary=200)
     dual = build_dual_encoder(str(folder / "tiny"), "mean")
     dual.save_pretrained(str(folder / "model"))
+    save_config(folder / "model")
     index = ResponseIndex.build(lambda texts: encode_replies(dual, texts), replies)
     for language in languages:
         index.save(folder / "model" / ResponseIndexes.FOLDER / language)

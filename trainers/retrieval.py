@@ -31,6 +31,7 @@ from mrs_models.distillation import DistilledReplyLoss, VectorLoss
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_models.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
 from mrs_models.losses import ReplyLoss
+from mrs_models.pipeline_config import save_config
 from mrs_models.pruned_vocabulary import prune_vocabulary
 from mrs_models.ranked_suggester import RankedRetriever
 from mrs_models.ranking.rankers import save_rankers, settings_and_weights, with_settings
@@ -185,6 +186,7 @@ class Retrieval(ReplyRecipe[RetrievalArguments, RetrievalParts]):
 
     def save(self, parts: RetrievalParts, folder: Path) -> None:
         parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
+        save_config(folder)
         for language, index in parts.indexes.items():
             index.save(folder / ResponseIndexes.FOLDER / language)
         save_rankers(parts.rankers, folder)

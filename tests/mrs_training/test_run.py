@@ -242,6 +242,7 @@ def test_the_record_has_no_folders_of_this_machine() -> None:
 
 RETRIEVER = (
     "README.md", "run.json", "curves.png", "modules.json", "config_sentence_transformers.json", "router_config.json",
+    "config.json",
     "query_0_Transformer/config.json", "query_0_Transformer/model.safetensors", "query_0_Transformer/tokenizer.json",
     "query_1_Pooling/config.json", "response_index/es/replies.json", "response_index/es/vectors.safetensors",
     "languages.safetensors",
