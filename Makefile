@@ -22,7 +22,7 @@ ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_b
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,completion]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
@@ -93,7 +93,7 @@ test-properties: $(STAMP)  ## the property tests again, on new random examples
 
 test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
 	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
-	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[ja,zh,th,test,bleu,langid,reddit,analysis,serve]'
+	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[ja,zh,th,test,bleu,langid,reddit,analysis,serve,tensorboard,wandb,trackio,mlflow,sweep,completion]'
 	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" $(PARALLEL) $(wildcard tests/mrs_*)
 
 quality: $(STAMP)  ## lint and types
