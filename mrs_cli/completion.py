@@ -107,7 +107,7 @@ def _tried(name: str, left_out: dict[str, str]) -> Iterator[None]:
         left_out[name] = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-def _describe(action: argparse.Action, files: Mapping[str, str], folders: Mapping[str, str]) -> None:
+def _describe(action: argparse.Action, files: Mapping[str, object], folders: Mapping[str, object]) -> None:
     """Give an action the values that a shell can offer, and a help text that every shell takes."""
     if action.help and action.help != argparse.SUPPRESS:
         action.help = _plain(action.help)

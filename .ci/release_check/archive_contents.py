@@ -1,4 +1,4 @@
-"""What lies in the wheel: a licence for every file, no large ones, no secrets, no paths of the machine that built it."""
+"""What lies in the wheel: a licence for every file, nothing large, no secrets, no paths of the machine of the build."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 
 from cyclonedx.builder.this import this_component
@@ -37,6 +38,7 @@ def write_bill(base: dict[str, Brought], files: dict[str, Path], epoch: int, tar
     ours.scope = None
     for name, path in files.items():
         ours.properties.add(Property(name=f"mrs-suggest:file:{name}", value=sha256(path.read_bytes())))
+    ours.properties.add(Property(name="mrs-suggest:setuptools", value=metadata.version("setuptools")))
     (wheel,) = (path for name, path in files.items() if name.endswith(".whl"))
     ours.hashes.add(HashType(alg=HashAlgorithm.SHA_256, content=sha256(wheel.read_bytes())))
     bill = Bom(components=[part for name, part in parts.items() if name != PROJECT])
