@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES, is_made_up, require_language
+from mrs_core.languages import LANGUAGES, is_made_up, require_known
 from mrs_datasets.schema import MT_PREFIX
 from mrs_training.sampling import require_alpha
 
@@ -271,9 +271,9 @@ class _Configs:
 
 
 def _require_trainable(code: str, where: str) -> None:
-    """Refuse what is neither a language of MRS nor a made-up one; `where` starts the sentence."""
+    """Refuse what is neither in `languages.yaml` nor made up; `where` starts the sentence."""
     if not is_made_up(code):
-        require_language(code, where)
+        require_known(code, where)
 
 
 def _require_distinct(option: str, names: Sequence[str], what: str) -> None:

@@ -110,7 +110,7 @@ SMALL = ["en", "es", "mt-de", "mt-es", "en-responses"]
         ({"setting": "mt", "languages": ["de"]}, "--languages: de needs the config 'de', but the data have en es mt-"),
         ({"setting": "mt"}, "--languages: de needs the config 'de'"),
         ({"languages": ["ja"]}, "--languages: ja needs the config 'ja', but the data have en es mt-es mt-de"),
-        ({"languages": ["xx"]}, "--languages: unknown language 'xx'; MRS has en es"),
+        ({"languages": ["xx"]}, "--languages: unknown language 'xx'; mrs_core/languages.yaml lists"),
         ({"languages": ["mt-es"]}, "--languages: unknown language 'mt-es'"),
         ({"languages": ["es", "es"]}, "--languages es es: es is named twice"),
         ({"languages": ["all", "es"]}, "--languages all es: `all` cannot be combined"),
