@@ -94,7 +94,8 @@ test-properties: $(STAMP)  ## the property tests again, on new random examples
 test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
 	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
 	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[ja,zh,th,test,bleu,langid,reddit,analysis,serve,tensorboard,wandb,trackio,mlflow,sweep,completion]'
-	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" $(PARALLEL) $(wildcard tests/mrs_*)
+	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" $(PARALLEL) $(wildcard tests/mrs_*) \
+		tests/integration/test_trackers.py tests/integration/test_sweep.py
 
 quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff check .

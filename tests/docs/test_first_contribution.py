@@ -17,7 +17,8 @@ from tests import warm_python
 pytestmark = pytest.mark.integration
 STEP = re.compile(
     r"^\*\*New file\*\* `(?P<new>[^`]+)`:\n\n```\w+\n(?P<content>.*?)```$"
-    r"|^\*\*In\*\* `(?P<old>[^`]+)`, \*\*(?P<how>below|instead of)\*\* `(?P<anchor>[^`]+)`:\n\n```\w+\n(?P<added>.*?)```$"
+    r"|^\*\*In\*\* `(?P<old>[^`]+)`, \*\*(?P<how>below|instead of)\*\* `(?P<anchor>[^`]+)`:\n\n"
+    r"```\w+\n(?P<added>.*?)```$"
     r"|^```console\n(?P<session>.*?)```$",
     re.MULTILINE | re.DOTALL,
 )
