@@ -17,12 +17,12 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors quality bench sample baseline clean
+.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors quality release-check bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,completion,release]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
@@ -93,13 +93,17 @@ test-properties: $(STAMP)  ## the property tests again, on new random examples
 
 test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
 	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
-	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[all,ja,zh,th,test,bleu,langid,reddit,analysis,serve]'
-	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" $(PARALLEL) $(wildcard tests/mrs_*)
+	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[all,ja,zh,th,test,bleu,langid,reddit,analysis,serve,tensorboard,wandb,trackio,mlflow,sweep,completion]'
+	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" $(PARALLEL) $(wildcard tests/mrs_*) \
+		tests/integration/test_trackers.py tests/integration/test_sweep.py
 
 quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+release-check: $(STAMP)  ## may the last commit be released? dist/ gets what would be published (docs/release.md)
+	$(BIN)/python .ci/release_check $(RELEASE)
 
 results: $(STAMP)  ## the tables of results in README and docs, from the JSON files of `mrs reproduce`
 	$(BIN)/python -m mrs_training.reproduce.quotes README.md $(wildcard docs/*.md)

@@ -14,7 +14,7 @@ from pathlib import Path
 from mrs_core.text import visible
 
 
-def main(argv: Sequence[str]) -> int:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mrs install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -24,7 +24,11 @@ def main(argv: Sequence[str]) -> int:
         action="store_true",
         help="instead, download fastText's lid.176.ftz (0.9 MB, CC BY-SA 3.0), which identifies languages",
     )
-    options = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
     if options.language_model:
         return _language_model()
     import datasets

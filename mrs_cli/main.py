@@ -27,6 +27,8 @@ VERBS = {
     "demo": "a chat page that shows suggestions, on this machine or as a Space",
     "models": "list and download baselines, render cards, publish models",
     "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
+    "doctor": "what this installation has, lacks, and what in it is broken",
+    "completion": "print a script with which a shell completes `mrs`",
 }
 # verb -> the extra that brings all that it needs; `suggest` needs none for most models
 EXTRAS = {
@@ -47,18 +49,25 @@ OLD_VERBS = {"judge": "annotate"}  # earlier names, kept for one more version
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrs", description="Multilingual reply suggestion, from data to suggestions.")
-    parser.add_argument("--version", action="version", version=f"mrs-suggest {__version__}")
-    listing = "\n".join(f"  {verb:<10}{text}" for verb, text in VERBS.items())
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--json", action="store_true", help="with --version: commit, platform and libraries, too")
+    listing = "\n".join(f"  {verb:<11}{text}" for verb, text in VERBS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = f"verbs:\n{listing}\n\n`mrs VERB --help` shows the options of a verb."
-    parser.add_argument("verb", choices=VERBS, type=lambda verb: OLD_VERBS.get(verb, verb), metavar="verb")
+    parser.add_argument("verb", nargs="?", choices=VERBS, type=lambda verb: OLD_VERBS.get(verb, verb), metavar="verb")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0 done, 2 an error of the input, 130 interrupted."""
-    options = make_parser().parse_args(argv)
+    parser = make_parser()
+    options = parser.parse_args(argv)
+    if options.version:
+        print(_version(options.json))
+        return 0
+    if options.verb is None or options.json:
+        parser.error("--json goes with --version" if options.json else "the following arguments are required: verb")
 
     def run() -> int | None:
         exit_code: int | None = importlib.import_module(f"mrs_cli.{options.verb}").main(options.arguments)
@@ -69,6 +78,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `mrs ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _version(as_json: bool) -> str:
+    if not as_json:
+        return f"mrs-suggest {__version__}"
+    from mrs_core.provenance import about
+    from mrs_core.text import visible_json
+
+    return visible_json(about())
 
 
 if __name__ == "__main__":

@@ -9,8 +9,12 @@ from mrs_core.installed import uninstall
 from mrs_core.text import visible
 
 
+def make_parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(prog="mrs uninstall", description=__doc__)
+
+
 def main(argv: Sequence[str]) -> int:
-    argparse.ArgumentParser(prog="mrs uninstall", description=__doc__).parse_args(argv)
+    make_parser().parse_args(argv)
     removed = uninstall()
     for folder in removed:
         print(f"removed {visible(folder)}")

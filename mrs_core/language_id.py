@@ -74,7 +74,7 @@ class LanguageIdentifier:
             MissingExtraError: fasttext is not installed.
         """
         path = _find_model(model)
-        _check_model_file(path)
+        check_model_file(path)
         try:
             import fasttext
         except ImportError:
@@ -321,7 +321,7 @@ def _require(held: bool, reason: str) -> None:
         raise _DamagedError(reason)
 
 
-def _check_model_file(path: Path) -> None:
+def check_model_file(path: Path) -> None:
     """Check that fastText can load the file: its length and all sizes and indices in it.
 
     Raises:

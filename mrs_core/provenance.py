@@ -43,6 +43,18 @@ def commit() -> str | None:
     return done.stdout.strip() or None
 
 
+def about() -> dict[str, object]:
+    """What a report of a problem needs: version, Python, platform, commit of a checkout, libraries; imports none."""
+    libraries = versions()
+    return {
+        "version": libraries.pop("mrs-suggest"),
+        "python": libraries.pop("python"),
+        "platform": platform.platform(),
+        "commit": commit(),
+        "libraries": libraries,
+    }
+
+
 def hardware() -> dict[str, object]:
     """Processor, cores that may be used, accelerators."""
     import torch

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES, is_made_up, require_language
+from mrs_core.languages import KNOWN, is_made_up, require_known
 from mrs_datasets.schema import MT_PREFIX
 from mrs_training.sampling import require_alpha
 
@@ -194,11 +194,11 @@ class _Configs:
     """The configs that the data have, and the errors for those that they lack."""
 
     def __init__(self, configs: Collection[str]) -> None:
-        known = (*LANGUAGES, *(config for config in configs if is_made_up(config)))
+        known = (*KNOWN, *(config for config in configs if is_made_up(config)))
         self.pairs = tuple(code for code in known if code in configs)
         self.translated = tuple(code for code in known if MT_PREFIX + code in configs)
         self.all = (*self.pairs, *(MT_PREFIX + code for code in self.translated))
-        self.listed = f"the data have {' '.join(self.all) or 'no language of MRS'}"
+        self.listed = f"the data have {' '.join(self.all) or 'no known language'}"
 
     def languages(self, option: str, asked: Sequence[str], every: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """The languages asked for; `all` stands for `every`, which is by default every language with pairs."""
@@ -271,9 +271,9 @@ class _Configs:
 
 
 def _require_trainable(code: str, where: str) -> None:
-    """Refuse what is neither a language of MRS nor a made-up one; `where` starts the sentence."""
+    """Refuse what is neither in `languages.yaml` nor made up; `where` starts the sentence."""
     if not is_made_up(code):
-        require_language(code, where)
+        require_known(code, where)
 
 
 def _require_distinct(option: str, names: Sequence[str], what: str) -> None:

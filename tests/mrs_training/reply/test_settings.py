@@ -110,7 +110,7 @@ SMALL = ["en", "es", "mt-de", "mt-es", "en-responses"]
         ({"setting": "mt", "languages": ["de"]}, "--languages: de needs the config 'de', but the data have en es mt-"),
         ({"setting": "mt"}, "--languages: de needs the config 'de'"),
         ({"languages": ["ja"]}, "--languages: ja needs the config 'ja', but the data have en es mt-es mt-de"),
-        ({"languages": ["xx"]}, "--languages: unknown language 'xx'; MRS has en es"),
+        ({"languages": ["xx"]}, "--languages: unknown language 'xx'; mrs_core/languages.yaml lists"),
         ({"languages": ["mt-es"]}, "--languages: unknown language 'mt-es'"),
         ({"languages": ["es", "es"]}, "--languages es es: es is named twice"),
         ({"languages": ["all", "es"]}, "--languages all es: `all` cannot be combined"),
@@ -143,7 +143,7 @@ def test_impossible_wishes_are_refused_by_option(wish: dict[str, object], senten
         (["en", "es"], {"setting": "mt", "languages": ["es"]}, "--setting mt: no mt-LANG config"),
         (["en", "es", "it", "mt-es"], {"setting": "mt", "languages": ["it"]}, "--setting mt: training needs mt-it, b"),
         (["es"], {"setting": "zero_shot", "train": ["es"]}, "--setting zero_shot: validates on en, but the data have"),
-        (["et", "en-responses"], {}, "--languages all: the data have no language of MRS; prepare data"),
+        (["tlh", "en-responses"], {}, "--languages all: the data have no known language; prepare data"),
     ],
 )
 def test_data_that_lack_what_the_setting_needs(configs: list[str], wish: dict[str, object], sentence: str) -> None:

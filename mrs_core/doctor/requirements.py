@@ -1,0 +1,150 @@
+"""The installed packages against what mrs-suggest asks for, with and without extras, from the installed metadata."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from mrs_core.doctor.finding import BROKEN, MISSING, OK, Finding
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+PROJECT = "mrs-suggest"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the project's metadata ask for.
+
+    Attributes:
+        python: the versions of Python, such as `>=3.11`.
+        base: the requirements without extras.
+        extras: those of each extra; an extra that is made of others has theirs.
+    """
+
+    python: str
+    base: list[Requirement]
+    extras: dict[str, list[Requirement]]
+
+
+def read_asked(lines: list[str], extras: list[str], python: str) -> Asked:
+    """Sort the requirements of a distribution by the extra that they belong to.
+
+    Args:
+        lines: as metadata have them, such as `rich>=13.8` or `fugashi>=1.3; extra == "ja"`.
+        extras: the names of all extras.
+        python: the versions of Python.
+    """
+    from packaging.requirements import Requirement
+
+    every = [Requirement(line) for line in lines]
+
+    def of(extra: str, above: frozenset[str] = frozenset()) -> Iterator[Requirement]:
+        for one in every:
+            if one.marker is None or one.marker.evaluate({"extra": ""}) or not one.marker.evaluate({"extra": extra}):
+                continue
+            if one.name == PROJECT:
+                for part in sorted(one.extras - above):
+                    yield from of(part, above | {part})
+            else:
+                yield one
+
+    base = [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return Asked(python, base, {extra: list(of(extra, frozenset({extra}))) for extra in extras})
+
+
+def installed_asked() -> Asked:
+    """What the installed mrs-suggest asks for.
+
+    Raises:
+        PackageNotFoundError: the packages are on the path, but were not installed.
+    """
+    found = metadata.metadata(PROJECT)
+    return read_asked(metadata.requires(PROJECT) or [], found.get_all("Provides-Extra") or [], found["Requires-Python"])
+
+
+def check_packages() -> list[Finding]:
+    """Python and every package that the base installation asks for."""
+    from packaging.specifiers import SpecifierSet
+
+    asked = installed_asked()
+    here = platform.python_version()
+    fits = here in SpecifierSet(asked.python)
+    findings = [
+        Finding("packages", PROJECT, OK, metadata.version(PROJECT), {"version": metadata.version(PROJECT)}),
+        Finding(
+            "packages", "python", OK if fits else BROKEN,
+            f"{here} ({sys.executable})" if fits else f"{here}, but mrs-suggest needs {asked.python}; use a newer one",
+            {"version": here, "asked": asked.python, "executable": sys.executable},
+        ),
+    ]  # fmt: skip
+    return findings + [_base(one) for one in asked.base]
+
+
+def check_extras() -> list[Finding]:
+    """Every extra: installed, or what it lacks and how to get it."""
+    return [_extra(name, asked) for name, asked in sorted(installed_asked().extras.items())]
+
+
+def problem_of(requirement: Requirement) -> str | None:
+    """What is wrong with an installed package, or that it is not installed; None if it fits."""
+    version = _version(requirement.name)
+    if version is None:
+        return f"{requirement.name} is not installed"
+    if not requirement.specifier.contains(version, prereleases=True):
+        return f"{requirement.name} {version} is installed, but mrs-suggest needs {requirement.specifier}"
+    gone = [module for module in _modules(requirement.name) if not _importable(module)]
+    return f"{requirement.name} {version} is listed as installed, but its module {gone[0]} is gone" if gone else None
+
+
+def _base(requirement: Requirement) -> Finding:
+    version, problem = _version(requirement.name), problem_of(requirement)
+    facts = {"version": version, "asked": str(requirement.specifier)}
+    says = f"{problem}; run `{_pip(str(requirement))}`" if problem else str(version)
+    return Finding("packages", requirement.name, BROKEN if problem else OK, says, facts)
+
+
+def _extra(name: str, asked: list[Requirement]) -> Finding:
+    versions = {one.name: _version(one.name) for one in asked}
+    problems = list(filter(None, map(problem_of, asked)))
+    line = _pip(f"{PROJECT}[{name}]")
+    facts: Mapping[str, object] = {"packages": versions, "install": line}
+    if not problems:
+        listed = ", ".join(f"{package} {version}" for package, version in versions.items())
+        return Finding("extras", name, OK, listed, facts)
+    if not all(versions.values()):
+        lacking = ", ".join(package for package, version in versions.items() if version is None)
+        return Finding("extras", name, MISSING, f"needs {lacking}: {line}", facts)
+    return Finding("extras", name, BROKEN, f"{'; '.join(problems)}; run `{line}`", facts)
+
+
+def _pip(what: str) -> str:
+    return f"pip install '{what}'"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _modules(name: str) -> list[str]:
+    """The top-level packages of a distribution, as far as its list of files tells."""
+    record = metadata.distribution(name).read_text("RECORD") or ""
+    paths = (line.partition(",")[0] for line in record.splitlines())
+    return sorted({path.partition("/")[0] for path in paths if path.count("/") == 1 and path.endswith("/__init__.py")})
+
+
+def _importable(module: str) -> bool:
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        return False
+    return found is not None and found.origin is not None
