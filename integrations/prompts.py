@@ -115,8 +115,7 @@ def choice_question(row: Row, view: str, question: str = QUESTION) -> Question:
 def best_choice(log_probabilities: Sequence[float], choices: Sequence[str], per_byte: bool = False) -> int:
     """The choice with the highest log-probability, also by byte of its text; of equal ones the first."""
     scores = [
-        value / (len(text.encode()) if per_byte else 1)
-        for value, text in zip(log_probabilities, choices, strict=True)
+        value / (len(text.encode()) if per_byte else 1) for value, text in zip(log_probabilities, choices, strict=True)
     ]
     return scores.index(max(scores))
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from mrs_integrations.prompts import REPLY_TOKENS, STOPS, TRANSLATION_TOKENS
 
 from mrs_core.files import atomic_write
 from mrs_datasets.catalogue import read_record
-from mrs_integrations.prompts import REPLY_TOKENS, STOPS, TRANSLATION_TOKENS
 
 FOLDER = Path(__file__).parent
 VERSION = 1.0  # of prompts and rules: a change that moves figures raises it
@@ -45,14 +45,10 @@ class Kind(NamedTuple):
     arguments: dict[str, str] = {}  # noqa: RUF012
 
 
-def _metrics(*names: str, lower: tuple[str, ...] = (), means: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+def _metrics(*names: str, lower: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     return [
-        {
-            "metric": name,
-            "aggregation": "mean" if name in means else Call(f"{MODULE}.{name.removesuffix('_bytes')}"),
-            "higher_is_better": name not in lower,
-        }
-        for name in (*names, *means)
+        {"metric": name, "aggregation": Call(f"{MODULE}.{name}"), "higher_is_better": name not in lower}
+        for name in names
     ]
 
 
@@ -73,7 +69,7 @@ def _task(loader: str, results: str, output: str, **more: object) -> dict[str, A
     }
 
 
-_REPLIES = _metrics("weighted_rouge", "dist1", "dist2", "self_rouge", lower=("self_rouge",), means=("replies",))
+_REPLIES = _metrics("weighted_rouge", "dist1", "dist2", "self_rouge", "replies", lower=("self_rouge",))
 _GENERATED = {"doc_to_text": "prompt", "doc_to_target": "answer"}
 _QUESTIONS = _task(
     "load_questions",
@@ -124,7 +120,7 @@ KINDS = (
             "generate_until",
             **_GENERATED,
             generation_kwargs=_generation(TRANSLATION_TOKENS),
-            metric_list=_metrics("weighted_f1", means=("predicted",)),
+            metric_list=_metrics("weighted_f1", "predicted"),
         ),
     ),
 )

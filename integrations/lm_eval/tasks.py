@@ -12,10 +12,6 @@ from itertools import islice
 from typing import Any
 
 from datasets import Dataset
-
-from mrs_core.errors import InputError
-from mrs_core.predictions import SUGGESTIONS
-from mrs_datasets.prepared import PreparedData
 from mrs_integrations.answers import read_answer, read_samples
 from mrs_integrations.figures import (
     Chosen,
@@ -23,7 +19,7 @@ from mrs_integrations.figures import (
     Translated,
     choice_accuracy,
     suggestion_figures,
-    weighted_macro_f1,
+    translation_figures,
 )
 from mrs_integrations.prompts import (
     EXAMPLES,
@@ -38,8 +34,13 @@ from mrs_integrations.prompts import (
 )
 from mrs_integrations.sources import question_column, source
 
+from mrs_core.errors import InputError
+from mrs_core.predictions import SUGGESTIONS
+from mrs_datasets.prepared import PreparedData
+
 Row = Mapping[str, Any]
 Splits = dict[str, Dataset]
+SUGGESTION_FIGURES = ("weighted_rouge", "dist1", "dist2", "self_rouge", "replies")
 
 
 def load_replies(language: str, mrs_data: str | None = None, **_: object) -> Splits:
@@ -87,9 +88,7 @@ def load_questions(
     shown = islice(data.load(language, fewshot_split(data, language)), EXAMPLES)
 
     def asked(rows: Iterable[Row]) -> Dataset:
-        return _rows(
-            {"index": row["idx"], **choice_question(row, view, column)._asdict()} for row in rows
-        )
+        return _rows({"index": row["idx"], **choice_question(row, view, column)._asdict()} for row in rows)
 
     return {"test": asked(test), "fewshot": asked(shown)}
 
@@ -139,31 +138,41 @@ def samples_results(row: Row, results: Sequence[Sequence[str]]) -> dict[str, obj
 def questions_results(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, object]:
     """From the choices' log-probabilities to the answers."""
     scores = [score for score, *_ in results]
-    return {
-        name: Chosen(row["index"], row["label"], best_choice(scores, row["choices"], per_byte))
-        for name, per_byte in (("accuracy", False), ("accuracy_bytes", True))
-    }
+    plain, per_byte = (best_choice(scores, row["choices"], by) for by in (False, True))
+    record = Chosen(index=row["index"], gold=row["label"], accuracy=plain, accuracy_bytes=per_byte)
+    return {"accuracy": record, "accuracy_bytes": record}
 
 
 def translations_results(row: Row, results: Sequence[str]) -> dict[str, object]:
     """From one answer to its translations."""
-    predicted = read_answer(results[0])
-    accepted = tuple((translation["text"], translation["weight"]) for translation in row["translations"])
-    return {
-        "weighted_f1": Translated(row["index"], row["id"], accepted, tuple(predicted)),
-        "predicted": float(len(predicted)),
-    }
+    record = Translated(
+        index=row["index"], id=row["id"], translations=row["translations"], predicted=read_answer(results[0])
+    )
+    return {"weighted_f1": record, "predicted": record}
 
 
-def _figure(name: str) -> Callable[[Sequence[Suggested]], float]:
+def _suggestions(name: str) -> Callable[[Sequence[Suggested]], float]:
     def aggregation(records: Sequence[Suggested]) -> float:
         return suggestion_figures(records)[name]
 
     return aggregation
 
 
-weighted_rouge, dist1, dist2, self_rouge = map(_figure, ("weighted_rouge", "dist1", "dist2", "self_rouge"))
-accuracy, weighted_f1 = choice_accuracy, weighted_macro_f1
+def _translations(name: str) -> Callable[[Sequence[Translated]], float]:
+    def aggregation(records: Sequence[Translated]) -> float:
+        return translation_figures(records)[name]
+
+    return aggregation
+
+
+weighted_rouge, dist1, dist2, self_rouge, replies = map(_suggestions, SUGGESTION_FIGURES)
+weighted_f1, predicted = map(_translations, ("weighted_f1", "predicted"))
+accuracy = choice_accuracy
+
+
+def accuracy_bytes(records: Sequence[Chosen]) -> float:
+    """The share of right answers by log-probability per byte."""
+    return choice_accuracy(records, "accuracy_bytes")
 
 
 def _mrs_rows(data: PreparedData, language: str, prompt: Callable[[str, str], str]) -> Dataset:
@@ -180,14 +189,10 @@ def _mrs_rows(data: PreparedData, language: str, prompt: Callable[[str, str], st
     )
 
 
-def _suggested(row: Row, suggestions: Sequence[str]) -> dict[str, object]:
-    record = Suggested(
-        row["index"], row["language"], row["message"], row["reference"], tuple(suggestions) or ("",)
-    )
-    return {
-        **{name: record for name in ("weighted_rouge", "dist1", "dist2", "self_rouge")},
-        "replies": float(len(suggestions)),
-    }
+def _suggested(row: Row, suggestions: list[str]) -> dict[str, object]:
+    names = ("index", "language", "message", "reference")
+    record = {**{name: row[name] for name in names}, "suggestions": suggestions or [""]}
+    return dict.fromkeys(SUGGESTION_FIGURES, record)
 
 
 def _rows(rows: Iterable[Row]) -> Dataset:
