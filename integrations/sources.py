@@ -47,8 +47,8 @@ def source(data_set: str, place: str | None = None) -> PreparedData:
         place = SAMPLE_SOURCE
     if place is None:
         raise InputError(
-            f"{VARIABLES[data_set]} is not set; set it to a folder that `mrs data prepare {data_set}` made, or to a hub "
-            "id such as ORG/NAME."
+            f"{VARIABLES[data_set]} is not set; set it to a folder that `mrs data prepare {data_set}` made, or to a "
+            "hub id such as ORG/NAME."
         )
     if place in catalogued() and not Path(place).exists():  # `mrs install` put it into the cache of `datasets`
         return PreparedData(place, None, None)

@@ -1,4 +1,4 @@
-"""A tiny causal language model, untrained, with a tokenizer of its own: it writes words and line ends of known texts."""
+"""A tiny causal language model, untrained, with a tokenizer of its own: it writes the words of known texts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 VOCABULARY = 600
 WIDTH, LAYERS, HEADS, POSITIONS = 32, 1, 2, 1024
+LINE_END = 8.0  # added to the logit of a line end, so that an answer has several lines
 SPREAD = 0.5  # of the random weights: large, so that different prompts get different answers
 
 
@@ -47,6 +48,7 @@ def make_causal_model(folder: Path, texts: Sequence[str], seed: int = 0) -> Path
     model.generation_config.update(
         bos_token_id=0, eos_token_id=1, pad_token_id=1, no_repeat_ngram_size=2,
         suppress_tokens=sorted(set(range(2, len(tokenizer))) - written),
+        sequence_bias=[[tokenizer("\n")["input_ids"], LINE_END]],
     )  # fmt: skip
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

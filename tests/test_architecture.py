@@ -30,8 +30,9 @@ LAYERS: dict[str, set[str]] = {
         "mrs_datasets", "mrs_metrics", "mrs_core",
     },
     "model_cards": set(),
+    "integrations": {"mrs_integrations", "mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
 }  # fmt: skip
-INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards"}
+INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards", "integrations": "mrs_integrations"}
 OURS = {*LAYERS, *INSTALLED_AS.values()}
 
 

@@ -44,7 +44,7 @@ def test_no_generic_name_is_claimed(site: Path) -> None:
     """`trainers` and `model_cards` are folders of the checkout; installed, they carry the project's name."""
     names = {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")}
     assert {name for name in names if not name.startswith("mrs_")} <= {"bin", "__pycache__"}
-    assert {"mrs_trainers", "mrs_model_cards"} <= names
+    assert {"mrs_trainers", "mrs_model_cards", "mrs_integrations"} <= names
 
 
 def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
@@ -56,7 +56,7 @@ def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
 
 def test_every_package_is_typed_and_has_its_licence(site: Path) -> None:
     packages = sorted(path.name for path in site.glob("mrs_*") if (path / "__init__.py").is_file())
-    assert len(packages) == 11
+    assert len(packages) == 12
     assert [name for name in packages if not (site / name / "py.typed").is_file()] == []
     (info,) = site.glob("*.dist-info")
     assert list(info.rglob("LICENSE"))  # in licenses/ since setuptools 77
