@@ -46,7 +46,7 @@ def make_causal_model(folder: Path, texts: Sequence[str], seed: int = 0) -> Path
     words = {*" ".join(texts).split(), "\n"}
     written = {number for number in range(len(tokenizer)) if tokenizer.decode([number]).strip(" ") in words}
     model.generation_config.update(
-        bos_token_id=0, eos_token_id=1, pad_token_id=1, no_repeat_ngram_size=2,
+        bos_token_id=0, eos_token_id=1, pad_token_id=1, do_sample=True, no_repeat_ngram_size=2,
         suppress_tokens=sorted(set(range(2, len(tokenizer))) - written),
         sequence_bias=[[tokenizer("\n")["input_ids"], LINE_END]],
     )  # fmt: skip
