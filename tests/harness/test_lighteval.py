@@ -37,9 +37,8 @@ def test_figures_are_ours_to_the_last_digit(harness: Harness, places: dict[str, 
     assert 0 < figures["mrs_xcopa:et", "accuracy"] < 1
 
     (samples,) = tmp_path.rglob("details_mrs:es|2_*.parquet")
-    prompt = pq.read_table(samples).to_pylist()[0]["model_response"]["input"]
-    assert prompt.count("Message:") == 3  # two examples, with three replies each
-    assert prompt.split("\n\n")[0].count("\n") == 4
+    examples = pq.read_table(samples).to_pylist()[0]["doc"]["fewshot_samples"]
+    assert [example["choices"][0].count("\n") for example in examples] == [2, 2]  # three replies each
 
 
 def test_a_language_that_the_data_lack_is_told_of(harness: Harness, places: dict[str, str], tmp_path: Path) -> None:
