@@ -8,6 +8,7 @@ BUILT := build/demo-build
 CHOICE := build/demo-xcopa
 MANY := build/demo-staple
 FLOORS := build/floors
+HARNESSES := $(addprefix build/harness/,lm_eval lighteval)
 # What the shipped baseline is distilled from: a hub id, or a folder with the model.
 ENCODER ?= intfloat/multilingual-e5-small
 # Nothing here needs the hub: a missing file is an error at once, not a time-out.
@@ -17,7 +18,7 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors quality release-check bench sample baseline clean
+.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -80,7 +81,7 @@ page: $(STAMP)  ## the chat page of `mrs demo`, with the model that ships in the
 	$(OFFLINE) $(BIN)/mrs demo
 
 test: $(STAMP)  ## unit and integration tests
-	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults" $(PARALLEL)
+	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults and not harness" $(PARALLEL)
 
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults
@@ -94,8 +95,14 @@ test-properties: $(STAMP)  ## the property tests again, on new random examples
 test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
 	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
 	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[all,ja,zh,th,test,bleu,langid,reddit,analysis,serve,tensorboard,wandb,trackio,mlflow,sweep,completion]'
-	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults" $(PARALLEL) $(wildcard tests/mrs_*) \
+	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults and not harness" $(PARALLEL) $(wildcard tests/mrs_*) \
 		tests/integration/test_trackers.py tests/integration/test_sweep.py
+
+build/harness/%/.installed: tests/harness/%.txt .ci/harness $(STAMP)
+	.ci/harness $*
+
+test-harnesses: $(addsuffix /.installed,$(HARNESSES))  ## tasks through lm_eval and lighteval, each in an environment of its own
+	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m harness tests/harness
 
 quality: $(STAMP)  ## lint and types
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""Tasks of lighteval: `--custom-tasks mrs_integrations.lighteval.tasks`."""

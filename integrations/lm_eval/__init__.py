@@ -1,0 +1,1 @@
+"""Tasks of lm-evaluation-harness: YAML files that call the functions of `tasks`."""

@@ -1,0 +1,32 @@
+"""What the project itself computes from what a harness logged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mrs_integrations.samples import logged_records, write_suggestions
+
+from mrs_evaluation.choice_analysis import accuracy
+from mrs_evaluation.choice_answers import Answers
+from mrs_evaluation.scoring import score_file
+from mrs_metrics.translations_f1 import aggregate, score_translations
+
+
+def our_figure(samples: Path, language: str) -> dict[str, float]:
+    """The main figures of one task's samples: those of `mrs score`, our weighted F1, or our accuracy."""
+    records: list[dict[str, Any]] = logged_records(samples)
+    if "suggestions" in records[0]:
+        predictions = samples.parent / f"predictions.{language}.tsv"
+        write_suggestions(samples, predictions)
+        figures = score_file(predictions, language)
+        return {"weighted_rouge": figures["weighted"], "dist1": figures["dist1"], "dist2": figures["dist2"]}
+    if "translations" in records[0]:
+        scores = score_translations(records, {row["id"]: row["predicted"] for row in records})  # type: ignore[arg-type]
+        return {"weighted_f1": aggregate(scores)["weighted_macro_f1"]}
+    index, gold = (np.array([row[name] for row in records]) for name in ("index", "gold"))
+    return {
+        name: accuracy(Answers(index, gold, np.array([row[name] for row in records]), None, 2)).value
+        for name in ("accuracy", "accuracy_bytes")
+    }

@@ -1,0 +1,50 @@
+"""The tasks through `lm_eval`: its figures are ours to the last digit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from mrs_integrations.lm_eval.make_files import FOLDER
+
+from tests.harness.agreement import our_figure
+from tests.harness.conftest import Harness
+
+pytestmark = pytest.mark.harness
+TASKS = ("mrs_es", "mrs_samples_es", "mrs_xcopa_et", "mrs_xcopa_nop_et", "mrs_xcopa_noq_et", "mrs_staple_pt")
+
+
+def test_figures_are_ours_to_the_last_digit(harness: Harness, places: dict[str, str], tmp_path: Path) -> None:
+    done = harness(
+        "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={places['MODEL']}",
+        "--include_path", str(FOLDER), "--tasks", *TASKS, "--num_fewshot", "2", "--device", "cpu",
+        "--batch_size", "4", "--gen_kwargs", "max_gen_toks=24",
+        "--output_path", str(tmp_path), "--log_samples", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    (path,) = tmp_path.rglob("results_*.json")
+    results = json.loads(path.read_text(encoding="utf-8"))["results"]
+    figures = {}
+    for task in TASKS:
+        (samples,) = tmp_path.rglob(f"samples_{task}_2*.jsonl")
+        ours = our_figure(samples, task.rpartition("_")[2])
+        assert {name: results[task][f"{name},none"] for name in ours} == ours, task
+        figures |= {(task, name): value for name, value in ours.items()}
+    assert 0 < figures["mrs_es", "weighted_rouge"] < 1
+    assert 0 < figures["mrs_samples_es", "weighted_rouge"] < 1
+    assert 0 < figures["mrs_staple_pt", "weighted_f1"] < 1
+    assert 0 < figures["mrs_xcopa_et", "accuracy"] < 1
+
+    (samples,) = tmp_path.rglob("samples_mrs_es_2*.jsonl")
+    first = json.loads(samples.read_text(encoding="utf-8").splitlines()[0])
+    prompt = first["arguments"]["gen_args_0"]["arg_0"]
+    assert prompt.count("Message:") == 3  # two examples, with three replies each
+    assert prompt.split("\n\n")[0].count("\n") == 4
+
+
+def test_missing_data_are_told_of(harness: Harness, places: dict[str, str], tmp_path: Path) -> None:
+    arguments = ("run", "--model", "dummy", "--include_path", str(FOLDER), "--tasks")
+    done = harness("lm_eval", *arguments, "mrs_ja", cwd=tmp_path)
+    assert done.returncode != 0
+    assert f"{places['MRS_DATA']}: no train split of 'ja'; the folder has es es-responses." in done.stderr
