@@ -3,8 +3,8 @@
     python docs/site/assemble.py build/site-pages
     mkdocs build --strict
 
-A page may link to a file outside of docs/ where it reads well on a code host; such a link is turned to the page of the site that
-shows the file, and refused where none does.
+A page may link to a file outside of docs/ where it reads well on a code host; such a link is turned to the page of the
+site that shows the file, and refused where none does.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from api_pages import api_pages
+from blocks import read_ledger, with_reasons
 from cli_pages import cli_page, trainers_page
 from config_page import anchor, config_page
 from fonts import write_fonts
@@ -72,7 +73,8 @@ def _linked(source: Path, name: str) -> str:
             raise InputError(f"{source}: {found[2]} has no page on the site; name the file in `code` instead.")
         return f"{found[1]}{up}{inside}{'#' if part else ''}{part}{found[3]}"
 
-    pieces = re.split(r"(^```.*?^```$)", source.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = with_reasons(source.read_text(encoding="utf-8"), read_ledger(ROOT).get(str(source.relative_to(ROOT)), {}))
+    pieces = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
     return "".join(piece if piece.startswith("```") else LINK.sub(turned, piece) for piece in pieces)
 
 

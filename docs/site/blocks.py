@@ -78,3 +78,30 @@ def reason(command: Command, entries: dict[str, dict[str, Any]]) -> str:
     if command.mark.startswith("not run: "):
         return command.mark.removeprefix("not run: ")
     return str(entries.get(command.text, {}).get("not run", ""))
+
+
+def with_reasons(text: str, entries: dict[str, dict[str, Any]]) -> str:
+    """A page with a note below each block of commands that the tests do not run, for the reader."""
+
+    def noted(block: re.Match[str]) -> str:
+        found = [Command(command, block["mark"] or "") for command in commands_of(block["text"])]
+        reasons: dict[str, list[str]] = {}
+        for command in found:
+            if told := reason(command, entries):
+                reasons.setdefault(told, []).append(command.text)
+        if not reasons:
+            return block[0]
+        if len(reasons) == 1 and len(next(iter(reasons.values()))) == len(found):
+            notes = [f"Not run in our tests: {told}." for told in reasons]
+        else:
+            notes = [
+                f"Not run in our tests: `{'`, `'.join(map(_short, which))}`: {told}." for told, which in reasons.items()
+            ]
+        return f"{block[0]}\n\n{' '.join(notes)}\n{{: .untested }}\n"
+
+    return BLOCK.sub(noted, text)
+
+
+def _short(command: str) -> str:
+    """A command's first words, which tell it from its neighbours well enough."""
+    return " ".join(word for word in command.split()[:4] if not word.startswith("'"))

@@ -12,16 +12,17 @@ from mrs_cli.main import VERBS
 
 HEAD = """# Command line
 
-Every verb of `mrs` with its options, written from the parsers of the version {version} when this site is built. `mrs VERB --help`
-prints the same. The options of `mrs train` are on [a page of their own](trainers.md). Exit codes: 0 done, 1 where a check
-found something, 2 an error of the input, which one sentence on standard error tells, 130 interrupted.
+Every verb of `mrs` with its options, written from the parsers of version {version} when this site is built. `mrs VERB
+--help` prints the same. The options of `mrs train` are on [a page of their own](trainers.md). Exit codes: 0 done, 1
+where a check found something, 2 an error of the input, which one sentence on standard error tells, 130 interrupted.
 
 """
 TRAINERS = """# Training options
 
 `accelerate launch trainers/NAME.py` and `mrs train NAME` take the same options, and so does a YAML file given with
-`--config` (keys without the dashes; the command line wins). [Configurations](configs.md) lists the files that come with the
-project; [Training](../training.md) explains what most people set.
+`--config` (keys without the dashes; the command line wins). [Configurations](configs.md) lists the files that come with
+the project; [Training](../training.md) explains what most people set. `mrs train` alone takes `--sweep FILE`, too, which
+runs the values of that file and tells the best on validation ([sweeps](../training.md#sweeps)).
 
 """
 

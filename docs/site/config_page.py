@@ -14,13 +14,9 @@ from parsers import options_of, trainers
 
 HEAD = """# Configurations
 
-The files below `trainers/configs`, which a wheel brings as `mrs_trainers/configs`. Each line's comment tells where its value is
-from. One is taken by `--config FILE`, and any option after it on the command line wins:
-
-<!-- tested: tests/docs/test_training_snippets.py::test_the_page_does_what_it_shows -->
-```console
-$ accelerate launch trainers/retrieval.py --config trainers/configs/retrieval/mbert/monolingual_es.yaml --data build/mrs
-```
+The files below `trainers/configs`, which a wheel brings as `mrs_trainers/configs`. Each line's comment tells where its
+value is from. A trainer takes one by `--config FILE`, and options on the command line win over it
+([the paper's runs](../training.md#the-papers-runs)).
 
 ## Keys
 
@@ -28,7 +24,8 @@ The keys that these files set are options of their trainers; [Training options](
 
 """
 ABOUT = {
-    "accelerate": "Processes and devices, for `accelerate launch --config_file FILE`; the keys are those of `accelerate config`.",
+    "accelerate": "Processes and devices, for `accelerate launch --config_file FILE`; the keys are those of "
+    "`accelerate config`.",
     "reproduce": "Experiments, for `mrs reproduce NAME`; the format is described in `mrs_training/reproduce/table.py`.",
 }
 
@@ -44,9 +41,8 @@ def config_page(root: Path) -> str:
             text = path.read_text(encoding="utf-8").rstrip("\n")
             body = "\n".join(f"    {line}".rstrip() for line in text.split("\n"))
             name = path.relative_to(folder)
-            parts.append(
-                f'<a id="{anchor(str(name))}"></a>\n\n??? quote "{name}: {_title(text)}"\n\n    ```text\n{body}\n    ```\n\n'
-            )
+            head = f'<a id="{anchor(str(name))}"></a>\n\n??? quote "{name}: {_title(text)}"'
+            parts.append(f"{head}\n\n    ```text\n{body}\n    ```\n\n")
     return "".join(parts)
 
 

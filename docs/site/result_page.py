@@ -16,9 +16,9 @@ HEAD = """# Results
 
 ## Tables of the papers
 
-`mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results` are shown
-here as they stand. [Reproduce the tables](reproduce.md) tells how to run them, and what the scales mean: figures of the scales
-`tiny` and `small` are no reproduction of a paper.
+`mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results` are
+shown here as they stand. [Reproduce the tables](reproduce.md) tells how to run them, and what the scales mean: figures
+of the scales `tiny` and `small` are no reproduction of a paper.
 
 """
 NONE = """No table is in `docs/results` yet. Figures of single experiments are on the pages about
@@ -28,14 +28,15 @@ NONE = """No table is in `docs/results` yet. Figures of single experiments are o
 """
 SPEED = """## Speed
 
-`make bench` runs one script per claim. Each measures against a named alternative, in turns on the same machine; where the ratio is
-the alternative's time over ours, above 1 means that ours is faster. The scripts below `benchmarks/` state workload and rival in full,
-and the JSON files in `benchmarks/results` have the seconds, versions and machine.
+`make bench` runs one script per claim. Each measures against a named alternative, in turns on the same machine; where the
+ratio is the alternative's time over ours, above 1 means that ours is faster. The scripts below `benchmarks/` state
+workload and rival in full, and the JSON files in `benchmarks/results` have the seconds, versions and machine.
 
 | script | what it compares | ratios |
 |---|---|---|
 """
 RATIO = ("ratio", "times_the_rival")
+LEFT_OUT = ("check", "comparison", "goals")  # ratios to a line through other sizes, of parts, to aim at
 SHOWN = 4  # ratios of a script; the others are in its file
 
 
@@ -73,11 +74,6 @@ def _ratios(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float
     if isinstance(value, dict):
         for key, below in value.items():
             yield from _ratios(below, (*path, key))
-    elif (
-        isinstance(value, int | float)
-        and path
-        and path[-1].startswith(RATIO)
-        and path[0] not in ("check", "comparison")
-    ):
+    elif isinstance(value, int | float) and path and path[-1].startswith(RATIO) and path[0] not in LEFT_OUT:
         name = [*path[:-1], path[-1].removeprefix("ratio").removeprefix("times_the_rival").strip("_")]
         yield " ".join(part for part in name if part), value
