@@ -3,8 +3,8 @@
     python docs/site/assemble.py build/site-pages
     mkdocs build --strict
 
-A page may link to a file outside of docs/ where it reads well on a code host; such a link is turned to the page of the
-site that shows the file, and refused where none does.
+A page may link to a file outside of docs/ where it reads well on a code host. Such a link is turned to the page of the
+site that shows the file; where none does, its text stays without the link.
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ from mrs_core import __version__
 from mrs_core.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
-OWN = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
-LINK = re.compile(r"(\]\()([^)\s:]+)(\))")
+OWN = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "README.md": "index.md",
+    "examples/README.md": "examples.md",
+}
+LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s:]+)\)")
 CONFIGS = "trainers/configs/"
 
 
@@ -35,7 +40,10 @@ def pages() -> dict[str, str]:
     docs = ROOT / "docs"
     found = {str(path.relative_to(docs)): f"docs/{path.relative_to(docs)}" for path in sorted(docs.rglob("*.md"))}
     made = {name: _linked(ROOT / source, name) for name, source in found.items() if not name.startswith("results/")}
-    made |= {OWN[name]: _linked(ROOT / name, OWN[name]) for name in ("CONTRIBUTING.md", "CHANGELOG.md")}
+    own = {
+        name: OWN[name] for name in ("CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md") if (ROOT / name).is_file()
+    }
+    made |= {shown: _linked(ROOT / name, shown) for name, shown in own.items()}
     return made | generated()
 
 
@@ -70,8 +78,8 @@ def _linked(source: Path, name: str) -> str:
         elif inside in OWN:
             inside = OWN[inside]
         else:
-            raise InputError(f"{source}: {found[2]} has no page on the site; name the file in `code` instead.")
-        return f"{found[1]}{up}{inside}{'#' if part else ''}{part}{found[3]}"
+            return found[1]
+        return f"[{found[1]}]({up}{inside}{'#' if part else ''}{part})"
 
     text = with_reasons(source.read_text(encoding="utf-8"), read_ledger(ROOT).get(str(source.relative_to(ROOT)), {}))
     pieces = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)

@@ -21,10 +21,11 @@ TRAINERS = """# Training options
 
 `accelerate launch trainers/NAME.py` and `mrs train NAME` take the same options, and so does a YAML file given with
 `--config` (keys without the dashes; the command line wins). [Configurations](configs.md) lists the files that come with
-the project; [Training](../training.md) explains what most people set. `mrs train` alone takes `--sweep FILE`, too, which
-runs the values of that file and tells the best on validation ([sweeps](../training.md#sweeps)).
+the project; [Training](../training.md) explains what most people set. `mrs train` alone takes `--sweep FILE`, too,
+which runs the values of that file and tells the best on validation ([sweeps](../training.md#sweeps)).
 
 """
+SHORT = 24  # letters of choices that stand in the place of a value
 
 
 def cli_page(version: str) -> str:
@@ -88,6 +89,8 @@ def _head() -> str:
 def _row(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
     formatter = parser._get_formatter()
     text = formatter._expand_help(action) if action.help else ""
+    if action.choices is not None and (action.metavar or len(_choices(action)) > SHORT):
+        text += f"; one of {_choices(action).replace(',', ', ')}"
     if action.required and action.option_strings:
         text += " (required)"
     if action.default not in (None, False, argparse.SUPPRESS, []) and "default" not in text:
@@ -97,8 +100,8 @@ def _row(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 def _flags(action: argparse.Action) -> str:
     value = action.metavar or action.dest.upper()
-    if action.choices is not None and not action.metavar:
-        value = "{" + ",".join(str(one) for one in action.choices) + "}"
+    if action.choices is not None and not action.metavar and len(_choices(action)) <= SHORT:
+        value = "{" + _choices(action) + "}"
     if isinstance(value, tuple):
         value = " ".join(value)
     if not action.option_strings:
@@ -106,6 +109,10 @@ def _flags(action: argparse.Action) -> str:
     many = " ..." if action.nargs in ("+", "*") else ""
     taken = "" if action.nargs == 0 else f" {value}{many}"
     return " ".join(f"`{flag}{taken}`" for flag in action.option_strings)
+
+
+def _choices(action: argparse.Action) -> str:
+    return ",".join(str(one) for one in action.choices or ())
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:

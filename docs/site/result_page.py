@@ -16,9 +16,9 @@ HEAD = """# Results
 
 ## Tables of the papers
 
-`mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results` are
-shown here as they stand. [Reproduce the tables](reproduce.md) tells how to run them, and what the scales mean: figures
-of the scales `tiny` and `small` are no reproduction of a paper.
+`mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results`
+are shown here as they stand. [Reproduce the tables](reproduce.md) tells how to run them, and what the scales mean:
+figures of the scales `tiny` and `small` are no reproduction of a paper.
 
 """
 NONE = """No table is in `docs/results` yet. Figures of single experiments are on the pages about
@@ -28,8 +28,8 @@ NONE = """No table is in `docs/results` yet. Figures of single experiments are o
 """
 SPEED = """## Speed
 
-`make bench` runs one script per claim. Each measures against a named alternative, in turns on the same machine; where the
-ratio is the alternative's time over ours, above 1 means that ours is faster. The scripts below `benchmarks/` state
+`make bench` runs one script per claim. Each measures against a named alternative, in turns on the same machine; where
+the ratio is the alternative's time over ours, above 1 means that ours is faster. The scripts below `benchmarks/` state
 workload and rival in full, and the JSON files in `benchmarks/results` have the seconds, versions and machine.
 
 | script | what it compares | ratios |

@@ -1,7 +1,7 @@
 """Commands of the documentation run as a reader would type them, page by page.
 
-Each page has a folder of its own, in which its commands run one after the other, in this process: it saves the imports. The
-folder has what the pages name as the reader's own: prediction files, pairs, replies, a trained model.
+Each page has a folder of its own, in which its commands run one after the other, in this process: it saves the imports.
+The folder has what the pages name as the reader's own: prediction files, pairs, replies, a trained model.
 """
 
 from __future__ import annotations
@@ -47,8 +47,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     chat = "\n".join(["question,answer", *(f'"{m}","{r}"' for m, r in (line.split(",", 1) for line in lines))])
     (tmp_path / "chat.csv").write_text(chat + "\n", encoding="utf-8")
     (tmp_path / "replies.csv").write_text(
-        "reply,tags\nOn its way!,polite\nLet me check.,polite\nNo idea.,\n", encoding="utf-8"
+        "reply,tags\nOn its way!,polite\nLet me check.,polite\nNo idea.,\nBuy two!,sales\nTen minutes late.,late\n",
+        encoding="utf-8",
     )
+    (tmp_path / "chats").mkdir()
+    pairs = [f"{n} Where is my parcel?\tIt is on its way, number {n % 7}." for n in range(120)]
+    (tmp_path / "chats" / "en.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
     (tmp_path / "more.txt").write_text("It left today.\n", encoding="utf-8")
     (tmp_path / "old.txt").write_text("No idea.\n", encoding="utf-8")
     (tmp_path / "DIR").symlink_to(ROOT / "mrs_datasets" / "sample")

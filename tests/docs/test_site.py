@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}  # CSS pixels
 PAGES = ("index", "training", "reference/cli", "reference/configs", "reference/api/mrs_models", "results", "metrics")
-SCHEMES = ("light", "dark")
+SCHEMES = {"light": "default", "dark": "slate"}
 # Elements that reach beyond the screen, and are not inside one that scrolls by itself.
 TOO_WIDE = """
     const inside = one => {
@@ -35,13 +35,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site, by the commands of `make docs`."""
     pytest.importorskip("mkdocs", reason="needs the extra docs")
     folder = tmp_path_factory.mktemp("site")
-    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "MRS_SITE_PAGES": str(folder / "pages")}
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    own = f"INHERIT: {ROOT}/mkdocs.yml\ndocs_dir: {folder}/pages\nsite_dir: {folder}/site\n"
+    (folder / "mkdocs.yml").write_text(own, encoding="utf-8")
     steps = (
         [str(ROOT / "docs" / "site" / "assemble.py"), str(folder / "pages")],
-        ["-m", "mkdocs", "build", "--strict", "--site-dir", str(folder / "site")],
+        ["-m", "mkdocs", "build", "--strict", "--config-file", str(folder / "mkdocs.yml")],
     )
     for step in steps:
-        done = subprocess.run([sys.executable, *step], cwd=ROOT, env=env, capture_output=True, text=True, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, *step], cwd=ROOT, env=env, capture_output=True, text=True, encoding="utf-8"
+        )
         said = done.stdout + done.stderr
         assert done.returncode == 0, said[-4000:]
         assert "WARNING" not in said
@@ -70,7 +74,9 @@ def test_pages_fit_the_screen_and_ask_no_other_host(size: str, address: str, bro
         browser.open(f"{address}/{page}.html")
         assert browser.script("return document.documentElement.scrollWidth") <= width, page
         assert browser.script(TOO_WIDE) == [], page
-        fonts = browser.script("return [...document.fonts].filter(one => one.status === 'loaded').map(one => one.family)")
+        fonts = browser.script(
+            "return [...document.fonts].filter(one => one.status === 'loaded').map(one => one.family)"
+        )
         assert any("Inter" in font for font in fonts), page
         if folder := os.environ.get("MRS_SCREENSHOTS"):
             take_pictures(browser, Path(folder), f"{page.replace('/', '_')}_{size}")
@@ -79,7 +85,7 @@ def test_pages_fit_the_screen_and_ask_no_other_host(size: str, address: str, bro
 
 def take_pictures(browser: Browser, folder: Path, name: str) -> None:
     for scheme in SCHEMES:
-        body = f"document.body.setAttribute('data-md-color-scheme', '{dict(light='default', dark='slate')[scheme]}')"
+        body = f"document.body.setAttribute('data-md-color-scheme', '{SCHEMES[scheme]}')"
         browser.script(body)
         (folder / f"{name}_{scheme}.png").write_bytes(browser.screenshot())
 
