@@ -18,12 +18,12 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check bench sample baseline clean
+.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench sample baseline clean
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,completion,release]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,completion,release,docs]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
@@ -114,6 +114,13 @@ release-check: $(STAMP)  ## may the last commit be released? dist/ gets what wou
 
 results: $(STAMP)  ## the tables of results in README and docs, from the JSON files of `mrs reproduce`
 	$(BIN)/python -m mrs_training.reproduce.quotes README.md $(wildcard docs/*.md)
+
+docs: $(STAMP)  ## the documentation site, in build/site; any warning is an error
+	$(OFFLINE) $(BIN)/python docs/site/assemble.py build/site-pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: docs  ## the site at http://127.0.0.1:8000, as it is now
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 bench: $(STAMP)  ## every script prints a ratio against a named alternative and writes benchmarks/results/
 	set -e; for script in benchmarks/bench_*.py; do $(OFFLINE) $(BIN)/python $$script; done

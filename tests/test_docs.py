@@ -31,23 +31,6 @@ def test_the_picture_of_the_readme_shows_what_the_model_suggests(repository: Pat
         assert [suggestion.reply for suggestion in suggester.suggest([message], language)[0]] == shown
 
 
-def without_code(text: str) -> str:
-    """A page without its fenced blocks."""
-    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def test_every_link_to_a_file_leads_somewhere(repository: Path) -> None:
-    pages = [repository / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")]
-    pages += (repository / "docs").rglob("*.md")
-    broken = [
-        f"{page.name}: {target}"
-        for page in pages
-        for target in re.findall(r"\]\(([^)#:]+)\)", without_code(page.read_text(encoding="utf-8")))
-        if not (page.parent / target).exists() and not page.name.endswith("_card.md")
-    ]
-    assert broken == []
-
-
 def test_the_readme_names_commands_that_exist(repository: Path) -> None:
     from mrs_cli.main import VERBS
 

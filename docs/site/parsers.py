@@ -1,0 +1,70 @@
+"""The argument parsers of every command, as the command line itself builds them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+from unittest import mock
+
+from mrs_cli.main import VERBS
+
+
+class _FoundError(Exception):
+    """A parser that was about to read its words."""
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command that takes options: `mrs suggest`, `mrs data prepare`, `mrs train retrieval` ..."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for verb in VERBS:
+        if verb == "train":
+            found |= {f"mrs train {name}": parser for name, parser in trainers().items()}
+            continue
+        module = importlib.import_module(f"mrs_cli.{verb}")
+        found |= _leaves(f"mrs {verb}", _parser_of(module.main, getattr(module, "make_parser", None)))
+        if make_publish := getattr(module, "make_publish_parser", None):
+            found[f"mrs {verb} publish"] = make_publish()
+    return found
+
+
+def trainers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each script of `trainers/`."""
+    from mrs_cli.train import TRAINERS
+
+    return {name: importlib.import_module(f"mrs_trainers.{name}").make_parser() for name in TRAINERS}
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """What a reader can give, without `--help` and what is hidden."""
+    hidden = (argparse._HelpAction, argparse._SubParsersAction)
+    return [one for one in parser._actions if not isinstance(one, hidden) and one.help != argparse.SUPPRESS]
+
+
+def _parser_of(main: Callable[[Sequence[str]], int], make: Callable[[], argparse.ArgumentParser] | None) -> Any:
+    """The parser that a verb makes; of one that makes it inside `main`, that which `main` asks first."""
+    if make:
+        return make()
+
+    def stop(parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        raise _FoundError(parser)
+
+    with mock.patch.object(argparse.ArgumentParser, "parse_args", stop):
+        try:
+            main([])
+        except _FoundError as found:
+            return found.args[0]
+    raise AssertionError(f"{main.__module__} parses no options")
+
+
+def _leaves(name: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        return {name: parser}
+    return {
+        leaf: one
+        for action in below
+        for word, child in action.choices.items()
+        for leaf, one in _leaves(f"{name} {word}", child).items()
+    }

@@ -1,0 +1,79 @@
+"""The page of results: the tables of `mrs reproduce` in docs/results/, and the ratios in benchmarks/results/."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cli_pages import cell
+
+from mrs_training.reproduce.quotes import END, quoted
+
+HEAD = """# Results
+
+## Tables of the papers
+
+`mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results`
+are shown here as they stand. [Reproduce the tables](reproduce.md) tells how to run them, and what the scales mean:
+figures of the scales `tiny` and `small` are no reproduction of a paper.
+
+"""
+NONE = """No table is in `docs/results` yet. Figures of single experiments are on the pages about
+[retrieval](retrieval.md#figures), [forgetting](forgetting.md#results), [XCOPA](xcopa.md#figures),
+[XGLUE](xglue.md#the-benchmarks-table) and [STAPLE](staple.md#what-each-part-gives).
+
+"""
+SPEED = """## Speed
+
+`make bench` runs one script per claim. Each measures against a named alternative, in turns on the same machine; where
+the ratio is the alternative's time over ours, above 1 means that ours is faster. The scripts below `benchmarks/` state
+workload and rival in full, and the JSON files in `benchmarks/results` have the seconds, versions and machine.
+
+| script | what it compares | ratios |
+|---|---|---|
+"""
+RATIO = ("ratio", "times_the_rival")
+LEFT_OUT = ("check", "comparison", "goals")  # ratios to a line through other sizes, of parts, to aim at
+SHOWN = 4  # ratios of a script; the others are in its file
+
+
+def result_page(root: Path) -> str:
+    """The filled page; the blocks are those that `make results` fills in any page."""
+    blocks = [block for path in sorted((root / "docs" / "results").glob("*.json")) for block in _blocks(root, path)]
+    return HEAD + (quoted("".join(blocks), root, "the page of results") if blocks else NONE) + SPEED + _speed(root)
+
+
+def _blocks(root: Path, path: Path) -> Iterator[str]:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    yield f"### {path.stem}\n\n"
+    for table, parts in record["printed"].items():
+        for part in parts:
+            name = f"{table}".replace("figure ", "figure-")
+            title = f"Figure {table.removeprefix('figure ')}" if name != table else f"Table {table}"
+            yield f"#### {path.stem}, {title}: {part}\n\n"
+            yield f"<!-- results: {path.relative_to(root)} {name} {part} -->\n\n{END}\n\n"
+
+
+def _speed(root: Path) -> str:
+    rows = []
+    for path in sorted((root / "benchmarks" / "results").glob("*.json")):
+        script = root / "benchmarks" / f"{path.stem}.py"
+        about = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        ratios = list(_ratios(json.loads(path.read_text(encoding="utf-8"))))
+        more = f"; {len(ratios) - SHOWN} more" if len(ratios) > SHOWN else ""
+        shown = "; ".join(f"{name} {value:,.3g}".strip() for name, value in ratios[:SHOWN]) or "see the file"
+        rows.append(f"| `{path.stem}` | {cell(about)} | {cell(shown + more)} |\n")
+    return "".join(rows)
+
+
+def _ratios(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
+    """Every figure under a key that says that it is a ratio, with the keys above it."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _ratios(below, (*path, key))
+    elif isinstance(value, int | float) and path and path[-1].startswith(RATIO) and path[0] not in LEFT_OUT:
+        name = [*path[:-1], path[-1].removeprefix("ratio").removeprefix("times_the_rival").strip("_")]
+        yield " ".join(part for part in name if part), value

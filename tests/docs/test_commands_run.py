@@ -1,0 +1,100 @@
+"""Commands of the documentation run as a reader would type them, page by page.
+
+Each page has a folder of its own, in which its commands run one after the other, in this process: it saves the imports.
+The folder has what the pages name as the reader's own: prediction files, pairs, replies, a trained model.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "docs" / "site"))  # the site's own scripts; no name of theirs is a library's
+
+import blocks  # noqa: E402
+
+LEDGER = {
+    page: [entry for entry in entries.values() if "run" in entry]
+    for page, entries in blocks.read_ledger(ROOT).items()
+    if (ROOT / page).is_file()
+}
+PAGES = [page for page, entries in LEDGER.items() if entries]
+MODEL = ROOT / "mrs_models" / "embedded" / "sample-retriever"
+PAIRS = [("Jak się masz?", "Dobrze, a ty?"), ("Idziesz na obiad?", "Tak, już idę."), ("Dzięki!", "Nie ma za co.")]
+ROW = ("Kommst du?", "Ja, gern!", "Ja, gern!", "Nein, leider nicht.", "Vielleicht.")  # message, reference, suggestions
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands of a page run, with the files that the pages name."""
+    (tmp_path / "trainers").symlink_to(ROOT / "trainers")
+    for name, shift in (("A", 0), ("B", 1), ("C", 2)):
+        rows = [
+            "\t".join((f"{number} {ROW[0]}", ROW[1], *ROW[2 + shift :], *ROW[2 : 2 + shift])) for number in range(12)
+        ]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    lines = [f"{n} {message},{reply}" for n in range(10) for message, reply in PAIRS]
+    chat = "\n".join(["question,answer", *(f'"{m}","{r}"' for m, r in (line.split(",", 1) for line in lines))])
+    (tmp_path / "chat.csv").write_text(chat + "\n", encoding="utf-8")
+    (tmp_path / "replies.csv").write_text(
+        "reply,tags\nOn its way!,polite\nLet me check.,polite\nNo idea.,\nBuy two!,sales\nTen minutes late.,late\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "chats").mkdir()
+    pairs = [f"{n} Where is my parcel?\tIt is on its way, number {n % 7}." for n in range(120)]
+    (tmp_path / "chats" / "en.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
+    (tmp_path / "more.txt").write_text("It left today.\n", encoding="utf-8")
+    (tmp_path / "old.txt").write_text("No idea.\n", encoding="utf-8")
+    (tmp_path / "DIR").symlink_to(ROOT / "mrs_datasets" / "sample")
+    shutil.copytree(MODEL, tmp_path / "RUN")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def fresh_state() -> Iterator[None]:
+    """What a trainer leaves in the process goes with its test."""
+    yield
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for entry in LEDGER[page]:
+        code = run(words_of(entry))
+        said = capsys.readouterr()
+        expected = entry["run"].get("code", 0) if isinstance(entry["run"], dict) else 0
+        assert code == expected, f"{entry['command']}\n{said.out[-1500:]}{said.err[-1500:]}"
+
+
+def words_of(entry: dict[str, Any]) -> list[str]:
+    """The words of a command, with what its entry replaces and adds."""
+    other = entry["run"] if isinstance(entry["run"], dict) else {}
+    words = [other.get("with", {}).get(word, word) for word in shlex.split(entry["command"])]
+    return [*words, *shlex.split(other.get("plus", ""))]
+
+
+def run(words: list[str]) -> int:
+    """Run one command in this process; exit codes are those of the program."""
+    if words[:2] == ["accelerate", "launch"]:
+        (at,) = [number for number, word in enumerate(words) if word.endswith(".py")]
+        words = ["mrs", "train", Path(words[at]).stem, *words[at + 1 :]]
+    assert words[0] == "mrs", words
+    if words[1] == "train" and "--help" not in words:
+        return int(importlib.import_module(f"mrs_trainers.{words[2]}").main(words[3:]))
+    try:
+        return int(importlib.import_module("mrs_cli.main").main(words[1:]))
+    except SystemExit as end:  # `--help`
+        return int(end.code or 0)

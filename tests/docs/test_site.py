@@ -1,0 +1,98 @@
+"""The documentation site: built without a warning, and looked at in Chromium as on a phone and on a desktop."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser import Browser, open_browser, running
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZES = {"phone": (390, 844), "desktop": (1280, 900)}  # CSS pixels
+PAGES = ("index", "training", "reference/cli", "reference/configs", "reference/api/mrs_models", "results", "metrics")
+SCHEMES = {"light": "default", "dark": "slate"}
+# Elements that reach beyond the screen, and are not inside one that scrolls by itself.
+TOO_WIDE = """
+    const inside = one => {
+        for (let up = one; up && up !== document.body; up = up.parentElement)
+            if (["auto", "scroll", "hidden"].includes(getComputedStyle(up).overflowX)) return true;
+        return false;
+    };
+    return [...document.querySelectorAll("article *")]
+        .filter(one => one.getBoundingClientRect().right > innerWidth + 1 && !inside(one))
+        .map(one => one.outerHTML.slice(0, 200)).slice(0, 3);"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site, by the commands of `make docs`."""
+    pytest.importorskip("mkdocs", reason="needs the extra docs")
+    folder = tmp_path_factory.mktemp("site")
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    own = f"INHERIT: {ROOT}/mkdocs.yml\ndocs_dir: {folder}/pages\nsite_dir: {folder}/site\n"
+    (folder / "mkdocs.yml").write_text(own, encoding="utf-8")
+    steps = (
+        [str(ROOT / "docs" / "site" / "assemble.py"), str(folder / "pages")],
+        ["-m", "mkdocs", "build", "--strict", "--config-file", str(folder / "mkdocs.yml")],
+    )
+    for step in steps:
+        done = subprocess.run(
+            [sys.executable, *step], cwd=ROOT, env=env, capture_output=True, text=True, encoding="utf-8"
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, said[-4000:]
+        assert "WARNING" not in said
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    server = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(site), "0"]
+    with running(server, r"\((http://127\.0\.0\.1:\d+)/\)") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with open_browser(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_pages_fit_the_screen_and_ask_no_other_host(size: str, address: str, browser: Browser) -> None:
+    """`MRS_SCREENSHOTS=FOLDER` also takes pictures, light and dark."""
+    width, height = SIZES[size]
+    browser.resize(width, height, mobile=size == "phone")
+    for page in PAGES:
+        browser.open(f"{address}/{page}.html")
+        assert browser.script("return document.documentElement.scrollWidth") <= width, page
+        assert browser.script(TOO_WIDE) == [], page
+        fonts = browser.script(
+            "return [...document.fonts].filter(one => one.status === 'loaded').map(one => one.family)"
+        )
+        assert any("Inter" in font for font in fonts), page
+        if folder := os.environ.get("MRS_SCREENSHOTS"):
+            take_pictures(browser, Path(folder), f"{page.replace('/', '_')}_{size}")
+    assert browser.called() == []
+
+
+def take_pictures(browser: Browser, folder: Path, name: str) -> None:
+    for scheme in SCHEMES:
+        body = f"document.body.setAttribute('data-md-color-scheme', '{SCHEMES[scheme]}')"
+        browser.script(body)
+        (folder / f"{name}_{scheme}.png").write_bytes(browser.screenshot())
+
+
+def test_search_finds_a_page(address: str, browser: Browser) -> None:
+    browser.resize(*SIZES["desktop"])
+    browser.open(f"{address}/index.html")
+    browser.type("input.md-search__input", "response set")
+    assert browser.wait_for_text(".md-search-result__meta", r"\d+ matching")
+    assert browser.called() == []
