@@ -76,8 +76,8 @@ def choice_accuracy(records: Iterable[Chosen], by: str = "accuracy") -> float:
         ValueError: there is no record.
     """
     rows = sorted(records, key=_place)
-    columns = (np.array([row[name] for row in rows], dtype=np.int64) for name in ("index", "gold", by))  # type: ignore[literal-required]
-    return accuracy(Answers(*columns, changed=None, choices=2)).value
+    index, gold, chosen = np.array([(row["index"], row["gold"], row[by]) for row in rows], dtype=np.int64).T  # type: ignore[literal-required]
+    return accuracy(Answers(index, gold, chosen, None, 2)).value
 
 
 def translation_figures(records: Iterable[Translated]) -> dict[str, float]:
