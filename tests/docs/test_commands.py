@@ -20,7 +20,21 @@ import parsers  # noqa: E402
 
 PAGES = blocks.pages(ROOT)
 LAUNCHERS = ("accelerate", "torchrun")
-OTHER_PROGRAMS = {"curl", "pip", "sudo", "export", "my-system", "source", "git", "cd"}
+MADE = "docs/first_contribution.md"  # its test runs its commands once it has added what they name
+OTHER_PROGRAMS = {
+    "curl",
+    "pip",
+    "sudo",
+    "export",
+    "my-system",
+    "source",
+    "git",
+    "cd",
+    "ln",
+    "pytest",
+    "lm_eval",
+    "lighteval",
+}
 
 
 @cache
@@ -73,7 +87,7 @@ def mrs_fault(words: list[str]) -> str:
     if words[1] == "train" and "--sweep" in words:  # the command's own option; the others are the trainer's
         at = words.index("--sweep")
         words = words[:at] + words[at + 2 :]
-    if words in (["mrs", "--help"], ["mrs", "--version"]):
+    if words in (["mrs", "--help"], ["mrs", "--version"], ["mrs", "--version", "--json"]):
         return ""
     for length in (4, 3, 2):
         if parser := known_commands().get(" ".join(words[:length])):
@@ -115,6 +129,8 @@ def parsing_fault(parser: argparse.ArgumentParser, words: list[str]) -> str:
 def test_every_command_is_one_that_the_project_has() -> None:
     wrong = []
     for page, command in each_command():
+        if page == MADE:
+            continue
         for words in parts(command.text):
             if told := fault(words):
                 wrong.append(f"{page}: {command.text}: {told}")
