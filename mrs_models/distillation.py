@@ -5,7 +5,7 @@ The teacher's vectors of all training texts are computed once, before training; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -17,7 +17,6 @@ from tqdm import tqdm
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.losses import ReplyLoss, require_temperature
-from mrs_models.response_index import Encode
 from mrs_models.retrieval_suggester import encode_messages, encode_replies
 from mrs_models.routes import build_settings
 from mrs_models.starting_points import RETRIEVER, is_transformers, start_kind
@@ -244,7 +243,7 @@ def _pair_labels(labels: Tensor | None) -> Tensor:
     return labels
 
 
-def _encoded(encode: Encode, texts: list[str], bar: tqdm[NoReturn]) -> Tensor:
+def _encoded(encode: Callable[[list[str]], Tensor], texts: list[str], bar: tqdm[NoReturn]) -> Tensor:
     parts = []
     for first in range(0, len(texts), AT_A_TIME):
         parts.append(encode(texts[first : first + AT_A_TIME]))
