@@ -20,6 +20,7 @@ from mrs_training.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results,
 from mrs_training.reproduce.table import TableSpec
 from mrs_training.run import without_place
 
+LEADING = {"weighted": "ROUGE", "mrr": "MRR"}  # the metrics whose leads are told
 PAPER = "_paper_"  # the row of the printed figures, below ours
 
 
@@ -59,10 +60,9 @@ def table_blocks(
         if title:
             yield Heading(title, 3)
         yield block
-    told = [_lead_row(lead) for lead in leads if lead.intervals]
-    if told:
+    if any(lead.intervals for lead in leads):
         yield Paragraph("Leads: differences of two rows, paired 95 % intervals over the same examples, seed by seed.")
-        yield Grid(["lead", "over", "", "ROUGE", "MRR"], told, folded="Leads, seed by seed")
+        yield leads_grid(leads)
     missing = [one.missing for one in figures] + [lead.missing for lead in leads]
     reasons = list(_reasons([one for one in missing if one], results))
     if reasons:
@@ -84,6 +84,14 @@ def grids_of(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) 
         return
     for key, title in grid.metrics.items():
         yield title, made(list(grid.columns), [(column, key) for column in grid.columns])
+
+
+def leads_grid(leads: Sequence[Lead]) -> Grid:
+    """One row for each lead that has an interval; without a column for a metric that none has."""
+    told = [lead for lead in leads if lead.intervals]
+    metrics = {key: title for key, title in LEADING.items() if any(key in lead.intervals for lead in told)}
+    rows = [[lead.row, lead.over, lead.column or "", *(_intervals(lead, key) for key in metrics)] for lead in told]
+    return Grid(["lead", "over", "", *metrics.values()], rows, folded="Leads, seed by seed")
 
 
 def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> Iterator[Block]:
@@ -233,13 +241,9 @@ def _percent(share: float) -> str:
     return f"{round(100 * share) or 0:+d}\u00a0%".replace("+0", "0").replace("-", "−")
 
 
-def _lead_row(lead: Lead) -> list[str]:
-    """The intervals of every seed."""
-    cells = (
-        "; ".join(f"[{low:+.4f}, {high:+.4f}]" for low, high in lead.intervals.get(metric, {}).values())
-        for metric in ("weighted", "mrr")
-    )
-    return [lead.row, lead.over, lead.column or "", *cells]
+def _intervals(lead: Lead, metric: str) -> str:
+    """Those of every seed."""
+    return "; ".join(f"[{low:+.4f}, {high:+.4f}]" for low, high in lead.intervals.get(metric, {}).values())
 
 
 def _reasons(missing: Sequence[str], results: Results) -> Iterator[str]:

@@ -5,7 +5,8 @@ A page says where a table comes from, and the lines between the two comments are
     <!-- results: docs/results/mrs-small.json 3 weighted -->
     <!-- end of results -->
 
-After the file: the table (a figure is `figure-2`) and the metric, or `claims`; of a table without columns, `all`.
+After the file: the table (a figure is `figure-2`) and the metric, `claims` or `leads-COLUMN`; of a table without
+columns, `all` or `leads`.
 """
 
 from __future__ import annotations

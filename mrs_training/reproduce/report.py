@@ -21,6 +21,7 @@ from mrs_training.reproduce.page import (
     curves_of_rows,
     grids_of,
     head_blocks,
+    leads_grid,
     people_blocks,
     picture_blocks,
     run_blocks,
@@ -144,7 +145,8 @@ def _record(report: Report) -> Record:
 
 
 def _printed(report: Report, name: str, grid: TableSpec) -> dict[str, str]:
-    """The tables as Markdown, for pages that quote them: by metric (`all`, where one has all), and the claims.
+    """The tables as Markdown, for pages that quote them: by metric (`all`, where one has all), the leads of
+    each column, and the claims.
 
     Columns without a run are left out, unless there is no run at all.
     """
@@ -154,7 +156,12 @@ def _printed(report: Report, name: str, grid: TableSpec) -> dict[str, str]:
     made: Sequence[tuple[str, Grid]] = list(grids_of(grid, report.of(name), report.compared))
     found = {key: as_markdown([made[number][1]]) for number, key in enumerate(grid.metrics)} if grid.columns else {}
     claims = [claim for claim in report.claims if claim.table == name]
+    leads: dict[str, list[Lead]] = {}
+    for lead in report.leads:
+        if lead.table == name and lead.intervals:
+            leads.setdefault(f"leads-{lead.column}" if lead.column else "leads", []).append(lead)
     return {
         **(found or {"all": as_markdown([made[0][1]])}),
+        **{key: as_markdown([leads_grid(some)]) for key, some in leads.items()},
         **({"claims": as_markdown([claims_grid(claims)])} if claims else {}),
     }

@@ -52,6 +52,8 @@ def test_leads_come_from_the_run_or_from_the_suggestions_of_two(ready: Ready) ->
         "| teacher | TF-IDF |  | [+0.0100, +0.0300]; [+0.0100, +0.0300] | [-0.1000, +0.1000]; [-0.1000, +0.1000] |"
         in page
     )
+    assert record["printed"]["main"]["leads"].count("\n| ") == 4, "rule, and a row for each lead that has an interval"
+    assert "leads" not in record["printed"]["by language"]
     # The student's first reply is right, the teacher's is not; the second one is wrong twice. Equal texts of three
     # words reach 1/6 + 1/3 + 1/2.
     expected = paired_bootstrap_interval([1.0, 0.0], [0.0, 0.0], seed=42)
