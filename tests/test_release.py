@@ -80,10 +80,11 @@ def shipped(repository: Path) -> list[str]:
 
     setup = configparser.ConfigParser()
     setup.read(repository / "setup.cfg", encoding="utf-8")
-    folders = {"mrs_trainers": "trainers", "mrs_model_cards": "model_cards"}
+    folders = dict(line.split(" = ") for line in setup["options"]["package_dir"].strip().splitlines())
     names = []
     for package, patterns in setup["options.package_data"].items():
-        top = repository / folders.get(package, package.replace(".", "/"))
+        first, *below = package.split(".")
+        top = repository.joinpath(folders.get(first, first), *below)
         for pattern in patterns.split():
             found = [path for path in top.glob(pattern) if path.is_file() and path.suffix != ".pyc"]
             names += [f"{package.replace('.', '/')}/{path.relative_to(top).as_posix()}" for path in found]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from safetensors.torch import load_file
 
@@ -173,7 +174,10 @@ def test_a_step_does_not_depend_on_how_it_is_cut(folders: dict[str, Path], name:
         assert max(abs(a - b) for a, b in zip(one, other, strict=True)) < close, key
     assert len({entry["loss"] for entry in log(folders[name], STEPS) if "loss" in entry}) > 1
     one, other = (load_file(folders[run] / f"checkpoint-{STEPS}" / "model.safetensors") for run in ("whole", name))
-    assert max(float((one[key] - other[key]).abs().max()) for key in one) < 1e-3
+    differences = torch.cat([(one[key] - other[key]).abs().flatten() for key in one])
+    assert differences.mean() < 1e-5
+    # Adam divides by the gradient's size: near 0, rounding alone moves a weight by up to the learning rate.
+    assert differences.max() < 3e-3
 
 
 def test_validation_has_the_precision_of_training_and_the_test_that_of_the_model(folders: dict[str, Path]) -> None:
