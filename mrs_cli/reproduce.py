@@ -131,6 +131,8 @@ def main(argv: Sequence[str]) -> int:
     model = _model(options.model)
     cells = chosen_cells(table, options.only)
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
+    if options.page and not any(output.glob("cells/*/run/run.json")):
+        raise InputError(f"--page: {visible(output)} has no finished run; run cells without --page, or name --output.")
     given = tuple(checkpoints.values())
     setup = Setup(table, output, CONFIGS, options.scale, model, checkpoints=given)
     used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.scale)))

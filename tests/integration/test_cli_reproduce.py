@@ -46,6 +46,7 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
         (["--data", "coffee=."], "en.tsv is missing"),
         (["--model", "nowhere"], "--model nowhere: no such folder"),
         (["--model_name_or_path", "./org/name"], "--model ./org/name: no such folder"),
+        (["--page"], "--page: build/reproduce/retrieval/full has no finished run; run cells without --page"),
         (["--jobs", "many"], "--jobs many: expected a whole number from 1, or auto."),
         (["--figure", "2"], "--figure 2: retrieval has no such figure; it has none"),
         (["--sheets", "nowhere"], "nowhere has no key.json; expected a folder that `mrs annotate make` wrote"),
