@@ -180,7 +180,8 @@ def _build(settings: Settings, log_level: str) -> FastAPI:
     try:
         return create_app(settings)
     except MrsError as error:
-        print(f"mrs serve: {visible(error)}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"mrs serve: {visible(error)}\n")  # in one piece: other workers write, too
+        sys.stderr.flush()
         sys.exit(STARTUP_FAILURE)  # the supervisor stops: it would fail again
 
 

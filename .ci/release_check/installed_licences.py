@@ -61,10 +61,10 @@ def licence_of(name: str) -> str:
     """The licence by the metadata: the SPDX expression, else the classifiers, else a short text; `unknown` without."""
     about = metadata.metadata(name)
     classifiers = [text for text in about.get_all("Classifier") or () if text.startswith("License :: ")]
-    short = (about["License"] or "").strip()
+    short = (about.get("License") or "").strip()
     one_line = short if short and "\n" not in short and len(short) < 60 else ""
     named = [text.rpartition(" :: ")[2] for text in classifiers if text.count("::") > 1]
-    return about["License-Expression"] or "; ".join(named) or one_line or STATED_ELSEWHERE.get(name, "unknown")
+    return about.get("License-Expression") or "; ".join(named) or one_line or STATED_ELSEWHERE.get(name, "unknown")
 
 
 def is_copyleft(licence: str) -> bool:

@@ -85,13 +85,14 @@ def test_several_heads_share_one_body(checkpoint: Path, tmp_path: Path) -> None:
     loaded = load_understanding(tmp_path / "model")
     assert loaded.shared
     assert loaded.heads == HEADS
-    assert scores(loaded, "XNLI") == scores(parts, "XNLI")
+    same = [pytest.approx(row, abs=1e-7) for row in scores(parts, "XNLI")]
+    assert scores(loaded, "XNLI") == same
     assert len(scores(loaded, "WPR")[0]) == 5
     assert parts.model.config.dropout == parts.model.config.encoder.hidden_dropout_prob == 0.1
     assert type(AutoModel.from_pretrained(tmp_path / "model")).__name__ == "SharedBodyModel"
     kept = {"XNLI": XNLI, "QAM": Head(LABEL, ("0", "1"))}
     fewer = build_understanding(str(tmp_path / "model"), heads=kept, shared=True, seed=2)
-    assert scores(fewer, "XNLI") == scores(parts, "XNLI"), "the head of the same task is kept"
+    assert scores(fewer, "XNLI") == same, "the head of the same task is kept"
     assert len(scores(fewer, "QAM")[0]) == 2
     with pytest.raises(InputError, match="has a head for each of MLQA, POS, WPR, XNLI; pass --mode multitask"):
         build_understanding(str(tmp_path / "model"), heads={"XNLI": XNLI})

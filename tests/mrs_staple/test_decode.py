@@ -165,7 +165,7 @@ def test_a_killed_call_goes_on(
     whole, cut = (read_hypotheses(path).table for path in (tmp_path / "whole.pq", out))
     assert cut.drop_columns("log_prob") == whole.drop_columns("log_prob")
     # Another batch rounds otherwise; with the same one, the bytes are the same.
-    np.testing.assert_allclose(cut["log_prob"].to_numpy(), whole["log_prob"].to_numpy(), atol=1e-5)
+    np.testing.assert_allclose(cut["log_prob"].to_numpy(), whole["log_prob"].to_numpy(), atol=1e-4)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.pq", "whole.pq"]
 
 
