@@ -37,6 +37,7 @@ workload and rival in full, and the JSON files in `benchmarks/results` have the 
 """
 RATIO = ("ratio", "times_the_rival")
 LEFT_OUT = ("check", "comparison", "goals")  # ratios to a line through other sizes, of parts, to aim at
+OTHERS = {"all": "", "claims": "the paper's claims", "leads": "leads in"}  # printed, and no metrics
 SHOWN = 4  # ratios of a script; the others are in its file
 
 
@@ -48,12 +49,14 @@ def result_page(root: Path) -> str:
 
 def _blocks(root: Path, path: Path) -> Iterator[str]:
     record = json.loads(path.read_text(encoding="utf-8"))
-    yield f"### {path.stem}\n\n"
+    yield f"### {record['title']}, scale {record['scale']}\n\nThe base model is `{record['base_model']}`.\n\n"
     for table, parts in record["printed"].items():
+        titles = record["titles"][table]
         for part in parts:
-            name = f"{table}".replace("figure ", "figure-")
-            title = f"Figure {table.removeprefix('figure ')}" if name != table else f"Table {table}"
-            yield f"#### {path.stem}, {title}: {part}\n\n"
+            name = table.replace("figure ", "figure-")
+            what, _, column = part.partition("-")
+            told = titles.get(part) or f"{OTHERS[what]} {column}".strip()
+            yield f"#### {titles['']}{told and ': '}{told}\n\n"
             yield f"<!-- results: {path.relative_to(root)} {name} {part} -->\n\n{END}\n\n"
 
 

@@ -129,6 +129,9 @@ def _record(report: Report) -> Record:
     }
     return {
         "table": results.setup.table.name,
+        "title": results.setup.table.title,
+        "base_model": results.setup.table.at(results.setup.scale).base_model or results.setup.table.base_model,
+        "titles": {name: {"": grid.title, **grid.metrics} for name, grid in results.setup.table.grids().items()},
         "scale": results.setup.scale,
         "figures": [
             {**asdict(figure), "mean": figure.mean, "deviation": figure.deviation, "n": len(figure.values)}
