@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mrs_core.baselines import FAMILIES
-from mrs_core.errors import InputError, first_line
+from mrs_core.errors import InputError, MissingExtraError, first_line
 from mrs_core.files import atomic_folder, atomic_write
 from mrs_core.manifest import again
 from mrs_models.fingerprints import fingerprint
@@ -516,7 +516,5 @@ def _peft() -> Any:
     try:
         import peft
     except ImportError:
-        raise InputError(
-            "--peft lora needs the package 'peft', which is not installed: run `pip install 'peft>=0.17'`."
-        ) from None
+        raise MissingExtraError("peft", "torch", "--peft lora") from None
     return peft

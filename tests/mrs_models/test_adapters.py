@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from mrs_core.errors import InputError
+from mrs_core.errors import InputError, MissingExtraError
 from mrs_models.adapters import (
     Lora,
     add_lora,
@@ -552,7 +552,9 @@ def test_static_encoders_are_refused(checkpoint: Path) -> None:
 
 def test_without_peft_the_sentence_says_what_to_install(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(InputError, match=r"needs the package 'peft', .* `pip install 'peft>=0\.17'`\.$"):
+    with pytest.raises(
+        MissingExtraError, match=r"^--peft lora needs .*'peft', .* `pip install 'mrs-suggest\[torch\]'`\.$"
+    ):
         add_lora(dual(checkpoint, "two"), SMALL)
 
 
