@@ -207,6 +207,12 @@ class Repository:
         blob = self.objects.pointer(self.objects.add(data)) if is_lfs(path, data, 0) else self.objects.blob(data)
         return self.commit([("file", path, blob)], title, branch=branch).sha
 
+    def write_folder(self, folder: Path) -> None:
+        """Commit every file of a folder, each as `write` does."""
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                self.write(path.relative_to(folder).as_posix(), path.read_bytes())
+
     def items(self, revision: str, *, expand: bool = False) -> dict[str, dict[str, Any]]:
         """Return what the tree routes say of every file and folder, by path."""
         commit = self.resolve(revision)

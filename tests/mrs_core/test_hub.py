@@ -311,9 +311,7 @@ def test_a_model_answers_as_it_did_at_a_revision(client: Mrs, hub: LoopbackHub) 
 
     folder = resolve_model("sample-retriever")
     repo = hub.create("model", "org/m")
-    for path in folder.rglob("*"):
-        if path.is_file():
-            repo.write(path.relative_to(folder).as_posix(), path.read_bytes())
+    repo.write_folder(folder)
     repo.tags["v1"] = repo.sha()
     repo.write("response_index/es/replies.json", "{}")
     ask = ("suggest", "--lang", "es", "--json", "¿Quedamos mañana?", "--model")

@@ -156,9 +156,7 @@ def test_a_model_of_the_hub_answers_at_a_revision(hub: LoopbackHub, hub_client: 
     """The shipped retriever as v1, and a later revision that no longer loads."""
     folder = read_baselines()["sample-retriever"].folder
     repo = hub.create("model", "org/m")
-    for path in folder.rglob("*"):
-        if path.is_file():
-            repo.write(path.relative_to(folder).as_posix(), path.read_bytes())
+    repo.write_folder(folder)
     repo.tags["v1"] = repo.sha()
     repo.write("response_index/es/replies.json", "{}")
     done = hub_client(
