@@ -6,11 +6,12 @@ so every record has its place in the data, and the figures are computed in that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypedDict
 
 import numpy as np
+from mrs_integrations.prompts import best_choice
 
 from mrs_evaluation.choice_analysis import accuracy
 from mrs_evaluation.choice_answers import Answers
@@ -49,6 +50,19 @@ class Translated(TypedDict):
     id: str
     translations: list[Translation]
     predicted: list[str]
+
+
+def suggested(index: int, language: str, message: str, reference: str, suggestions: list[str]) -> Suggested:
+    """The record of a message; where nothing was suggested, that is one empty suggestion."""
+    return Suggested(
+        index=index, language=language, message=message, reference=reference, suggestions=suggestions or [""]
+    )
+
+
+def chosen(index: int, gold: int, scores: Sequence[float], choices: Sequence[str]) -> Chosen:
+    """The record of a question: `scores` are the log-probabilities of `choices`."""
+    plain, per_byte = (best_choice(scores, choices, by) for by in (False, True))
+    return Chosen(index=index, gold=gold, accuracy=plain, accuracy_bytes=per_byte)
 
 
 def suggestion_figures(records: Iterable[Suggested]) -> dict[str, float]:

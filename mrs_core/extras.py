@@ -1,12 +1,16 @@
-"""Which extra brings a package that is not installed, by the metadata of the installed project (setup.cfg)."""
+"""What the installed project asks for with and without extras (setup.cfg), and which extra brings a missing package."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 PROJECT = "mrs-suggest"
 WHOLE = ("all", "test", "bench")  # extras that are never advised: others say better what is needed
@@ -14,9 +18,57 @@ WHOLE = ("all", "test", "bench")  # extras that are never advised: others say be
 _MODULES = {"scikit_learn": "sklearn", "mlflow_skinny": "mlflow", "pyyaml": "yaml"}
 # Brought by what an extra asks for, and imported by ours.
 _BROUGHT_ALONG = {"pandas": "datasets", "starlette": "fastapi", "pydantic": "fastapi"}
-# A line of the metadata: distribution, its own extras, versions, and the extra of ours that asks for it.
-_REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;.*extra == ['\"]([^'\"]+)['\"].*)?")
-_BASE = ""  # stands for no extra
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the project's metadata ask for.
+
+    Attributes:
+        python: the versions of Python, such as `>=3.11`.
+        base: the requirements without extras.
+        extras: those of each extra; an extra that is made of others has theirs.
+    """
+
+    python: str
+    base: list[Requirement]
+    extras: dict[str, list[Requirement]]
+
+
+def read_asked(lines: list[str], extras: list[str], python: str) -> Asked:
+    """Sort the requirements of a distribution by the extra that they belong to.
+
+    Args:
+        lines: as metadata have them, such as `rich>=13.8` or `fugashi>=1.3; extra == "ja"`.
+        extras: the names of all extras.
+        python: the versions of Python.
+    """
+    from packaging.requirements import Requirement
+
+    every = [Requirement(line) for line in lines]
+
+    def of(extra: str, above: frozenset[str] = frozenset()) -> Iterator[Requirement]:
+        for one in every:
+            if one.marker is None or one.marker.evaluate({"extra": ""}) or not one.marker.evaluate({"extra": extra}):
+                continue
+            if one.name == PROJECT:
+                for part in sorted(one.extras - above):
+                    yield from of(part, above | {part})
+            else:
+                yield one
+
+    base = [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return Asked(python, base, {extra: list(of(extra, frozenset({extra}))) for extra in extras})
+
+
+def installed_asked() -> Asked:
+    """What the installed mrs-suggest asks for.
+
+    Raises:
+        PackageNotFoundError: the packages are on the path, but were not installed.
+    """
+    found = metadata.metadata(PROJECT)
+    return read_asked(metadata.requires(PROJECT) or [], found.get_all("Provides-Extra") or [], found["Requires-Python"])
 
 
 def lacking(error: BaseException, extra: str | None = None) -> tuple[str, str] | None:
@@ -24,7 +76,7 @@ def lacking(error: BaseException, extra: str | None = None) -> tuple[str, str] |
 
     Args:
         error: its cause and context are looked at, too: libraries wrap what they catch.
-        extra: the one that is named if it brings the package; default: the smallest that asks for it itself.
+        extra: the one that is named if it brings the package; default: the smallest that does.
     """
     seen: BaseException | None = error
     while seen is not None and not isinstance(seen, ModuleNotFoundError):
@@ -44,47 +96,29 @@ def _is_there(module: str) -> bool:
 
 
 def _extra_of(module: str, wished: str | None) -> str | None:
-    own, _ = _extras()
-    if wished is not None and module in _brought_by(wished):
+    brought = _modules_by_extra()
+    if wished is not None and module in brought.get(wished, ()):
         return wished
-    bringing = [name for name in own if module in own[name] and name not in (_BASE, *WHOLE)]
-    return min(bringing, key=lambda name: (len(_brought_by(name)), name), default=None)
-
-
-def requirements(extra: str) -> list[str]:
-    """What the project asks for with an extra, such as `numpy>=1.26`, sorted."""
-    return sorted({*_brought_by(_BASE).values(), *_brought_by(extra).values()})
+    bringing = [extra for extra in brought if module in brought[extra] and extra not in WHOLE]
+    return min(bringing, key=lambda extra: (len(brought[extra]), extra), default=None)
 
 
 def modules_of_extras() -> set[str]:
     """The modules that only extras bring."""
-    own, _ = _extras()
-    return set().union(*own.values()) - set(own.get(_BASE, ()))
-
-
-def _brought_by(extra: str) -> dict[str, str]:
-    """Module -> requirement, with those of the extras that the extra includes."""
-    own, included = _extras()
-    found = dict(own.get(extra, {}))
-    for other in included.get(extra, ()):
-        found |= _brought_by(other)
-    return found
+    return set().union(*_modules_by_extra().values())
 
 
 @cache
-def _extras() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
-    """Extra -> module -> requirement, and extra -> the others that it includes; empty in a bare checkout."""
-    own: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    included: defaultdict[str, set[str]] = defaultdict(set)
+def _modules_by_extra() -> dict[str, set[str]]:
+    """Extra -> the modules that it brings to the base; empty in a bare checkout."""
     try:
-        lines = metadata.requires(PROJECT) or []
+        asked = installed_asked()
     except metadata.PackageNotFoundError:
-        lines = []
-    for line in lines:
-        if match := _REQUIREMENT.fullmatch(line):
-            plain, extra = re.sub(r"[-.]", "_", match[1].lower()), match[4] or _BASE
-            if plain == PROJECT.replace("-", "_"):
-                included[extra].update(part.strip() for part in (match[2] or "").split(","))
-            else:
-                own[extra][_MODULES.get(plain, plain)] = line.partition(";")[0].strip()
-    return dict(own), dict(included)
+        return {}
+    base = set(map(_module, asked.base))
+    return {extra: set(map(_module, found)) - base for extra, found in asked.extras.items()}
+
+
+def _module(requirement: Requirement) -> str:
+    plain = requirement.name.lower().replace("-", "_").replace(".", "_")
+    return _MODULES.get(plain, plain)

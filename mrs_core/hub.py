@@ -144,6 +144,18 @@ def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | Non
         raise
 
 
+def require_there(kind: str, repo_id: str) -> None:
+    """Ask the hub for a repository that a library is about to load, so that a wrong name ends in one sentence.
+
+    Raises:
+        InputError: it is no name of a repository, there is none of that name, or the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    require_repo_id(repo_id)
+    asked(Publication(kind, repo_id, None), lambda: HfApi().repo_info(repo_id, repo_type=kind), doing="load")
+
+
 def cached_file(kind: str, repo_id: str, name: str, revision: str | None = None) -> Path | None:
     """One file of a repository, from the cache or the hub; None if it does not exist."""
     from huggingface_hub import hf_hub_download

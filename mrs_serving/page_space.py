@@ -13,8 +13,9 @@ from pathlib import Path
 
 import yaml
 
-from mrs_core import __version__, extras
+from mrs_core import __version__
 from mrs_core.errors import InputError
+from mrs_core.extras import installed_asked
 from mrs_core.hub import require_repo_id, split_revision
 from mrs_metrics.spaces import GRADIO_VERSION, PYTHON_VERSION
 
@@ -77,7 +78,9 @@ def requirements() -> list[str]:
     distributions = metadata.packages_distributions()  # looks through every installed file
     packages = {name for module in imported for name in distributions.get(module, [])}
     wanted = {_plain(name) for name in packages}
-    return [line for line in extras.requirements("all") if _plain(re.split(r"[<>=!~ ;\[]", line)[0]) in wanted]
+    asked = installed_asked()
+    every = {one.name: str(one).partition(";")[0].strip() for one in [*asked.base, *asked.extras["all"]]}
+    return sorted(line for name, line in every.items() if _plain(name) in wanted)
 
 
 def _sources() -> dict[str, Path]:

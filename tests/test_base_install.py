@@ -126,6 +126,6 @@ def test_all_is_what_a_plain_install_once_brought(repository: Path) -> None:
     assert packages("all") | base == {
         "torch", "numpy", "pyarrow", "fsspec", "datasets", "evaluate", "transformers", "accelerate",
         "sentence-transformers", "peft", "huggingface-hub", "tokenizers", "safetensors", "scikit-learn",
-        "threadpoolctl", "scipy", "psutil", "pandas", "matplotlib", "rich", "PyYAML",
+        "threadpoolctl", "scipy", "psutil", "pandas", "matplotlib", "packaging", "rich", "PyYAML",
     }  # fmt: skip
     assert not packages("all") & base

@@ -26,6 +26,8 @@ from mrs_integrations.figures import (
     Suggested,
     Translated,
     choice_accuracy,
+    chosen,
+    suggested,
     suggestion_figures,
     translation_figures,
 )
@@ -34,7 +36,6 @@ from mrs_integrations.prompts import (
     REPLY_TOKENS,
     STOPS,
     TRANSLATION_TOKENS,
-    best_choice,
     choice_question,
     messages_with_replies,
     one_a_line,
@@ -164,8 +165,7 @@ def samples_record(doc: Doc, response: ModelResponse) -> Suggested:
 def question_record(doc: Doc, response: ModelResponse) -> Chosen:
     """From the choices' log-probabilities to the answers."""
     choices = [choice[1:] for choice in doc.choices]
-    plain, per_byte = (best_choice(response.logprobs, choices, by) for by in (False, True))
-    return Chosen(index=doc.specific["index"], gold=int(doc.gold_index), accuracy=plain, accuracy_bytes=per_byte)
+    return chosen(doc.specific["index"], int(doc.gold_index), response.logprobs, choices)
 
 
 def translations_record(doc: Doc, response: ModelResponse) -> Translated:
@@ -186,13 +186,7 @@ def _doc(query: str, answer: str, row: Row, **more: object) -> Doc:
 
 def _suggested(doc: Doc, suggestions: list[str]) -> Suggested:
     row = doc.specific
-    return Suggested(
-        index=row["index"],
-        language=row["language"],
-        message=row["message"],
-        reference=row["reply"],
-        suggestions=suggestions or [""],
-    )
+    return suggested(row["index"], row["language"], row["message"], row["reply"], suggestions)
 
 
 @cache

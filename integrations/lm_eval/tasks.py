@@ -18,12 +18,13 @@ from mrs_integrations.figures import (
     Suggested,
     Translated,
     choice_accuracy,
+    chosen,
+    suggested,
     suggestion_figures,
     translation_figures,
 )
 from mrs_integrations.prompts import (
     EXAMPLES,
-    best_choice,
     choice_question,
     messages_with_replies,
     one_a_line,
@@ -137,9 +138,7 @@ def samples_results(row: Row, results: Sequence[Sequence[str]]) -> dict[str, obj
 
 def questions_results(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, object]:
     """From the choices' log-probabilities to the answers."""
-    scores = [score for score, *_ in results]
-    plain, per_byte = (best_choice(scores, row["choices"], by) for by in (False, True))
-    record = Chosen(index=row["index"], gold=row["label"], accuracy=plain, accuracy_bytes=per_byte)
+    record = chosen(row["index"], row["label"], [score for score, *_ in results], row["choices"])
     return {"accuracy": record, "accuracy_bytes": record}
 
 
@@ -190,8 +189,7 @@ def _mrs_rows(data: PreparedData, language: str, prompt: Callable[[str, str], st
 
 
 def _suggested(row: Row, suggestions: list[str]) -> dict[str, object]:
-    names = ("index", "language", "message", "reference")
-    record = {**{name: row[name] for name in names}, "suggestions": suggestions or [""]}
+    record = suggested(row["index"], row["language"], row["message"], row["reference"], suggestions)
     return dict.fromkeys(SUGGESTION_FIGURES, record)
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mrs_core.baselines import read_baselines
+from mrs_core import hub
 from mrs_core.errors import run_with_sentence
 
 
@@ -40,8 +40,11 @@ def _run(argv: list[str]) -> int:
 
     # MTEB looks a task up by name in this dictionary, and has no function that adds one.
     _TASKS_REGISTRY.update({task.metadata.name: task for task in classes})
-    if known.model and (Path(known.model).is_dir() or known.model in read_baselines()):
-        register_retriever(known.model, MODEL_REGISTRY)
+    if known.model and known.model not in MODEL_REGISTRY:
+        if hub.is_repo_id(known.model) and not Path(known.model).is_dir():
+            hub.require_there("model", known.model)
+        else:
+            register_retriever(known.model, MODEL_REGISTRY)
     options = build_cli().parse_args(_without(argv, ("--data", "--data-revision")))
     options.func(options)
     return 0

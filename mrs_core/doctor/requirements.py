@@ -4,69 +4,16 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import metadata
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mrs_core.doctor.finding import BROKEN, MISSING, OK, Finding
+from mrs_core.extras import PROJECT, installed_asked
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
-PROJECT = "mrs-suggest"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the project's metadata ask for.
-
-    Attributes:
-        python: the versions of Python, such as `>=3.11`.
-        base: the requirements without extras.
-        extras: those of each extra; an extra that is made of others has theirs.
-    """
-
-    python: str
-    base: list[Requirement]
-    extras: dict[str, list[Requirement]]
-
-
-def read_asked(lines: list[str], extras: list[str], python: str) -> Asked:
-    """Sort the requirements of a distribution by the extra that they belong to.
-
-    Args:
-        lines: as metadata have them, such as `rich>=13.8` or `fugashi>=1.3; extra == "ja"`.
-        extras: the names of all extras.
-        python: the versions of Python.
-    """
-    from packaging.requirements import Requirement
-
-    every = [Requirement(line) for line in lines]
-
-    def of(extra: str, above: frozenset[str] = frozenset()) -> Iterator[Requirement]:
-        for one in every:
-            if one.marker is None or one.marker.evaluate({"extra": ""}) or not one.marker.evaluate({"extra": extra}):
-                continue
-            if one.name == PROJECT:
-                for part in sorted(one.extras - above):
-                    yield from of(part, above | {part})
-            else:
-                yield one
-
-    base = [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
-    return Asked(python, base, {extra: list(of(extra, frozenset({extra}))) for extra in extras})
-
-
-def installed_asked() -> Asked:
-    """What the installed mrs-suggest asks for.
-
-    Raises:
-        PackageNotFoundError: the packages are on the path, but were not installed.
-    """
-    found = metadata.metadata(PROJECT)
-    return read_asked(metadata.requires(PROJECT) or [], found.get_all("Provides-Extra") or [], found["Requires-Python"])
 
 
 def check_packages() -> list[Finding]:

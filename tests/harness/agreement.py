@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,25 @@ from mrs_evaluation.choice_analysis import accuracy
 from mrs_evaluation.choice_answers import Answers
 from mrs_evaluation.scoring import score_file
 from mrs_metrics.translations_f1 import aggregate, score_translations
+
+
+def require_ours(tasks: Iterable[str], samples_of: Callable[[str], Path], logged: Callable[[str, str], float]) -> None:
+    """Compare all figures of the harness with ours, which must tell something.
+
+    Args:
+        tasks: their names end with the language, after `_` or `:`.
+        samples_of: what the harness logged of a task.
+        logged: task and name -> the harness's figure.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for task in tasks:
+        ours = our_figure(samples_of(task), re.split("[_:]", task)[-1])
+        assert {name: logged(task, name) for name in ours} == ours, task
+        found |= {(re.sub(r"[_:]\w\w$", "", task), name): value for name, value in ours.items()}
+    assert 0 < found["mrs", "weighted_rouge"] < 1
+    assert 0 < found["mrs_samples", "weighted_rouge"] < 1
+    assert 0 < found["mrs_staple", "weighted_f1"] < 1
+    assert 0 < found["mrs_xcopa", "accuracy"] < 1
 
 
 def our_figure(samples: Path, language: str) -> dict[str, float]:

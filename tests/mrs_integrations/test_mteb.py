@@ -119,15 +119,20 @@ for use in ("mteb.tasks", "mteb.retrievers", "torchmetrics_adapter.suggestions")
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a plain sentence-transformers model, untrained, whose vectors have length 1."""
+    """A folder with a plain sentence-transformers model, untrained, whose vectors have length 1.
+
+    Its vocabulary tells the texts apart: those that are equal to it would be ranked by rounding, which depends on batch
+    and processor.
+    """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     from mrs_models.tiny import build_tiny
 
     folder = tmp_path_factory.mktemp("mteb")
-    texts = list(open_prepared("sample").load("sv", "test")["message"])
-    module = Transformer(str(build_tiny(texts, folder / "bert", seed=2, vocabulary=400)))
+    rows = [row for code in ("sv", "nl") for row in open_prepared("sample").load(code, "test")]
+    texts = [text for row in rows for text in (row["message"], row["reply"])]
+    module = Transformer(str(build_tiny(texts, folder / "bert", seed=2, vocabulary=4000)))
     model = SentenceTransformer(
         modules=[module, Pooling(module.get_embedding_dimension(), "mean"), Normalize()], device="cpu"
     )
@@ -247,3 +252,9 @@ def test_the_command_of_mteb_runs_the_shipped_retriever(tmp_path: Path, reposito
     wrong = warm_python.run(refused, cwd=tmp_path, merged=True)
     assert wrong.returncode == 2
     assert wrong.stdout.startswith("mrs_integrations.mteb: nowhere: no such folder")
+    nameless = warm_python.run([*refused[:4], "-m", "nowhere"], cwd=tmp_path, merged=True)
+    assert nameless.returncode == 2
+    assert nameless.stdout.startswith("mrs_integrations.mteb: nowhere: no such folder, and no baseline of that name")
+    unknown = warm_python.run([*refused[:4], "-m", "org/nowhere"], cwd=tmp_path, merged=True)
+    assert unknown.returncode == 2
+    assert unknown.stdout.startswith("mrs_integrations.mteb: org/nowhere: cannot load: the hub cannot be reached")
