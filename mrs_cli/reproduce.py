@@ -194,7 +194,7 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: Jobs) -> None:
             left.append(estimates.seconds(states.identity(name), steps))
             told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
         print(f"{name}  ({visible(state)})  {', '.join(one for one in told if one)}".rstrip())
-        if reason and not (setup.configs / cell.spec.config).is_file():
+        if states.without_command(name):
             continue
         print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
     empty = len(cells) - finished - len(left)

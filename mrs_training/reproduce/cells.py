@@ -218,11 +218,21 @@ class States:
             )
         return self._identities[name]
 
+    def without_command(self, name: str) -> str:
+        """Why there is no command that runs the cell at this scale, whatever the data; empty where there is one."""
+        spec, setup = self._cells[name].spec, self._setup
+        if not (setup.configs / spec.config).is_file():
+            return f"there is no configuration {spec.config} yet"
+        trainers = setup.table.at(setup.scale).trainers
+        if trainers and (spec.trainer or setup.table.trainer) not in trainers:
+            return f"the scale {setup.scale} is of {' and '.join(trainers)} alone"
+        return ""
+
     def unavailable(self, name: str) -> str:
         """Why the cell cannot be run; empty where it can."""
+        if reason := self.without_command(name):
+            return reason
         cell = self._cells[name]
-        if not (self._setup.configs / cell.spec.config).is_file():
-            return f"there is no configuration {cell.spec.config} yet"
         for data in cell.spec.data_names(self._setup.scale):
             if data != EMBEDDED and self._setup.data.get(data) is None:
                 source = self._setup.table.data[data]

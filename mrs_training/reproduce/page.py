@@ -117,9 +117,15 @@ def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> It
 
 
 def claims_grid(claims: Sequence[ClaimResult]) -> Grid:
-    """One row for each claim."""
+    """One row for each claim; what no claim has is left out."""
     header = ["claim", "here", "difference", "by column", "in the paper's figures"]
-    return Grid(header, [_claim_row(claim) for claim in claims], texts=True)
+    rows = [_claim_row(claim) for claim in claims]
+    kept = [place for place in range(len(header)) if place < 3 or any(_text_of(row[place]) for row in rows)]
+    return Grid([header[place] for place in kept], [[row[place] for place in kept] for row in rows], texts=True)
+
+
+def _text_of(cell: str | Entry) -> str:
+    return cell if isinstance(cell, str) else cell.text
 
 
 def read_curves(run: Path) -> Record | None:
@@ -227,7 +233,8 @@ def _claim_row(claim: ClaimResult) -> list[str | Entry]:
     found = claim.pooled
     seeds = f"{found.seeds} seed{'s' * (found.seeds != 1)}"
     counted = f"(n = {found.n:,}, {seeds}; {short(found.first)} and {short(found.second)})"
-    by_column = "; ".join(f"{name} {one.verdict} {_interval(one)}" for name, one in claim.columns.items())
+    single = len(spec.columns) == 1  # it is the difference then
+    by_column = "; ".join(f"{name} {one.verdict} {_interval(one)}" for name, one in claim.columns.items() if not single)
     here = Entry(found.verdict, bold=True)
     return [title, here, Entry(_interval(found), note=counted), by_column, Entry(share, note=paper)]
 

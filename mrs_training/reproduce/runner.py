@@ -95,6 +95,8 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
     words = [word.format(out=out, **values) for word in shlex.split(command)]
     say(f"data {name}: {shlex.join(words)}")
     if dry:
+        if any(cell.needs_configs and cell.data == name for cell in setup.table.cells.values()):
+            say("  not prepared yet: cells of languages that they may lack are counted as if they could run")
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".log")

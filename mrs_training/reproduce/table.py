@@ -15,6 +15,7 @@ A table is a YAML file:
                    same               ENDING: OTHER, cells that are one run at that scale; their rows share its figures
                    seeds              of all cells
                    main               the printed tables of a run without `--table` (default: all)
+                   trainers           whose cells can run at that scale (default: all)
     cells: ID: config, options, seeds, data, needs_configs, scales, trainer
     tables: ID: title, metrics, rows, columns, leads, percent, compared, claims
     figures: ID: the same, with `human`   charts of bars, each with a table of its figures
@@ -109,6 +110,7 @@ class ScaleSpec:
     same: dict[str, str] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     main: list[str] = field(default_factory=list)
+    trainers: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

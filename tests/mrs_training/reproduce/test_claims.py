@@ -14,6 +14,7 @@ from mrs_training.reproduce.cells import Setup
 from mrs_training.reproduce.claim_spec import ClaimSpec
 from mrs_training.reproduce.claims import FAILS, HOLDS, UNDECIDED, judge
 from mrs_training.reproduce.comparisons import letter_groups
+from mrs_training.reproduce.page import claims_grid
 from mrs_training.reproduce.report import make_report, write_report
 from mrs_training.reproduce.results import Paired
 from mrs_training.reproduce.runner import run_cells
@@ -109,6 +110,13 @@ def test_the_page_has_them(done: Setup) -> None:
     assert content["printed"]["main"]["weighted"] in page
     assert content["printed"]["main"]["claims"] in page
     assert {one["p"] < 0.05 for one in content["comparisons"]} == {True, False}
+
+
+def test_claims_of_one_column_and_without_the_papers_figures_leave_no_empty_columns(done: Setup) -> None:
+    claims = make_report(done, {}).claims
+    every, alone = claims_grid(claims), claims_grid(claims[1:2])
+    assert [row[3] == "" for row in every.rows] == [False, True, False], "it is the difference"
+    assert (every.header[3:], alone.header[3:]) == (["by column", "in the paper's figures"], [])
 
 
 def test_runs_are_listed_without_the_folders_of_this_machine(done: Setup, tmp_path: Path) -> None:

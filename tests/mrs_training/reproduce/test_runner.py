@@ -164,6 +164,10 @@ def test_source_files_are_prepared_once_by_the_tables_command(ready: Ready, prep
     with pytest.raises(InputError, match=r"en\.tsv is missing"):
         prepare_data(setup, {"chats": source}, ["chats"], False, print)
     (source / "en.tsv").write_text("a\tb\n")
+    said: list[str] = []
+    prepare_data(setup, {"chats": source}, ["chats"], True, said.append)
+    assert [line.partition(":")[0] for line in said] == ["data chats", "  not prepared yet"]
+    assert calls(tmp_path) == []
     for _ in range(2):
         found = prepare_data(setup, {"chats": source}, ["chats"], False, print)
     assert found.data == {"chats": tmp_path / "out" / "data" / "chats"}

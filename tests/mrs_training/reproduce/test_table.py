@@ -10,7 +10,7 @@ import pytest
 
 from mrs_core.errors import InputError
 from mrs_evaluation.paper_results import paper_figure
-from mrs_training.reproduce.cells import Setup, all_cells, chosen_cells, read_config
+from mrs_training.reproduce.cells import Setup, States, all_cells, chosen_cells, read_config
 from mrs_training.reproduce.table import only_tables, parse_table, read_table, table_names
 from tests.mrs_training.reproduce.conftest import TABLE, Ready
 
@@ -84,19 +84,30 @@ TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reprodu
 
 @pytest.mark.parametrize("name", table_names(TABLES))
 def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path: Path) -> None:
-    """The trainer's own parser reads every configuration and option, at both scales."""
+    """The trainer's own parser reads every configuration and option, at every scale."""
     from importlib import import_module
 
     table = read_table(TABLES, name)
-    for tiny in (False, True):
-        setup = Setup(table, tmp_path, TABLES.parent, tiny)
-        for cell in all_cells(table).values():
+    for scale in table.scale_names():
+        setup, cells = Setup(table, tmp_path, TABLES.parent, scale), all_cells(table)
+        states = States(setup, cells)
+        for cell in (cell for name, cell in cells.items() if not states.without_command(name)):
             parser = import_module(f"mrs_trainers.{cell.spec.trainer or table.trainer}").make_parser()
             known = {action.dest for action in parser._actions}
             options = {**read_config(setup.configs / cell.spec.config), **cell.options(setup)}
             assert set(options) <= known, cell.name
             _, rest = parser.parse_known_args(cell.command(setup)[4:])
             assert rest == [], cell.name
+
+
+def test_the_small_scale_is_of_retrieval_alone(tmp_path: Path) -> None:
+    table = read_table(TABLES, "mrs")
+    cells = all_cells(table)
+    states = States(Setup(table, tmp_path, TABLES.parent, "small"), cells)
+    without = {name: why for name, cell in cells.items() if (why := states.without_command(name))}
+    assert set(without) == {name for name in cells if name.startswith("generation-")}
+    assert set(without.values()) == {"the scale small is of retrieval alone"}
+    assert states.unavailable("generation-zero-shot/42") == "the scale small is of retrieval alone"
 
 
 @pytest.mark.parametrize(
