@@ -1,10 +1,10 @@
 """The server: what it adds to a bare call, and what batches across requests give.
 
 Workload: the retriever that ships in the package, English messages of its data's test split, one per request, three
-replies each, over loopback; server and bare call with one thread of torch. Overhead: the median of requests one at a
-time, less that of `Suggester.suggest` in this process, in turns. Throughput: 32 connections without a pause, against
-one; the client runs on the same machine. Half of saturation: requests at random moments (Poisson), half as many a
-second as 32 connections get through; times count from the moment at which a request was due.
+replies each, over loopback; server and bare call with one thread of arithmetic. Overhead: the median of requests one
+at a time, less that of `Suggester.suggest` in this process, in turns. Throughput: 32 connections without a pause,
+against one; the client runs on the same machine. Half of saturation: requests at random moments (Poisson), half as
+many a second as 32 connections get through; times count from the moment at which a request was due.
 
 Run: python benchmarks/bench_serve.py [--seconds S] [--workers N]
 """
@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from statistics import median, quantiles
 from urllib.parse import urlsplit
 
-import torch
+from threadpoolctl import threadpool_limits
 from timing import write_result
 
 from mrs_datasets.prepared import open_prepared
@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5, help="of each throughput (default 5)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="default 1 2")
     options = parser.parse_args()
-    torch.set_num_threads(1)
+    threadpool_limits(1)
     messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))[:200]
     suggester = Suggester.load("sample-retriever")
     by_workers = {}
@@ -185,7 +185,7 @@ def main() -> None:
         "goals": GOALS,
         **by_workers,
     }
-    write_result(__file__, __doc__, result, ("torch", "fastapi", "uvicorn", "httptools"))
+    write_result(__file__, __doc__, result, ("numpy", "fastapi", "uvicorn", "httptools"))
 
 
 if __name__ == "__main__":

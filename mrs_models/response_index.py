@@ -24,7 +24,7 @@ from mrs_models.vector_table import VectorTable
 Array = NDArray[np.float32]
 Encode = Callable[[list[str]], Array]
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
-_SCORES_AT_A_TIME = 1 << 24  # 64 MiB of float32
+_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; the set is converted from float16 once for each such part
 _FEW = 8  # messages that are searched one by one in a large set: more are faster in one float32 product
 
 
@@ -98,7 +98,9 @@ class ResponseIndex:
     def scores(self, messages: NDArray[np.floating]) -> Array:
         """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
         scores = self.table.products(messages)
-        return scores + np.float32(self.alpha) * self.log_probs if self.alpha else scores
+        if self.alpha:
+            scores += np.float32(self.alpha) * self.log_probs
+        return scores
 
     def search(self, messages: NDArray[np.floating], k: int) -> tuple[np.ndarray, np.ndarray]:
         """The k best replies of each message, best first, no two of one cluster; exact.
