@@ -21,7 +21,7 @@ from torch import Tensor
 
 from mrs_core.errors import InputError
 from mrs_models.dual_encoder import build_dual_encoder
-from mrs_models.losses import LOSSES, ReplyLoss
+from mrs_models.losses import LOSSES, ReplyLoss, embed_by_length
 from tests import warm_python
 
 MESSAGES = ["how are you?", "a b c", "how", "thanks", "x y z d", "元気", "fine, thanks", "Как"]
@@ -147,6 +147,39 @@ def test_grad_cache_equals_the_direct_path(checkpoint: Path, kind: str, masked: 
     assert {name.split(".")[2] for name in direct_gradients} == {"query", "document"}
     for name, gradient in direct_gradients.items():
         torch.testing.assert_close(cached_gradients[name], gradient, rtol=1e-3, atol=1e-5, msg=lambda m, n=name: n + m)
+
+
+LETTERS = [" ".join("abcdefgh"[: 1 + place * 5 % 8]) for place in range(70)]  # one to eight pieces, in no order
+
+
+def test_parts_of_similar_length_have_the_vectors_and_gradients_of_the_whole_batch(checkpoint: Path) -> None:
+    found, computed = [], []
+    for embed in (lambda model, feature: model(feature), embed_by_length):
+        model, tokens = build_dual_encoder(str(checkpoint)).eval(), []
+        model.register_forward_pre_hook(lambda _, given, tokens=tokens: tokens.append(given[0]["attention_mask"].shape))
+        vectors = embed(model, model.preprocess(LETTERS, task="query"))["sentence_embedding"]
+        (vectors * torch.arange(len(LETTERS))[:, None]).sum().backward()
+        found.append((vectors.detach(), {n: p.grad for n, p in model.named_parameters() if p.grad is not None}))
+        computed.append(tokens)
+    whole, parts = computed
+    assert whole == [(70, 10)]  # with the two special pieces
+    assert [rows for rows, _ in parts] == [35, 35]
+    assert parts[0][1] < parts[1][1] == 10
+    torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
+    assert found[1][1].keys() == found[0][1].keys() != set()
+    for name, gradient in found[0][1].items():
+        torch.testing.assert_close(found[1][1][name], gradient, rtol=1e-3, atol=1e-3, msg=lambda m, n=name: n + m)
+
+
+@pytest.mark.parametrize(("count", "side"), [(63, "right"), (70, "left")])
+def test_a_small_batch_and_one_padded_on_the_left_stay_whole(checkpoint: Path, count: int, side: str) -> None:
+    model, shapes = build_dual_encoder(str(checkpoint)).eval(), []
+    feature = model.preprocess(LETTERS[:count], task="query")
+    if side == "left":
+        feature = {name: value.flip(1) if isinstance(value, Tensor) else value for name, value in feature.items()}
+    model.register_forward_pre_hook(lambda _, given: shapes.append(given[0]["attention_mask"].shape))
+    embed_by_length(model, feature)
+    assert shapes == [(count, 10)]
 
 
 def test_unknown_loss_is_refused(model: SentenceTransformer) -> None:
