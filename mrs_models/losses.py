@@ -7,7 +7,6 @@ temperature is 1 (Zhang et al. 2021, eq. 3); R_i and C_i are the sums of exp(S) 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import torch
@@ -29,31 +28,33 @@ _MOST_PARTS = 4  # of a batch, by length: eight are no faster
 _LEAST_IN_PART = 32  # texts: with fewer, the cost of a call outweighs the padding
 
 
-def embed_by_length(model: nn.Module, feature: dict[str, Any]) -> dict[str, Tensor]:
-    """The vectors of a batch; on a CPU in parts of similar length, each padded to its own longest text alone.
+def embed_by_length(model: nn.Module, feature: dict[str, Any]) -> Tensor:
+    """The vectors (n, dimension) of a batch; on a CPU in parts of similar length, each padded to its own longest text.
 
     In a batch of 128 chat messages more than half of the tokens are padding, since its longest text decides. Padding is
     masked, so that vectors and gradients are the same, but for rounding and for the draws of dropout.
 
     Args:
-        model: takes a batch, gives `sentence_embedding` (n, dimension).
-        feature: `input_ids` and `attention_mask`, (n, length) each; whatever else the model takes is passed on.
+        model: takes a batch, gives `sentence_embedding`.
+        feature: `input_ids` and `attention_mask`, (n, length) each; whatever else the model takes is passed on. Static
+            embeddings' inputs, which have no mask, cannot be cut.
     """
-    mask = feature["attention_mask"]
-    parts = len(mask) // _LEAST_IN_PART
-    if parts < 2 or mask.device.type != "cpu" or not mask[:, 0].all():  # or padded on the left
-        return model(feature)
+    mask = feature.get("attention_mask")
+    if mask is None or mask.device.type != "cpu" or len(mask) < 2 * _LEAST_IN_PART:
+        return model(feature)["sentence_embedding"]
+    if not mask[:, 0].all():  # padded on the left
+        return model(feature)["sentence_embedding"]
     lengths = mask.sum(dim=1)
     order = lengths.argsort(stable=True)
     vectors = []
-    for rows in order.chunk(min(parts, _MOST_PARTS)):
+    for rows in order.chunk(min(len(mask) // _LEAST_IN_PART, _MOST_PARTS)):
         longest = int(lengths[rows[-1]])
         cut = {
             name: value[rows, :longest] if isinstance(value, Tensor) and value.shape == mask.shape else value
             for name, value in feature.items()
         }
         vectors.append(model(cut)["sentence_embedding"])
-    return {"sentence_embedding": torch.cat(vectors)[order.argsort()]}
+    return torch.cat(vectors)[order.argsort()]
 
 
 class ReplyLoss(CachedMultipleNegativesRankingLoss):
@@ -114,8 +115,7 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         static = "offsets" in features[0]
         if not static and (is_dist_initialized() or len(features[0]["input_ids"]) > self.mini_batch_size):
             return self.forward_cached(features, labels)
-        embed = self.model if static else partial(embed_by_length, self.model)
-        return self.calculate_loss([[embed(feature)["sentence_embedding"]] for feature in features], labels)
+        return self.calculate_loss([[embed_by_length(self.model, feature)] for feature in features], labels)
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False

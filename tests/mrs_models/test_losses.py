@@ -154,10 +154,10 @@ LETTERS = [" ".join("abcdefgh"[: 1 + place * 5 % 8]) for place in range(70)]  # 
 
 def test_parts_of_similar_length_have_the_vectors_and_gradients_of_the_whole_batch(checkpoint: Path) -> None:
     found, computed = [], []
-    for embed in (lambda model, feature: model(feature), embed_by_length):
+    for embed in (lambda model, feature: model(feature)["sentence_embedding"], embed_by_length):
         model, tokens = build_dual_encoder(str(checkpoint)).eval(), []
         model.register_forward_pre_hook(lambda _, given, tokens=tokens: tokens.append(given[0]["attention_mask"].shape))
-        vectors = embed(model, model.preprocess(LETTERS, task="query"))["sentence_embedding"]
+        vectors = embed(model, model.preprocess(LETTERS, task="query"))
         (vectors * torch.arange(len(LETTERS))[:, None]).sum().backward()
         found.append((vectors.detach(), {n: p.grad for n, p in model.named_parameters() if p.grad is not None}))
         computed.append(tokens)
