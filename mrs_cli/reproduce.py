@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
 TABLES = CONFIGS / "reproduce"
+NOT_CHOSEN = "not chosen by --only"
 HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
 
 
@@ -108,7 +109,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
-    from mrs_training.reproduce.cells import Setup, chosen_cells
+    from mrs_training.reproduce.cells import Setup, all_cells, chosen_cells
     from mrs_training.reproduce.jobs import Jobs
     from mrs_training.reproduce.preference import read_sheets
     from mrs_training.reproduce.processes import Stopped, StopSignals
@@ -147,7 +148,8 @@ def main(argv: Sequence[str]) -> int:
     except Stopped as stopped:
         _say(f"mrs reproduce: stopped by {stopped.name}; the same command goes on where this one ended.")
         return stopped.code
-    for path in write_report(setup, problems, sheets):
+    left_out = {name: NOT_CHOSEN for name in all_cells(table) if name not in cells}
+    for path in write_report(setup, {**left_out, **problems}, sheets):
         print(f"wrote {visible(path)}")
     failed = [name for name, problem in problems.items() if problem.startswith(FAILED_NOW)]
     if failed:

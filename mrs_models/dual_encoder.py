@@ -8,6 +8,7 @@ tables of token vectors are the alternatives. `encode()` alone would take the do
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +21,9 @@ from transformers.utils.logging import disable_progress_bar
 from mrs_core.errors import InputError
 from mrs_models.encoder_layers import keep_layers
 from mrs_models.message_encoder import POOLINGS
+from mrs_models.pruned_vocabulary import cut_vocabulary, kept_pieces
 from mrs_models.retriever_start import Start
-from mrs_models.routes import ROUTES, distinct_encoders, normalizes
+from mrs_models.routes import ROUTES, distinct_encoders, normalizes, prompts_of, transformers_of
 from mrs_models.starting_points import RETRIEVAL, require_start
 
 ENCODERS = ("two", "one", "static")
@@ -123,6 +125,19 @@ def _require_room(option: str, prompt: str, first: Module, tokens: int) -> None:
             f"--{option} {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
             f"--{'message' if option == 'query_prompt' else 'reply'}_tokens."
         )
+
+
+def prune_vocabulary(model: SentenceTransformer, texts: Iterable[str], pieces: int) -> None:
+    """Keep `pieces` pieces of each encoder, the same in both; in place. See `kept_pieces`.
+
+    Raises:
+        InputError: a tokenizer has no Unigram (SentencePiece) vocabulary.
+    """
+    kept: list[int] = []
+    for module in transformers_of(model):
+        tokenizer = cast(Any, module).tokenizer
+        kept = kept or kept_pieces(tokenizer, texts, prompts_of(model), pieces)
+        cut_vocabulary(module.auto_model, tokenizer, kept)
 
 
 def load_dual_encoder(folder: str | Path) -> SentenceTransformer:

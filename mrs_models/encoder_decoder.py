@@ -9,7 +9,7 @@ or fresh; the attention to the message is always fresh.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from mrs_core.errors import InputError, first_line
 from mrs_models.checkpoint_loading import at
 from mrs_models.language_tokens import ENCODER_TYPES, ROWS
+from mrs_models.pruned_vocabulary import prune_encoder
 from mrs_models.tiny import write_checkpoint
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def build_from_encoder(
     seed: int,
     decoder: str = COPIED,
     layers: int = DECODER_LAYERS,
+    texts: Iterable[str] = (),
+    pieces: int | None = None,
 ) -> Path:
     """Write a seq2seq checkpoint (config, weights, tokenizer) with an encoder's weights to `folder` and return it.
 
@@ -74,14 +77,17 @@ def build_from_encoder(
         decoder: `copied` or `fresh`.
         layers: of the decoder; where they are copied, the encoder's at equal distances, the first and the last among
             them (as Shleifer and Rush 2020, "Pre-trained Summarization Distillation").
+        texts, pieces: keep so many pieces of the vocabulary, by these texts (see `kept_pieces`); None: all.
 
     Raises:
-        InputError: the encoder cannot be loaded, its tokenizer has no token for a text's start or end, or it has fewer
-            layers than are to be copied.
+        InputError: the encoder cannot be loaded, its tokenizer has no token for a text's start or end, it has fewer
+            layers than are to be copied, or its vocabulary cannot be cut.
     """
     from transformers import BartForConditionalGeneration
 
     encoder, tokenizer = load_encoder(name, revision, decoder, layers)
+    if pieces is not None:
+        prune_encoder(encoder, tokenizer, texts, pieces)
     add_language_tokens(tokenizer, languages, name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

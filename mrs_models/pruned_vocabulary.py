@@ -1,4 +1,4 @@
-"""Cuts the vocabulary of a dual encoder to the pieces that texts use most: most of a small multilingual model is its
+"""Cuts the vocabulary of an encoder to the pieces that texts use most: most of a small multilingual model is its
 embeddings."""
 
 from __future__ import annotations
@@ -7,49 +7,45 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Transformer
 from tokenizers import Tokenizer
 from torch import nn
 
 from mrs_core.errors import InputError
-from mrs_models.routes import prompts_of, transformers_of
 
+LEAST_PIECES = 100  # fewer than the characters of most languages
 _AT_A_TIME = 1_000
 WORD_START = "▁"  # SentencePiece's space
 
 
-def prune_vocabulary(model: SentenceTransformer, texts: Iterable[str], pieces: int) -> None:
-    """Keep `pieces` pieces: every single character of the texts, and their most frequent pieces; in place.
+def prune_encoder(encoder: Any, tokenizer: Any, texts: Iterable[str], pieces: int) -> None:
+    """Keep `pieces` pieces of an encoder of `transformers` and its tokenizer; in place, as `kept_pieces` chooses them.
 
-    A word whose piece is gone is read in smaller pieces. Special tokens stay. Ids change, so the tokenizer and the
-    embeddings belong together afterwards.
+    Raises:
+        InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
+    """
+    cut_vocabulary(encoder, tokenizer, kept_pieces(tokenizer, texts, (), pieces))
+
+
+def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pieces: int) -> list[int]:
+    """The ids that stay, ascending: every single character of the texts, and their most frequent pieces.
+
+    A word whose piece is gone is read in smaller pieces. Special tokens stay.
 
     Args:
-        texts: what frequencies are counted on; pieces of the model's prompts are kept, too.
+        tokenizer: a fast one of `transformers`.
+        texts: what frequencies are counted on.
+        prompts: all of their pieces stay.
         pieces: characters, prompts and special tokens stay even where they are more.
 
     Raises:
         InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
     """
-    texts, kept = list(texts), list[int]()
-    for module in transformers_of(model):
-        tokenizer = cast(Any, module).tokenizer
-        facts: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
-        if facts["model"].get("type") != "Unigram":
-            raise InputError("--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut; leave it out.")
-        kept = kept or _kept(tokenizer.backend_tokenizer, facts, texts, prompts_of(model), pieces)
-        _cut_tokenizer(tokenizer, facts, kept)
-        _cut_embeddings(module, kept)
-
-
-def _kept(
-    backend: Tokenizer, facts: Mapping[str, Any], texts: list[str], prompts: Sequence[str], pieces: int
-) -> list[int]:
-    """Old ids of what stays, ascending."""
+    backend, facts, texts = tokenizer.backend_tokenizer, _facts(tokenizer), list(texts)
+    if facts["model"].get("type") != "Unigram":
+        raise InputError("--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut; leave it out.")
     counted: Counter[int] = Counter()
     rest = iter(texts)
     while some := list(islice(rest, _AT_A_TIME)):
@@ -66,7 +62,17 @@ def _kept(
     return sorted(needed | set(often[: max(0, pieces - len(needed))]))
 
 
-def _cut_tokenizer(tokenizer: Any, facts: dict[str, Any], kept: list[int]) -> None:
+def cut_vocabulary(encoder: Any, tokenizer: Any, kept: Sequence[int]) -> None:
+    """Leave the ids `kept` to an encoder and its tokenizer, in place. Ids change, so the two belong together then."""
+    _cut_tokenizer(tokenizer, _facts(tokenizer), kept)
+    _cut_embeddings(encoder, kept)
+
+
+def _facts(tokenizer: Any) -> dict[str, Any]:
+    return dict(json.loads(tokenizer.backend_tokenizer.to_str()))
+
+
+def _cut_tokenizer(tokenizer: Any, facts: Mapping[str, Any], kept: Sequence[int]) -> None:
     new = {old: number for number, old in enumerate(kept)}
     vocabulary = facts["model"]["vocab"]
     facts["model"]["vocab"] = [vocabulary[old] for old in kept if old < len(vocabulary)]  # others were added to it
@@ -78,13 +84,12 @@ def _cut_tokenizer(tokenizer: Any, facts: dict[str, Any], kept: list[int]) -> No
     tokenizer._tokenizer = Tokenizer.from_str(json.dumps(facts))
 
 
-def _cut_embeddings(module: Transformer, kept: list[int]) -> None:
-    encoder = cast(Any, module.auto_model)
+def _cut_embeddings(encoder: Any, kept: Sequence[int]) -> None:
     old = encoder.get_input_embeddings()
     new_pad = kept.index(encoder.config.pad_token_id) if encoder.config.pad_token_id in kept else None
     new = nn.Embedding(len(kept), old.embedding_dim, padding_idx=new_pad, dtype=old.weight.dtype)
     with torch.no_grad():
-        new.weight.copy_(old.weight[torch.tensor(kept)])
+        new.weight.copy_(old.weight[torch.tensor(list(kept))])
     encoder.set_input_embeddings(new)
     encoder.config.vocab_size = len(kept)
     encoder.config.pad_token_id = new_pad

@@ -61,7 +61,7 @@ class Generation(GeneratorMethods, ReplyRecipe[GenerationArguments, Generator]):
 
     family, metrics, ranks, steps = GENERATION, METRICS, False, STEPS
     lower_is_better = ("perplexity", "loss")
-    resume_keys = ("decoder", "decoder_layers", *RESUME_KEYS)
+    resume_keys = ("decoder", "decoder_layers", "keep_pieces", *RESUME_KEYS)
 
     def resolved(self, options: GenerationArguments) -> GenerationArguments:
         require_own_options(options)

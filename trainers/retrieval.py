@@ -28,11 +28,10 @@ from mrs_evaluation.comparison import MakeSystem
 from mrs_evaluation.language_data import EVALUATION_SEED
 from mrs_models.answering import MODEL
 from mrs_models.distillation import DistilledReplyLoss, VectorLoss
-from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
+from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
 from mrs_models.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
 from mrs_models.losses import ReplyLoss
 from mrs_models.pipeline_config import save_config
-from mrs_models.pruned_vocabulary import prune_vocabulary
 from mrs_models.ranked_suggester import RankedRetriever
 from mrs_models.ranking.rankers import save_rankers, settings_and_weights, with_settings
 from mrs_models.response_index import ResponseIndexes

@@ -61,7 +61,7 @@ def build_generator(
     """The model to train: `tiny`, `convolutional`, a checkpoint, or an encoder with a new decoder.
 
     Args:
-        texts: what the tokenizer of a model from scratch is trained on.
+        texts: what the tokenizer of a model from scratch is trained on, and a vocabulary is cut by.
         languages: those that are asked for; with a direction, one of theirs is read or written too.
 
     Raises:
@@ -76,7 +76,8 @@ def build_generator(
             name = folder
         elif options.decoder and options.decoder_layers:  # of an encoder
             decoder = options.decoder, options.decoder_layers
-            build_from_encoder(name, revision, known, Path(folder), training.seed, *decoder)
+            kept = texts, options.keep_pieces
+            build_from_encoder(name, revision, known, Path(folder), training.seed, *decoder, *kept)
             name, revision = folder, None
         lengths = options.message_tokens, options.reply_tokens
         generator = Generator.build(

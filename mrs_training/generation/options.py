@@ -9,6 +9,7 @@ from transformers import Seq2SeqTrainingArguments
 
 from mrs_core.errors import InputError
 from mrs_models.decoding import Decoding
+from mrs_models.pruned_vocabulary import LEAST_PIECES
 from mrs_training.decoder_options import DecoderArguments, with_decoder
 from mrs_training.generation.remedies import OF_REPLIES, RemedyArguments, require_sound_remedies
 from mrs_training.options import FROM_SCRATCH, TrainerDefaults, is_given, require_least
@@ -46,6 +47,13 @@ class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, Deco
     )
     pivot: str | None = field(
         default=None, metadata={"help": "of an XGLUE task: the language to train on (default en; XGLUE, 6.3.1)"}
+    )
+    keep_pieces: int | None = field(
+        default=None,
+        metadata={
+            "help": "of an encoder's checkpoint: cut its vocabulary to the N pieces that the training texts use most, "
+            "and their characters, so that the model is smaller and writes faster; default: keep it"
+        },
     )
     message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages, or source texts, are cut"})
     reply_tokens: int = field(
@@ -123,7 +131,15 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
         raise InputError(
             f"--groups {options.groups}: find the same replies without --diversity_penalty; pass it, such as .5."
         )
-    return with_decoder(options)
+    options = with_decoder(options)
+    if options.keep_pieces is not None:
+        if options.decoder is None:
+            raise InputError(
+                f"--keep_pieces: {options.model_name_or_path} is no encoder (BERT, XLM-R), and only an encoder's "
+                "vocabulary is cut; leave it out."
+            )
+        require_least(options, "keep_pieces", LEAST_PIECES)
+    return options
 
 
 def decoding_of(options: GenerationArguments) -> Decoding:

@@ -41,8 +41,9 @@ class TaskGeneration(GeneratorMethods, Recipe[GenerationArguments, TextData, Gen
     family, steps = TASK_GENERATION, STEPS
     lower_is_better = ("perplexity", "loss")
     resume_keys = (
-        "task", "decoder", "decoder_layers", "sampling_alpha", "batches", "length_window", "message_tokens",
-        "reply_tokens", "max_train_examples", "freeze_embeddings", "freeze_decoder_layers", "force_language_token",
+        "task", "decoder", "decoder_layers", "keep_pieces", "sampling_alpha", "batches", "length_window",
+        "message_tokens", "reply_tokens", "max_train_examples", "freeze_embeddings", "freeze_decoder_layers",
+        "force_language_token",
     )  # fmt: skip
 
     def __init__(self, task: TextTask) -> None:

@@ -17,6 +17,7 @@ from mrs_core.hub import split_revision
 from mrs_models.distillation import TeacherVectors, load_teacher
 from mrs_models.dual_encoder import ENCODERS
 from mrs_models.losses import require_temperature
+from mrs_models.pruned_vocabulary import LEAST_PIECES
 from mrs_models.retriever_start import DEFAULTS, Start
 from mrs_models.starting_points import RETRIEVAL, require_start
 from mrs_training.options import (
@@ -214,7 +215,7 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     require_least(options, "mini_batch_size", 1)
     require_least(options, "freeze_layers", 0)
     if options.keep_pieces is not None:
-        require_least(options, "keep_pieces", 100)
+        require_least(options, "keep_pieces", LEAST_PIECES)
         if trains_lora(options):
             raise InputError(
                 "--keep_pieces: with --peft lora the adapters' record can only name the model as it is, not one with a "

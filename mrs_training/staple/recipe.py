@@ -43,9 +43,9 @@ class StapleGeneration(GeneratorMethods, Recipe[GenerationArguments, StapleData,
     family, metrics, steps = STAPLE_GENERATION, METRICS, STEPS
     lower_is_better = METRICS[1:]
     resume_keys = (
-        "task", "decoder", "decoder_layers", "sampling_alpha", "batches", "length_window", "message_tokens",
-        "reply_tokens", "max_train_examples", "freeze_embeddings", "freeze_decoder_layers", "force_language_token",
-        "right_to_left", "parallel_mode", "parallel_share",
+        "task", "decoder", "decoder_layers", "keep_pieces", "sampling_alpha", "batches", "length_window",
+        "message_tokens", "reply_tokens", "max_train_examples", "freeze_embeddings", "freeze_decoder_layers",
+        "force_language_token", "right_to_left", "parallel_mode", "parallel_share",
     )  # fmt: skip
 
     def require_sound(self, options: GenerationArguments, training: TrainingArguments) -> None:

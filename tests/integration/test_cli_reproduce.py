@@ -22,6 +22,8 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
     record = json.loads((tmp_path / "out" / "tiny" / "retrieval.json").read_text(encoding="utf-8"))
     assert set(record["runs"]) == {"sample/42", "student/42"}
     own = [one for one in record["figures"] if one["row"] == "student, three for three"]
+    assert record["not_run"].keys() >= {"sample/43", "coffee/42"}
+    assert set(record["not_run"].values()) == {"not chosen by --only"}, "whether their data are given or not"
     assert {one["metric"]: bool(one["values"]) for one in own} == {"weighted": True, "mrr": True, "self_rouge": True}
     page = tmp_path / "out" / "tiny" / "retrieval.html"
     written = page.read_bytes()

@@ -63,6 +63,9 @@ def test_trained_pushed_and_answering(walk: Walk) -> None:
         ("encoder", ["--decoder_layers", "0"], "--decoder_layers: expected 1 or more, found 0."),
         ("encoder", ["--decoder_layers", "3"], "encoder has 1 layers to copy"),
         ("encoder", ["--peft", "lora"], "encoder has no decoder yet"),
+        ("tiny", ["--keep_pieces", "500"], "--keep_pieces: tiny is no encoder (BERT, XLM-R), and only an encoder's"),
+        ("encoder", ["--keep_pieces", "5"], "--keep_pieces: expected 100 or more, found 5."),
+        ("encoder", ["--decoder_layers", "1", "--keep_pieces", "500"], "--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut"),
     ],
 )
 def test_refusals(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -26,6 +27,7 @@ from mrs_models.encoder_decoder import COPIED, FRESH, LAYER, build_from_encoder,
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.suggester import Suggester
 from mrs_models.tiny import train_tokenizer
+from tests.mrs_models.conftest import UNIGRAM_TEXTS
 
 PAIRS = {
     "en": [("how are you?", "i am fine, thanks!"), ("hola", "yes, see you there.")],
@@ -84,6 +86,30 @@ def test_the_encoder_gives_the_same_vectors(encoder: Path, tmp_path: Path) -> No
     tokenizer = AutoTokenizer.from_pretrained(encoder)
     first, *_, last = generator.coder.messages(["hola"], "es")[0]
     assert (first, last) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
+
+
+def test_a_cut_vocabulary_gives_the_same_vectors_where_all_pieces_stay(unigram: Path, tmp_path: Path) -> None:
+    texts, whole = ["Are you coming tonight?", "coming tonight"], AutoTokenizer.from_pretrained(unigram)
+    generator = build(unigram, tmp_path / "made", texts=UNIGRAM_TEXTS, pieces=10_000, layers=1)
+    generator.model.eval()
+    assert generator.model.config.vocab_size == len(generator.coder.tokenizer) < len(whole)
+    original = AutoModel.from_pretrained(unigram).eval()
+    for text, ids in zip(texts, generator.coder.messages(texts, "en"), strict=True):
+        with torch.no_grad():
+            ours = generator.model.get_encoder()(torch.tensor([ids])).last_hidden_state
+            theirs = original(**whole(text, return_tensors="pt")).last_hidden_state
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+    generator.save(tmp_path / "saved")
+    again, replies = Generator.load(tmp_path / "saved"), ["Вечером придёшь?", "今晩来ますか？"]
+    for one, other in zip(*(g.losses(texts, replies, "es") for g in (generator, again)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_few_pieces_still_write_every_character(unigram: Path, tmp_path: Path) -> None:
+    build_from_encoder(str(unigram), None, ["en"], tmp_path / "made", 1, layers=1, texts=UNIGRAM_TEXTS, pieces=1)
+    coder = Generator.build(str(tmp_path / "made"), ["en"], 40, 40, Decoding()).coder
+    replies = [ids[: -len(coder.row.end)] for ids in coder.replies(UNIGRAM_TEXTS)]
+    assert coder.tokenizer.batch_decode(replies) == UNIGRAM_TEXTS
 
 
 def test_what_is_copied_and_what_is_fresh(encoder: Path, tmp_path: Path) -> None:
