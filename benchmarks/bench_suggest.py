@@ -6,15 +6,18 @@ one process, the best of three rounds, a message. The rival loads the same folde
 `encode_query`, and has the same ranker; the replies must be equal. The rival has no guard, so ours answers without one;
 "with the guard" is what a user waits for.
 
-Run: python benchmarks/bench_suggest.py
+Run: python benchmarks/bench_suggest.py [RUN ...]  (runs with a ranker and English, measured too)
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import torch
 from timing import write_result
@@ -25,7 +28,6 @@ from mrs_models.ranking.rankers import Rankers
 from mrs_models.response_index import ResponseIndexes
 from mrs_models.suggester import Suggester
 
-FOLDER = read_baselines()["sample-retriever"].folder
 OURS = """
 import sys
 from mrs_models.suggester import Suggester
@@ -44,12 +46,12 @@ print([s.reply for s in ranker.suggest(sys.argv[2], vector, 3)])
 """
 
 
-def first_answer(source: str, message: str) -> tuple[float, str]:
+def first_answer(source: str, folder: Path, message: str) -> tuple[float, str]:
     """Seconds of a fresh process, and what it prints."""
     times, printed = [], ""
     for _ in range(3):
         start = time.perf_counter()
-        command = [sys.executable, "-c", source, str(FOLDER), message]
+        command = [sys.executable, "-c", source, str(folder), message]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         times.append(time.perf_counter() - start)
     return min(times), printed
@@ -66,13 +68,14 @@ def warm(call: Callable[[str], list[str]], messages: list[str]) -> float:
     return min(rounds)
 
 
-def main() -> None:
+def measure(folder: Path) -> dict[str, Any]:
+    """Seconds and ratios of one model, printed too."""
     from sentence_transformers import SentenceTransformer
 
     messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))[:200]
-    suggester, guarded = Suggester.load(FOLDER, guard=False), Suggester.load(FOLDER)
-    ranker = Rankers(FOLDER, ResponseIndexes(FOLDER))["en"]
-    model = SentenceTransformer(str(FOLDER), device="cpu")
+    suggester, guarded = Suggester.load(folder, guard=False), Suggester.load(folder)
+    ranker = Rankers(folder, ResponseIndexes(folder))["en"]
+    model = SentenceTransformer(str(folder), device="cpu")
 
     def ours(message: str) -> list[str]:
         return [suggestion.reply for suggestion in suggester.suggest([message], "en")[0]]
@@ -85,9 +88,10 @@ def main() -> None:
         return [suggestion.reply for suggestion in ranker.suggest(message, vector, 3)]
 
     assert [ours(message) for message in messages] == [rival(message) for message in messages], "the answers differ"
-    (start_ours, answer), (start_rival, other) = first_answer(OURS, messages[0]), first_answer(RIVAL, messages[0])
+    start_ours, answer = first_answer(OURS, folder, messages[0])
+    start_rival, other = first_answer(RIVAL, folder, messages[0])
     assert answer == other, "the first answers differ"
-    guarded_start, _ = first_answer(OURS.replace(", guard=False", ""), messages[0])
+    guarded_start, _ = first_answer(OURS.replace(", guard=False", ""), folder, messages[0])
     figures = {
         "first answer": {"ours": start_ours, "rival": start_rival},
         "first answer, with the guard": {"ours": guarded_start, "rival": start_rival},
@@ -95,19 +99,28 @@ def main() -> None:
         "warm, with the guard": {"ours": warm(with_guard, messages), "rival": warm(rival, messages)},
     }
     for name, seconds in figures.items():
-        ratio = seconds["rival"] / seconds["ours"]
-        print(
-            f"{name}: ours {1000 * seconds['ours']:.2f} ms, sentence-transformers {1000 * seconds['rival']:.2f} ms, ",
-            end="",
-        )
-        print(f"ratio {ratio:.2f}")
-    result = {
+        one, other_one = (1000 * seconds[side] for side in ("ours", "rival"))
+        print(f"{name}: ours {one:.2f} ms, sentence-transformers {other_one:.2f} ms, ratio {other_one / one:.2f}")
+    return {
         "messages": len(messages),
+        "replies": len(ranker.index.replies),
+        "remembered messages": len(ranker.memory.table.rows),
         **{n: {"seconds": s, "ratio": round(s["rival"] / s["ours"], 2)} for n, s in figures.items()},
-        "threads": torch.get_num_threads(),
     }
+
+
+def main(runs: list[str]) -> None:
+    result = measure(read_baselines()["sample-retriever"].folder)
+    for run in runs:
+        folder = Path(run).resolve()
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        start = Path(record["arguments"]["model_name_or_path"]).name
+        title = f"{start} on {record['data']['title']}"
+        print(f"{title}:")
+        result[title] = measure(folder)
+    result["threads"] = torch.get_num_threads()
     write_result(__file__, __doc__, result, ("torch", "sentence-transformers", "transformers"))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

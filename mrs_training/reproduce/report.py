@@ -151,11 +151,17 @@ def _printed(report: Report, name: str, grid: TableSpec) -> dict[str, str]:
     """The tables as Markdown, for pages that quote them: by metric (`all`, where one has all), the leads of
     each column, and the claims.
 
-    Columns without a run are left out, unless there is no run at all.
+    Columns without a run are left out, and rows with neither a run nor a printed figure, unless there is no run at all.
     """
-    run = {figure.column for figure in report.of(name) if figure.mean is not None}
-    if run and grid.columns:
-        grid = replace(grid, columns={column: place for column, place in grid.columns.items() if column in run})
+    run = [figure for figure in report.of(name) if figure.mean is not None]
+    if run:
+        columns = {figure.column for figure in run}
+        rows = {figure.row for figure in report.of(name) if figure.mean is not None or figure.paper is not None}
+        grid = replace(
+            grid,
+            columns={column: place for column, place in grid.columns.items() if column in columns},
+            rows={row: place for row, place in grid.rows.items() if row in rows},
+        )
     made: Sequence[tuple[str, Grid]] = list(grids_of(grid, report.of(name), report.compared))
     found = {key: as_markdown([made[number][1]]) for number, key in enumerate(grid.metrics)} if grid.columns else {}
     claims = [claim for claim in report.claims if claim.table == name]

@@ -65,7 +65,11 @@ def test_trained_pushed_and_answering(walk: Walk) -> None:
         ("encoder", ["--peft", "lora"], "encoder has no decoder yet"),
         ("tiny", ["--keep_pieces", "500"], "--keep_pieces: tiny is no encoder (BERT, XLM-R), and only an encoder's"),
         ("encoder", ["--keep_pieces", "5"], "--keep_pieces: expected 100 or more, found 5."),
-        ("encoder", ["--decoder_layers", "1", "--keep_pieces", "500"], "--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut"),
+        (
+            "encoder",
+            ["--decoder_layers", "1", "--keep_pieces", "500"],
+            "--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut",
+        ),
     ],
 )
 def test_refusals(

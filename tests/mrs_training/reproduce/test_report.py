@@ -73,6 +73,7 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
     assert record["not_run"]["chats/42"].startswith("no data")
     quoted = record["printed"]["by language"]["weighted"]
     assert quoted.startswith("|  | en |\n"), "without the column that has no run"
+    assert "nothing" not in quoted, "nor a row that has none"
     assert record["printed"]["percent"]["accuracy"].startswith("|  | ht | both | all |"), "no run at all: as it is"
 
 
