@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 CHOICES = ("expected", "mmr", "top")
-WIDTH = 40  # candidates that are looked at; ours: the share of probability beyond was below 1 % on the sample
+WIDTH = 40  # candidates that a generator scores, too; ours: the share of probability beyond was below 1 % on the sample
 TRADE_OFF = 0.7  # of MMR, between score and novelty; ours
 
 

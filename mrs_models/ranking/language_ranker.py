@@ -43,6 +43,7 @@ class RankerSettings:
         vote_temperature, tfidf_temperature: of `votes` and `tfidf_votes`.
         choice: how three are chosen, see `mrs_models.ranking.choice.CHOICES`.
         temperature: of the distribution over the candidates, in units of the mixed score.
+        width: candidates that are looked at; `WIDTH` in rankers that do not name it.
         trigger: how likely suggestions are used; None where validation had too few examples to tell.
     """
 
@@ -51,6 +52,7 @@ class RankerSettings:
     tfidf_temperature: float = 0.1
     choice: str = "expected"
     temperature: float = 0.3
+    width: int = WIDTH
     trigger: Trigger | None = None
 
 
@@ -126,13 +128,19 @@ class LanguageRanker:
     def rank(self, message: str, vector: Array) -> Array:
         """(N,) mixed scores.
 
-        In a large set or memory, those of the `WIDTH` best replies are as if every product were computed in full, over
+        In a large set or memory, those of the `width` best replies are as if every product were computed in full, over
         means, deviations and lowest values of the estimates; those of the others are estimates.
         """
         return self.mixed(self.weighed(message, vector), vector)[1]
 
-    def mixed(self, raw: Array, vector: Array, width: int = WIDTH) -> tuple[Array, Array]:
-        """(N, p) standardised parts and (N,) mixed scores, exact for the `width` best replies; raw: of `weighed`."""
+    def mixed(self, raw: Array, vector: Array, width: int = 0) -> tuple[Array, Array]:
+        """(N, p) standardised parts and (N,) mixed scores.
+
+        Args:
+            raw: of `weighed`.
+            width: for so many of the best replies they are exact, and at least for those that the settings look at.
+        """
+        width = max(width, self.settings.width)
         mean, deviation = mean_and_deviation(raw)
         flat = deviation == 0
         scale = np.where(flat, 0, 1 / np.where(flat, 1, deviation))
@@ -182,11 +190,11 @@ class LanguageRanker:
         return self.mixture.vector(self.settings.names)
 
     def suggest(self, message: str, vector: Array, k: int) -> list[Suggestion]:
-        """Up to k suggestions with their probability among the `WIDTH` best replies; not two of a cluster.
+        """Up to k suggestions with their probability among the replies that are looked at; not two of a cluster.
 
         In the order of choice: the first alone is the best, the second adds most to it, and so on.
         """
-        parts, scores = self.mixed(self.weighed(message, vector), vector, max(WIDTH, k))
+        parts, scores = self.mixed(self.weighed(message, vector), vector, k)
         rows, probabilities = self.choose(scores, k)
         return [
             Suggestion(
@@ -201,7 +209,7 @@ class LanguageRanker:
     def certainty(self, message: str, vector: Array, k: int = SUGGESTIONS) -> tuple[float, float, float]:
         """What the trigger reads of a message (`mrs_models.ranking.trigger.FEATURES`), without a generator's part."""
         _, scores = self.mixed(self.weighed(message, vector), vector)
-        rows = self.best(scores, WIDTH)
+        rows = self.best(scores, self.settings.width)
         probabilities, table = softmax(scores[rows], self.settings.temperature), self.ngrams.similarities(rows)
         places, _ = self.pick(scores[rows], lambda: table, k)
         nearest = float(self.memory.cosines(vector).max())
@@ -215,7 +223,7 @@ class LanguageRanker:
 
     def choose(self, scores: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows of up to k replies in the order of choice, and their probabilities, from (N,) mixed scores."""
-        rows = self.best(scores, max(WIDTH, k))
+        rows = self.best(scores, max(self.settings.width, k))
         places, probabilities = self.pick(scores[rows], lambda: self.ngrams.similarities(rows), k)
         return rows[places], probabilities
 

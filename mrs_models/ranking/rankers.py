@@ -99,6 +99,8 @@ class Rankers(Mapping[str, LanguageRanker]):
             settings = RankerSettings(**{**facts, "trigger": trigger, "names": tuple(facts["names"])})
             if settings.choice not in CHOICES or not set(settings.names) <= set(PARTS):
                 raise ValueError("unknown parts or choice")
+            if settings.width < 1:
+                raise ValueError(f"width {settings.width}, expected 1 or more")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
         return settings, weights

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.ranking.choice import WIDTH
 from mrs_models.ranking.language_ranker import LanguageRanker
-from mrs_models.ranking.mixture import GRID, SHRINKAGE, Mixture, best_of_top
+from mrs_models.ranking.mixture import SHRINKAGE, Mixture, best_of_top
 from mrs_models.ranking.reranking import candidate_similarities, find_candidates, mixed
 from mrs_models.ranking.second_stage import GENERATOR_PART, SecondStage
 from mrs_training.reply.ranker_generator import RankerGenerator
 from mrs_training.reply.ranker_tuning import SET_TEMPERATURES, Asked, Finish
 
+GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # beside weights that add up to 1; ours
 TUNED_ON = 300  # validation messages per language, each with some 40 replies to score; ours: enough for one weight
 Array = NDArray[np.float32]
 MakeStage = Callable[[str], SecondStage | None]
@@ -73,7 +74,7 @@ def add_generator(
 ) -> dict[str, LanguageRanker]:
     """The rankers with a generator as second stage, its weights and the temperature of the choice.
 
-    The weight, on top of the first stage's, which stay as they are, is the one of `mixture.GRID` with which the best of
+    The weight, on top of the first stage's, which stay as they are, is the one of `GRID` with which the best of
     three gains most; per language, drawn towards the weight that is best for all as in `mixture.tune`. A language
     without validation examples takes that one.
 

@@ -166,6 +166,8 @@ def test_principal_axes_keep_what_tells_messages_apart() -> None:
         (lambda folder: (folder / "ranker.json").write_text("{"), "ranker.json"),
         (lambda folder: _set(folder, choice="worst"), "ranker.json"),
         (lambda folder: _set(folder, names=["luck"]), "ranker.json"),
+        (lambda folder: _set(folder, width=0), "width 0, expected 1 or more"),
+        (lambda folder: _set(folder, width="40"), "ranker.json"),
         (lambda folder: (folder / "en.safetensors").unlink(), "en.safetensors"),
         (lambda folder: _cut(folder / "en.safetensors", "share"), "another response index"),
         (lambda folder: _cut(folder / "en.safetensors", "memory.starts"), "do not fit"),

@@ -205,9 +205,9 @@ def test_the_folder_tells_generator_languages_and_weights(tmp_path: Path) -> Non
     assert again == facts
 
 
-def test_a_ranker_without_a_generator_is_stored_as_before(tmp_path: Path) -> None:
+def test_a_ranker_without_a_generator_stores_nothing_of_one(tmp_path: Path) -> None:
     assert set(settings_and_weights({"en": made()})) == {
-        "names", "vote_temperature", "tfidf_temperature", "choice", "temperature", "weights",
+        "names", "vote_temperature", "tfidf_temperature", "choice", "temperature", "width", "weights",
     }  # fmt: skip
 
 

@@ -136,13 +136,16 @@ def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) ->
     assert index.replies[402:] == old.replies[400:]
     assert np.array_equal(index.vectors[402:], old.vectors[400:])
     assert np.array_equal(index.log_probs[402:], old.log_probs[400:])
-    assert json.loads(settings.read_text(encoding="utf-8")) == {**facts, "own_replies": {"en": 402, "es": 100}}
+    assert json.loads(settings.read_text(encoding="utf-8")) == {
+        **facts, "own_replies": {"en": 402, "es": 100}, "width": 40,
+    }  # fmt: skip
     assert (model.rankers["en"].source(401), model.rankers["en"].source(402)) == ("set", "memory")
     part = model.restricted("en", np.array([0, 401, 402]))
     assert isinstance(part, RankedSuggester)
     assert part.rankers["en"].own == 2
     changed(run, OWN)
-    assert json.loads(settings.read_text(encoding="utf-8")) == {**facts, "own_replies": {"es": 100}}
+    stored = {**facts, "own_replies": {"es": 100}, "width": 40}
+    assert json.loads(settings.read_text(encoding="utf-8")) == stored
 
 
 def test_a_removed_reply_is_never_suggested(run: Path) -> None:
