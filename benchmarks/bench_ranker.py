@@ -2,7 +2,7 @@
 
 Workload: 45,000 replies of six random words and 200,000 remembered messages of eight, with seeded random vectors of
 384; one message at a time. Search in replies and in messages: exact scores of all, and of each reply its nearest
-message; the rival is `semantic_search` with the messages' replies pooled from its hits. Choice of three: among the 40
+message; the rival is `semantic_search` with the messages' replies pooled from its hits. Choice of three: among the 100
 best; the rival scores each pair with `mrs_metrics.rouge`, as a reranker without stored n-grams must. Character TF-IDF:
 cosines with 20,000 of the messages (an inverted index of all takes minutes to build); the rival is scikit-learn's
 TfidfVectorizer and a sparse product. Answers must be equal.
@@ -24,10 +24,11 @@ from timing import seconds, write_result
 from mrs_metrics.rouge import WEIGHTS, f1_by_order, prepare_official
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.ranking.char_tfidf import CharTfidf
-from mrs_models.ranking.choice import WIDTH, choose_expected, softmax
+from mrs_models.ranking.choice import choose_expected, softmax
 from mrs_models.ranking.memory import MessageMemory
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.response_index import ResponseIndex
+from mrs_training.reply.ranker_tuning import WIDTH
 
 REPLIES, MESSAGES, LEXICAL, DIMENSION = 45_000, 200_000, 20_000, 384
 
