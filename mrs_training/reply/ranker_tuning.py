@@ -198,12 +198,14 @@ def _examples(ranker: LanguageRanker, asked: Asked, width: int = WIDTH) -> Examp
     columns = min(width * len(ranker.settings.names), total)
     parts = np.full((len(asked.messages), columns, len(ranker.settings.names)), ABSENT, np.float32)
     gains = np.zeros((len(asked.messages), columns), np.float32)
+    most = 0
     for number, (message, vector) in enumerate(asked.rows()):
         found = standardised(ranker.parts(message, vector))
         rows = np.unique(np.argpartition(-found, width - 1, axis=0)[:width])
         parts[number, : len(rows)] = found[rows]
         gains[number, : len(rows)] = asked.gains(ranker, number, rows)
-    return Examples(parts, gains)
+        most = max(most, len(rows))
+    return Examples(parts[:, :most], gains[:, :most])
 
 
 def _chosen_gain(
