@@ -114,8 +114,8 @@ def main(runs: list[str]) -> None:
     for run in runs:
         folder = Path(run).resolve()
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        start = Path(record["arguments"]["model_name_or_path"]).name
-        title = f"{start} on {record['data']['title']}"
+        start = record.get("started_from") or [record["arguments"]["model_name_or_path"]]
+        title = f"{Path(start[-1]).name} on {record['data'].get('id') or record['data']['title']}"
         print(f"{title}:")
         result[title] = measure(folder)
     result["threads"] = torch.get_num_threads()
