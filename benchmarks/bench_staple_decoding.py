@@ -26,7 +26,7 @@ from timing import best_in_turns, write_result
 from mrs_metrics.translations_f1 import score_translations
 from mrs_models.ctranslate2_generator import ExportedGenerator
 from mrs_models.ctranslate2_writer import write_ctranslate2
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import Generator, PairCollator, ReplyWriter
 from mrs_models.nbest import fitting_batch, n_best
 from mrs_models.tiny_generator import initialize, tiny_tokenizer

@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from mrs_core.errors import InputError, RemoteError
+from mrs_core.errors import RemoteError
+from mrs_core.remote_errors import Location, retried, translated
 from mrs_core.remote_errors import masked as masked
-from mrs_core.remote_errors import retried, translated
 from mrs_core.remote_reader import RemoteReader, stamp_of
-
-if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
 
 # There, a file appears only when it was sent completely, a move is a copy, and folders are only parts of names.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "r2"})
@@ -28,33 +25,20 @@ _PLACES_BUFFER_BYTES = 1 << 16  # of one with random access: for the small reads
 
 
 @dataclass(frozen=True, repr=False)
-class RemotePath:
+class RemotePath(Location):
     """A file or folder in an fsspec storage; its methods are those of `pathlib.Path` with the same names.
 
     All of them raise `RemoteError` if the storage cannot be reached.
 
     Attributes:
-        filesystem: of fsspec; it can be pickled, credentials included.
-        path: as the file system expects it, without the protocol if it needs none.
+        filesystem, path: as in `Location`.
         scratch: the local folder in which files are written before they are sent; None: the system's temporary one.
     """
 
-    filesystem: AbstractFileSystem
-    path: str
     scratch: Path | None = None
-
-    def __str__(self) -> str:
-        """The URL, without credentials."""
-        return masked(str(self.filesystem.unstrip_protocol(self.path)))
 
     def __repr__(self) -> str:
         return f"RemotePath({str(self)!r})"
-
-    @property
-    def protocols(self) -> frozenset[str]:
-        """All names of its protocol."""
-        names = self.filesystem.protocol
-        return frozenset({names} if isinstance(names, str) else names)
 
     @property
     def name(self) -> str:
@@ -108,18 +92,6 @@ class RemotePath:
         with translated(self):
             self.filesystem.invalidate_cache()
             return sorted(map(str, self.filesystem.glob(self.path)))
-
-    def size(self) -> int:
-        """Bytes of the file.
-
-        Raises:
-            InputError: the storage does not say.
-        """
-        with translated(self):
-            found = self.filesystem.info(self.path)["size"]
-        if found is None:
-            raise InputError(f"{self}: its server does not give its size; fetch the file and pass its path.")
-        return int(found)
 
     def stamp(self) -> str:
         """What changes with the contents, such as the ETag; empty if the storage tells nothing of the kind."""

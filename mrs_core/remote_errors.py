@@ -7,13 +7,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mrs_core.errors import RemoteError, first_line
+from mrs_core.errors import InputError, RemoteError, first_line
 
 if TYPE_CHECKING:
-    from mrs_core.remote import RemotePath
+    from fsspec import AbstractFileSystem
 
 TRIES = 7  # of one read that brings nothing; chosen: with FIRST_WAIT, half a minute in all
 FIRST_WAIT = 0.5  # seconds; doubled from try to try
@@ -58,8 +59,43 @@ def masked(text: str) -> str:
     return _QUERY.sub(r"\1?***", _CREDENTIALS.sub(r"\1***@", text))
 
 
+@dataclass(frozen=True, repr=False)
+class Location:
+    """A place in an fsspec storage, as an error names it.
+
+    Attributes:
+        filesystem: of fsspec; it can be pickled, credentials included.
+        path: as the file system expects it, without the protocol if it needs none.
+    """
+
+    filesystem: AbstractFileSystem
+    path: str
+
+    def __str__(self) -> str:
+        """The URL, without credentials."""
+        return masked(str(self.filesystem.unstrip_protocol(self.path)))
+
+    @property
+    def protocols(self) -> frozenset[str]:
+        """All names of its protocol."""
+        names = self.filesystem.protocol
+        return frozenset({names} if isinstance(names, str) else names)
+
+    def size(self) -> int:
+        """Bytes of the file.
+
+        Raises:
+            InputError: the storage does not say.
+        """
+        with translated(self):
+            found = self.filesystem.info(self.path)["size"]
+        if found is None:
+            raise InputError(f"{self}: its server does not give its size; fetch the file and pass its path.")
+        return int(found)
+
+
 @contextmanager
-def translated(path: RemotePath) -> Iterator[None]:
+def translated(path: Location) -> Iterator[None]:
     """Turn whatever a storage raises into a `RemoteError`: each storage has its own errors."""
     try:
         yield
@@ -69,7 +105,7 @@ def translated(path: RemotePath) -> Iterator[None]:
         raise _remote_error(_cause(error), path) from None
 
 
-def retried(path: RemotePath, call: Callable[[], Result]) -> Result:
+def retried(path: Location, call: Callable[[], Result]) -> Result:
     """What `call` returns; it is called again, after a wait, where an error may pass by itself.
 
     Raises:
@@ -138,7 +174,7 @@ def _cause(error: BaseException) -> BaseException:
     return cause if refused or isinstance(cause, OSError) or is_passing(cause) else error
 
 
-def _remote_error(error: BaseException, path: RemotePath, more: str = "") -> RemoteError:
+def _remote_error(error: BaseException, path: Location, more: str = "") -> RemoteError:
     code = _code(error)
     if code in _NO_BODY:
         code = _told_by_list(path) or code
@@ -167,7 +203,7 @@ def _reason(error: BaseException) -> str:
     return masked(first_line(error))
 
 
-def _told_by_list(path: RemotePath) -> str:
+def _told_by_list(path: Location) -> str:
     """The code that S3 gives for a request whose answer has a body, where HEAD was refused without one."""
     ask = getattr(path.filesystem, "call_s3", None)
     if ask is None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import errno
 import io
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mrs_core.errors import RemoteError
-from mrs_core.remote_errors import CHANGED, retried
-
-if TYPE_CHECKING:
-    from mrs_core.remote import RemotePath
+from mrs_core.remote_errors import CHANGED, Location, retried
 
 _STAMPS = ("ETag", "etag", "Last-Modified", "LastModified", "mtime", "updated")  # as storages call them
 _ENDS = "the connection ends before the file does"
@@ -29,7 +26,7 @@ class RemoteReader(io.RawIOBase):
         stamped: the storage is across a network, and tells sizes and ETags (or times).
     """
 
-    def __init__(self, path: RemotePath, exact: bool, stamped: bool) -> None:
+    def __init__(self, path: Location, exact: bool, stamped: bool) -> None:
         self._path, self._exact, self._stamped = path, exact, stamped
         self._file: Any = None
         self._at = self._place = 0  # of this reader, and of the file below it

@@ -11,7 +11,7 @@ from mrs_core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mrs_models.answering import Ranker, Suggestion, System
-    from mrs_models.decoding import Decoding
+    from mrs_models.decoding_settings import Decoding
     from mrs_models.dual_encoder import build_dual_encoder
     from mrs_models.generator import Generator
     from mrs_models.response_index import ResponseIndex

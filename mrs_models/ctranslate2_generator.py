@@ -21,7 +21,8 @@ import torch
 
 from mrs_core.errors import InputError, first_line
 from mrs_core.manifest import again
-from mrs_models.decoding import Decoding, Hypothesis
+from mrs_models.decoding import Hypothesis
+from mrs_models.decoding_settings import Decoding
 from mrs_models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, damaged, note_missing, read_settings
 from mrs_models.generator import GeneratorSettings, ReplyWriter, TextCoder, read_generator_settings
 

@@ -21,7 +21,8 @@ from mrs_core.files import atomic_write
 from mrs_core.manifest import again
 from mrs_models.adapters import base_of, has_adapter, load_adapter
 from mrs_models.checkpoint_loading import at
-from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, ends_and_pad, suggestions
+from mrs_models.decoding import Hypothesis, blocked_token_ids, decode, ends_and_pad, suggestions
+from mrs_models.decoding_settings import Decoding
 from mrs_models.forced_language import with_forced_token
 from mrs_models.language_tokens import LanguageTokens, row_named, row_of, token_ids
 from mrs_models.padding import IGNORED, seq2seq_batch

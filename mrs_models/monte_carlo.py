@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.nbest import Written, merged, written
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mrs_core.errors import InputError
 from mrs_core.text import is_blank
-from mrs_models.decoding import Decoding, Hypothesis
+from mrs_models.decoding import Hypothesis
+from mrs_models.decoding_settings import Decoding
 from mrs_models.sampling import Sampling
 
 if TYPE_CHECKING:

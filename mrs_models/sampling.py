@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from mrs_core.errors import InputError
-from mrs_models.decoding import Decoding, Hypothesis, encoded, ends_and_pad, generate, read_hypotheses, require_room
+from mrs_models.decoding import Hypothesis, encoded, ends_and_pad, generate, read_hypotheses, require_room
+from mrs_models.decoding_settings import Decoding
 from mrs_models.search_steps import Processor, Record, Rules, no_defaults, processors_of
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 
 Processor = Callable[[Tensor, Tensor], Tensor]
 

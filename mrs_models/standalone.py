@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from mrs_core.predictions import SUGGESTIONS
-from mrs_models.decoding import Decoding, ends_and_pad
+from mrs_models.decoding import ends_and_pad
+from mrs_models.decoding_settings import Decoding
 from mrs_models.language_tokens import BEGIN, END, LANGUAGE, LanguageTokens
 
 if TYPE_CHECKING:

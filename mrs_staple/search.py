@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_metrics.signature import signature
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.exports import CTRANSLATE2
 from mrs_models.generator import Generator, ReplyWriter
 from mrs_models.monte_carlo import has_dropout, n_agreed

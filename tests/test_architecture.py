@@ -36,24 +36,10 @@ INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards", "i
 OURS = {*LAYERS, *INSTALLED_AS.values()}
 
 
-class _WithoutTypeChecking(ast.NodeTransformer):
-    """Drops what only a type checker imports."""
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        test = node.test
-        name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
-        self.generic_visit(node)
-        return node.orelse if name == "TYPE_CHECKING" else node
-
-
-def imported_modules(path: Path, package: tuple[str, ...], *, typing: bool = True) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) of every import of a file, also those inside functions and by `import_module`.
-
-    Args:
-        typing: also those below `if TYPE_CHECKING`.
-    """
-    tree: ast.AST = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    for node in ast.walk(tree if typing else _WithoutTypeChecking().visit(tree)):
+def imported_modules(path: Path, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted name) of every import of a file, also those inside functions, below `if TYPE_CHECKING` and
+    by `import_module`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -135,8 +121,8 @@ def test_the_checker_lets_downward_imports_pass(tmp_path: Path) -> None:
 def import_circle(root: Path) -> list[str]:
     """A circle of imports among the modules below `root`, its first one again at the end; empty where there is none.
 
-    Imports inside functions count: a late import hides a circle and does not break it. What every import of a module
-    runs, too, the `__init__` of its package, counts only where it is imported by name.
+    Imports inside functions and for type checkers count: they hide a circle and do not break it. The `__init__` of
+    a package, which every import of its modules runs, counts only where it is imported by name.
     """
     modules: dict[str, Path] = {}
     for package in LAYERS:
@@ -146,7 +132,7 @@ def import_circle(root: Path) -> list[str]:
     graph: dict[str, set[str]] = {name: set() for name in modules}
     for name, path in modules.items():
         package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
-        for statement in _by_line(imported_modules(path, tuple(package), typing=False)):
+        for statement in _by_line(imported_modules(path, tuple(package))):
             found = {_module_of(imported, modules) for imported in statement} - {"", name}
             graph[name] |= {one for one in found if not any(other.startswith(f"{one}.") for other in found)}
     try:
@@ -182,7 +168,7 @@ def test_no_modules_import_each_other_in_a_circle(repository: Path) -> None:
         {"a": "from .b import f", "b": "from .deep.c import f", "deep/c": "from ..a import f"},
         {"a": "from mrs_core.b import f", "b": "import importlib\nimportlib.import_module('mrs_core.a')"},
         {"__init__": "from .a import f", "a": "from mrs_core import f"},
-        {"a": "import mrs_core.b", "b": "if not TYPE_CHECKING:\n    import mrs_core.a"},
+        {"a": "import mrs_core.b", "b": "if TYPE_CHECKING:\n    import mrs_core.a"},
     ],
 )
 def test_the_checker_catches_a_planted_circle(tmp_path: Path, sources: dict[str, str]) -> None:
@@ -195,9 +181,8 @@ def test_the_checker_catches_a_planted_circle(tmp_path: Path, sources: dict[str,
 def test_the_checker_lets_pass_what_is_no_circle(tmp_path: Path) -> None:
     sources = {
         "__init__": "from .a import f",  # run by every import of the package, and no circle
-        "a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mrs_core.b import T",
-        "b": "from mrs_core import a\nfrom mrs_core.a import f\nimport typing\n"
-        "if typing.TYPE_CHECKING:\n    from mrs_core.c import T",
+        "a": "import typing",
+        "b": "from mrs_core import a\nfrom mrs_core.a import f",
         "c": "def f():\n    from mrs_core.b import g",
     }
     _plant(tmp_path / "mrs_core", sources)

@@ -237,11 +237,16 @@ def test_the_workflow_publishes_only_what_was_checked_and_without_a_secret(workf
     assert sent == ["dist/*.whl", "dist/*.tar.gz"]
 
 
-def test_every_action_of_the_release_is_pinned_by_its_commit(repository: Path) -> None:
-    text = (repository / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["checks", "properties", "release"])
+def test_every_action_is_pinned_and_no_checkout_keeps_its_credentials(repository: Path, name: str) -> None:
+    text = (repository / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
     used = re.findall(r"uses: (.+)$", text, re.MULTILINE)
     assert used
     assert [use for use in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use)] == []
+    steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]]
+    checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+    assert checkouts
+    assert all(step["with"] == {"persist-credentials": False} for step in checkouts)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import Generator
 
 WORDS = ["sim", "não", "claro", "talvez", "bom", "dia", "ele", "ela", "vai", "come", "água", "pão"]

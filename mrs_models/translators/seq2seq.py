@@ -14,7 +14,8 @@ from mrs_core.errors import InputError, MissingExtraError, first_line
 from mrs_core.text import visible
 from mrs_core.text_services import ServiceFacts
 from mrs_models.checkpoint_loading import DAMAGE
-from mrs_models.decoding import Decoding, decode
+from mrs_models.decoding import decode
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import TextCoder
 from mrs_models.prophetnet import corrected, most_tokens
 from mrs_models.translators.checkpoints import OPTION, Checkpoint

@@ -8,7 +8,7 @@ from typing import ClassVar
 from transformers import Seq2SeqTrainingArguments
 
 from mrs_core.errors import InputError
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.pruned_vocabulary import LEAST_PIECES
 from mrs_training.decoder_options import DecoderArguments, with_decoder
 from mrs_training.generation.remedies import OF_REPLIES, RemedyArguments, require_sound_remedies

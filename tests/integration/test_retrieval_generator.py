@@ -12,7 +12,7 @@ import pytest
 from mrs_cli.suggest import main as suggest
 from mrs_core.errors import InputError
 from mrs_core.predictions import read_predictions
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import Generator
 from mrs_models.ranked_suggester import RankedSuggester
 from mrs_models.suggester import Suggester

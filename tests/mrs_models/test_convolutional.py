@@ -23,7 +23,8 @@ from mrs_models.adapters import Lora, add_lora
 from mrs_models.convolutional import ConvolutionalConfig, ConvolutionalForConditionalGeneration
 from mrs_models.convolutional_start import build_convolutional
 from mrs_models.ctranslate2_writer import _require_convertible
-from mrs_models.decoding import Decoding, decode
+from mrs_models.decoding import decode
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import Generator
 from mrs_models.padding import seq2seq_batch
 from mrs_training.generation.options import GenerationArguments

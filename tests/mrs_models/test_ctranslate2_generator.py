@@ -25,7 +25,7 @@ from transformers import (
 from mrs_core.errors import InputError
 from mrs_models.ctranslate2_generator import ExportedGenerator
 from mrs_models.ctranslate2_writer import write_ctranslate2
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, note_missing
 from mrs_models.generation_suggester import GenerationSuggester
 from mrs_models.generator import Generator

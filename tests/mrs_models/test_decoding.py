@@ -26,7 +26,8 @@ from transformers import (
 )
 
 from mrs_core.errors import InputError
-from mrs_models.decoding import Decoding, Hypothesis, blocked_token_ids, decode, suggestions
+from mrs_models.decoding import Hypothesis, blocked_token_ids, decode, suggestions
+from mrs_models.decoding_settings import Decoding
 from mrs_models.tiny import train_tokenizer
 
 PAD, END, VOCABULARY = 1, 2, 50

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.denoising import NextTokenLoss, RowNoising, next_token_losses
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.language_tokens import ROWS, TokenFrame

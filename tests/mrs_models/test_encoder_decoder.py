@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from mrs_core.errors import InputError
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.encoder_decoder import COPIED, FRESH, LAYER, build_from_encoder, copied_layers, is_encoder
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.suggester import Suggester

@@ -15,7 +15,7 @@ from transformers import (
     MT5ForConditionalGeneration,
 )
 
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import Generator
 from mrs_models.language_tokens import LANGUAGE, ROWS, TokenFrame, row_named, row_of, untold
 from mrs_models.tiny import train_tokenizer

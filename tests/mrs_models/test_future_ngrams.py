@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mrs_core.errors import InputError
 from mrs_models import future_ngrams
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.future_ngrams import BLOCK, SPAN, FutureNgramLoss, SpanMaskingCollator, choose_spans, future_labels
 from mrs_models.generator import Generator
 from mrs_models.language_tokens import TokenFrame

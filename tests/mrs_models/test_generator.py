@@ -33,7 +33,8 @@ from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_models import generator as module
 from mrs_models.answering import Ranker, reply_texts
 from mrs_models.ctranslate2_generator import _saved_coder
-from mrs_models.decoding import Decoding, Hypothesis
+from mrs_models.decoding import Hypothesis
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generation_suggester import GenerationSuggester, Writer
 from mrs_models.generator import Direction, Generator, PairCollator, read_generator_settings
 from mrs_models.padding import IGNORED, padded

@@ -10,7 +10,7 @@ import pytest
 from torch.nn import functional
 
 from mrs_core.errors import InputError
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import Generator
 from mrs_models.monte_carlo import has_dropout, n_agreed, thinned
 from mrs_models.nbest import Written, fitting_batch, merged, n_best, n_drawn

@@ -19,7 +19,8 @@ from transformers import (
 )
 
 from mrs_core.errors import InputError
-from mrs_models.decoding import Decoding, decode
+from mrs_models.decoding import decode
+from mrs_models.decoding_settings import Decoding
 from mrs_models.encoder_decoder import FRESH
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.prophetnet import corrected, may_cache, most_tokens

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from mrs_core.errors import InputError
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.sampling import Sampling, sample
 from tests.mrs_models.test_decoding import END, PAD, build, log_probability, tagged, texts
 

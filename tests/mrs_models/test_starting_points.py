@@ -11,7 +11,7 @@ import torch
 from mrs_core import hub
 from mrs_core.errors import InputError
 from mrs_models.adapters import Lora, add_lora, save_adapter, write_lora_state
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.dual_encoder import build_dual_encoder
 from mrs_models.generator import Generator
 from mrs_models.masked_lm import load_masked_lm

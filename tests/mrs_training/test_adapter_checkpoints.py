@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from mrs_core.errors import InputError
 from mrs_models.adapters import Lora, add_lora, has_lora, lora_state, read_lora_state
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.tiny_generator import build_tiny_generator
 from mrs_training.adapter_checkpoints import AdapterCheckpoints

@@ -258,7 +258,7 @@ def test_a_random_marian_has_a_direction_of_its_own(tmp_path: Path) -> None:
 
 def test_a_run_of_this_project_that_translates(tmp_path: Path) -> None:
     """As STAPLE's, from English to a language: the same search as the generator's own."""
-    from mrs_models.decoding import Decoding
+    from mrs_models.decoding_settings import Decoding
     from mrs_models.generator import Generator
     from mrs_models.tiny_generator import build_tiny_generator
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from mrs_datasets.prepared import PreparedData
 from mrs_evaluation.comparison import ValidationLog
 from mrs_metrics.perplexity import aggregate, score_losses
-from mrs_models.decoding import Decoding
+from mrs_models.decoding_settings import Decoding
 from mrs_models.generation_suggester import Writer
 from mrs_models.generator import Generator, PairCollator
 from mrs_models.padding import IGNORED
