@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from mrs_core.text import finite_json, visible_json
 from mrs_evaluation.metric_options import SharedOption, require_options_of, shared_options
 from mrs_evaluation.metric_spec import MetricSpec
 from mrs_evaluation.metrics import SPECS
-from mrs_evaluation.score_notes import score_notes
+from mrs_evaluation.score_notes import repeated_messages, score_notes
 from mrs_evaluation.score_systems import (
     compare_neighbours,
     load_systems,
@@ -94,7 +95,10 @@ def main(argv: Sequence[str]) -> int:
     name_systems(systems, files)
     if options.compare:
         comparison = compare_neighbours(systems, spec, options.holm)
-        _print(options.form, comparison.as_json(), comparison.tables(), [comparison.method, comparison.signature])
+        first = systems[0]
+        repeated = repeated_messages(len(first.values), first.messages)
+        notes = [comparison.method, *repeated, comparison.signature]
+        _print(options.form, comparison.as_json(), comparison.tables(), notes)
         return 0
     if options.save_scores:
         save_values(options.save_scores, spec.name, systems[0])
@@ -123,5 +127,7 @@ def _require_fitting(options: argparse.Namespace, spec: MetricSpec, files: Seque
 def _print(form: Form | Literal["json"], content: object, tables: Sequence[ScoreTable], notes: Sequence[str]) -> None:
     if form == "json":
         print(visible_json(finite_json(content), indent=2, allow_nan=False))
+        for warning in dict.fromkeys(note for note in notes if note.startswith("warning: ")):
+            print(warning, file=sys.stderr)
     else:
         print_tables(tables, notes, form)

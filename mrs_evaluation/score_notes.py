@@ -15,7 +15,26 @@ def score_notes(systems: Sequence[ScoredSystem], spec: MetricSpec) -> list[str]:
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system.record, spec)]
     methods = {record.interval_method for record in records if record.interval}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
+    if methods:
+        notes += [note for one in systems for note in repeated_messages(len(one.examples), one.messages)]
     return notes + [signature for record in records for signature in record.signatures.values()]
+
+
+def repeated_messages(examples: int, messages: int) -> list[str]:
+    """A warning where examples share messages: intervals and tests resample examples as if they were independent.
+
+    Args:
+        messages: how many different ones the examples have; 0 where that is not known.
+
+    >>> repeated_messages(3, 2)[0][:53]
+    'warning: 3 examples have only 2 distinct messages, bu'
+    """
+    if not 0 < messages < examples:
+        return []
+    return [
+        f"warning: {examples:,} examples have only {messages:,} distinct message{'s' * (messages > 1)}, but intervals and tests treat examples as "
+        "independent: the intervals are too narrow and the p-values too small"
+    ]
 
 
 def _counted(record: ScoreRecord, spec: MetricSpec) -> Iterator[str]:

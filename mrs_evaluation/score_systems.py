@@ -248,8 +248,9 @@ def save_values(path: Path, name: str, system: ScoredSystem) -> None:
 
     content = {"metric": name, "signature": system.record.signatures["signature"], "system": system.system}
     content["examples"] = system.digest  # a hash, not their texts
+    counts = {"messages": system.messages}
     values = [None if value != value else value for value in system.values]
-    atomic_write(path, json.dumps({**content, "scores": values}) + "\n")
+    atomic_write(path, json.dumps({**content, **counts, "scores": values}) + "\n")
 
 
 def read_values(path: Path, name: str) -> ScoredSystem:
@@ -262,6 +263,7 @@ def read_values(path: Path, name: str) -> ScoredSystem:
         content = json.loads(path.read_text(encoding="utf-8"))
         values = [float("nan") if value is None else float(value) for value in content["scores"]]
         metric, signature, digest = (str(content[key]) for key in ("metric", "signature", "examples"))
+        messages = int(content["messages"])
     except OSError as error:
         raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
     except (ValueError, KeyError, TypeError):
@@ -269,4 +271,4 @@ def read_values(path: Path, name: str) -> ScoredSystem:
     if metric != name:
         raise InputError(f"{path}: holds scores of {metric}, not of {name}; pass --metric {metric}.")
     record = ScoreRecord(sum(value == value for value in values), {}, {"signature": signature})
-    return ScoredSystem(str(path), record, values, digest=digest)
+    return ScoredSystem(str(path), record, values, digest=digest, messages=messages)

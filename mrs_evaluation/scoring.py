@@ -26,6 +26,7 @@ class ScoredSystem:
             a mean.
         examples: (n,) what the system was scored on; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
+        messages: how many different messages the examples have; 0 where that is not known.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
     """
@@ -35,12 +36,14 @@ class ScoredSystem:
     values: Sequence[float] = ()
     examples: Sequence[str] = ()
     digest: str = ""
+    messages: int = 0
     rank: int | None = None
     common: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         if self.examples and not self.digest:
             self.digest = hashlib.sha256("\n".join(self.examples).encode()).hexdigest()
+            self.messages = len({example.partition("\t")[0] for example in self.examples})
 
     def row(self) -> Row:
         """Its row of a table."""

@@ -17,9 +17,10 @@ class MrsRouge(TokenMetric):
     rules: Annotated[
         str,
         Option(
-            "count n-grams as the official script does, or as the paper defines ROUGE",
+            "count n-grams as the official script does (scores equal its own only with --sentences punkt), or as the "
+            "paper defines ROUGE",
             choices=("official", "paper"),
-            source="as in all published figures of MRS",
+            source="from MRS's official script",
         ),
     ] = "official"
 
@@ -47,7 +48,7 @@ class MrsRouge(TokenMetric):
 SPEC = MetricSpec(
     name="mrs_rouge",
     tells="similarity of the best suggestion to the real reply; the main metric of MRS",
-    compares_with='published MRS figures (`rules="official"`)',
+    compares_with='published MRS figures (`rules="official"`, `sentences="punkt"`)',
     metric=MrsRouge,
     reads=PREDICTION_FILE,
     columns=(

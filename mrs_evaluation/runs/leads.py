@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from tqdm import tqdm
 
-from mrs_evaluation.pairing import Interval, paired_interval, scored_run
+from mrs_evaluation.pairing import Interval, examples_of, paired_interval, scored_run
 from mrs_evaluation.runs.figures import REPLY, WEIGHTED, Run, Scope, without_version
 from mrs_evaluation.runs.grouping import Row
 from mrs_evaluation.runs.same_tests import has_predictions, unlike
+from mrs_evaluation.score_notes import repeated_messages
 
 ROUNDING = 1e-9  # a file's mean and its record's: the same sums in the same order, but for JSON's digits
 
@@ -55,8 +56,17 @@ def all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple[
     wanted = {(one.name, scope) for row, scope in pairs for one in (row, over)}
     usable, warnings = _usable([over, *others], wanted)
     pairs = [(row, scope) for row, scope in pairs if {(row.name, scope), (over.name, scope)} <= usable]
+    warnings += _repeats(over, {scope for _, scope in pairs})
     with tqdm(pairs, desc="leads", unit=" rows", disable=None, leave=False) as bar:
         return [_lead(row, over, scope) for row, scope in bar], warnings
+
+
+def _repeats(row: Row, scopes: set[Scope]) -> list[str]:
+    """The warning that examples of a row's test share messages, as all rows with leads over it were tested on them."""
+    folders = {scope: folder for scope in scopes if (folder := row.tested(scope)[0].folder)}
+    examples = [examples_of(folder, language) for (_, language), folder in folders.items()]
+    distinct = sum(len({message for message, _ in own}) for own in examples)
+    return repeated_messages(sum(map(len, examples)), distinct)
 
 
 def _usable(rows: Sequence[Row], wanted: set[tuple[str, Scope]]) -> tuple[set[tuple[str, Scope]], list[str]]:

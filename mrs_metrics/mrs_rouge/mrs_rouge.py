@@ -28,9 +28,10 @@ Args:
     predictions: for each example the list of its suggestions, best first.
     references: for each example the real reply, or a list of several.
     language: BCP-47 code, selects the tokenizer; default `en`.
-    rules: `official` (default), as published MRS scores were computed, or `paper`: clipped counts, no length limit, no
-        split at dots.
-    sentences: `no` (default), or `punkt`: split texts into sentences first, as the official script does.
+    rules: `official` (default): n-grams are counted as in the official script; or `paper`: clipped counts, no length
+        limit, no split at dots.
+    sentences: `no` (default), or `punkt`: split texts into sentences first. Scores equal those of the official script
+        only with `rules="official", sentences="punkt"` and NLTK's parameters.
     punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
     per_example: also return the scores of each example; default False.
 Returns:

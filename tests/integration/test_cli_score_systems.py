@@ -348,3 +348,23 @@ def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, capsys: 
     assert main(arguments) == 2
     (sentence,) = capsys.readouterr().err.splitlines()
     assert "line 3: expected a finite weight" in sentence
+
+
+def test_repeated_messages_are_warned_of(
+    systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warning = "warning: 24 examples have only 1 distinct message,"
+    saved = str(tmp_path / "saved.json")
+    assert warning in out_of(capsys, systems[0], "--lang", "en", "--save-scores", saved)
+    assert warning in out_of(capsys, *systems[:2], "--lang", "en")
+    assert warning in out_of(capsys, "--compare", saved, systems[2], "--lang", "en")
+    assert main(["score", systems[0], "--lang", "en", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["n"] == 24
+    assert printed.err.startswith(warning)
+
+
+def test_different_messages_give_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "system.tsv"
+    path.write_text("".join(f"message {n}\tyes\tyes\n" for n in range(3)), encoding="utf-8")
+    assert "warning" not in out_of(capsys, str(path), "--lang", "en")
