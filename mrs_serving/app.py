@@ -53,6 +53,7 @@ class Worker:
             self._observe,
         )
         self.stopping = False
+        self.ahead = False  # has the new model, of which the supervisor is going to tell all workers
         self._reloading = asyncio.Lock()
 
     def _observe(self, size: int, seconds: float, waited: float) -> None:
@@ -134,6 +135,9 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
     tasks: set[asyncio.Task[None]] = set()
 
     def hang_up() -> None:
+        if worker.ahead:
+            worker.ahead = False
+            return
         task = loop.create_task(worker.reload_quietly())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -183,6 +187,7 @@ def create_app(settings: Settings, served: ServedSuggester | None = None) -> Fas
         summary="Short replies to messages.",
         lifespan=lifespan,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the `Host` of the request, whatever it is
     )
     app.state.worker = worker
     app.add_exception_handler(HTTPException, _http_error)
@@ -262,6 +267,7 @@ def _add_models(app: FastAPI, worker: Worker) -> None:
         except MrsError as error:
             raise Refusal(409, "reload_failed", f"{error} The old model stays.") from None
         if settings.workers > 1:
+            worker.ahead = True
             os.kill(os.getppid(), signal.SIGHUP)  # the supervisor tells all workers
         return {"model": worker.served.described(), "workers": settings.workers}
 

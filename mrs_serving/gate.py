@@ -68,17 +68,21 @@ class Gate:
         scope["log_fields"] = fields
         status = 499  # the client has gone
 
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # the same answer without its body
+
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            elif scope["method"] == "HEAD":
+                message = {**message, "body": b""}
             await send(message)
 
         try:
             self._authorise(path, headers)
             body = await self._read(headers, receive) if scope["method"] in ("POST", "PUT", "PATCH") else b""
-            await self._app(scope, _replay(body, receive), answer)
+            await self._app(inner, _replay(body, receive), answer)
         except Refusal as refusal:
             fields["code"] = refusal.code
             await _refuse(answer, refusal)
