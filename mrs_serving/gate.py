@@ -24,6 +24,8 @@ RELOAD = "/v1/reload"
 ROUTES = ("/v1/suggest", "/v1/models", RELOAD, "/health/live", "/health/ready", "/metrics", "/docs", "/openapi.json")
 OTHER = "other"  # the route of any other path: a label of its own for each would fill the memory of a Prometheus
 QUIET = ("/health/live", "/health/ready", "/metrics")  # asked every few seconds
+MAX_HEAD = 32 << 10  # bytes of a request line with its header fields and trailers; ours: four times nginx's buffer
+MAX_FIELDS = 100  # header fields of a request; Apache's default
 # Of a body that is too large, what is read and dropped: a client that is still writing would see a broken connection
 # in place of the answer. Ours: 16 times the default limit.
 DROPPED = 16 << 20

@@ -10,11 +10,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mrs_serving.gate import DROPPED, error_json
+from mrs_serving.gate import DROPPED, MAX_FIELDS, MAX_HEAD, error_json
 from mrs_serving.logs import log
 
-MAX_HEAD = 32 << 10  # bytes of a request line with its header fields and trailers; ours: four times nginx's buffer
-MAX_FIELDS = 100  # header fields of a request; Apache's default
 MAX_PIPELINED = 8  # requests of a connection that wait for the answer to the one before; ours: browsers send none
 
 
