@@ -226,9 +226,7 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
     size = {"description": f"At most {settings.max_body} bytes.", "x-max-bytes": settings.max_body}
     extra = {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}, **size}}
 
-    @app.post(
-        "/v1/suggest", responses=responses, openapi_extra=extra, dependencies=keys, summary="Suggest replies"
-    )
+    @app.post("/v1/suggest", responses=responses, openapi_extra=extra, dependencies=keys, summary="Suggest replies")
     async def suggest(request: Request) -> Response:
         """Up to `k` replies to each message. A message that cannot be answered has an `error`; the others are."""
         asked = _parse(await request.body(), settings)

@@ -169,7 +169,9 @@ class LimitedProtocol(HttpToolsProtocol):
                 self.transport.abort()
                 return
         body = error_json(code, sentence)
-        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nconnection: close\r\ncontent-type: application/json\r\n"
+        head = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nconnection: close\r\ncontent-type: application/json\r\n"
+        )
         again = "retry-after: 1\r\n" if status == 503 else ""
         self.transport.write(f"{head}{again}content-length: {len(body)}\r\n\r\n".encode() + body)
         self._close_gently()

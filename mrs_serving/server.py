@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,12 +31,18 @@ from mrs_serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
 
 BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
 ANSWERS_WITHIN = 60  # seconds in which a worker tells the supervisor that it lives: it may be importing torch
+STEADY, LONGEST_PAUSE = (
+    60,
+    30,
+)  # seconds: workers that end more often than that are started again ever later, up to this
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read by torch and numpy when imported
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Supervisor(Multiprocess):
     """Starts workers, starts them again when they die, and hands SIGHUP on to them."""
+
+    _ended = _pause = 0.0  # when a worker last ended, and how long after that the next one is started again
 
     def handle_hup(self) -> None:
         log(logging.INFO, "reloading", workers=len(self.processes))
@@ -59,12 +66,19 @@ class Supervisor(Multiprocess):
         super().terminate_all()
 
     def keep_subprocess_alive(self) -> None:
+        now = time.monotonic()
+        if now < self._ended + self._pause:
+            return
         before = {process.pid for process in self.processes}
         super().keep_subprocess_alive()
         self._leave_their_ends()
         from prometheus_client import multiprocess  # the folder of the figures is known by now
 
-        for pid in before - {process.pid for process in self.processes}:
+        ended = before - {process.pid for process in self.processes}
+        if ended:
+            self._pause = min(max(1.0, 2 * self._pause), LONGEST_PAUSE) if now < self._ended + STEADY else 1.0
+            self._ended = now
+        for pid in ended:
             log(logging.WARNING, "a worker has ended, and is started again", ended=pid)
             multiprocess.mark_process_dead(pid)
 
@@ -181,7 +195,7 @@ def _figures(workers: int) -> Iterator[Path | None]:
     except OSError as error:
         where = f"{SHARED}={folder}" if folder is not None else "the folder for temporary files"
         raise InputError(
-            f"{where}: cannot be written ({error.strerror or error}); set {SHARED} to a folder for the workers' metrics."
+            f"{where}: cannot be written ({error.strerror or error}); set {SHARED} to another folder for metrics."
         ) from None
     os.environ[SHARED] = folder or own or ""
     try:

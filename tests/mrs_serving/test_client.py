@@ -125,7 +125,13 @@ def test_pauses_grow_with_jitter_and_last_as_long_as_the_server_says(monkeypatch
     past = format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
     busy = [
         page("", "503 Service Unavailable", *headers)
-        for headers in (["retry-after: 7"], [f"retry-after: {date}"], [f"retry-after: {past}"], ["retry-after: 1e9"], [])
+        for headers in (
+            ["retry-after: 7"],
+            [f"retry-after: {date}"],
+            [f"retry-after: {past}"],
+            ["retry-after: 1e9"],
+            [],
+        )
     ]
     with scripted(*busy, GOOD) as (url, _):
         assert plain(url, tries=6)

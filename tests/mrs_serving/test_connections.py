@@ -1,4 +1,4 @@
-"""Limits of a connection: the size of a head, the number of connections, and the time of a client that does not read."""
+"""Limits of a connection: how large a head may be, how many there may be, how long a client may take."""
 
 from __future__ import annotations
 
@@ -86,9 +86,11 @@ def test_what_comes_before_the_key_is_not_kept_in_memory(limited: ServerProcess,
 
 @pytest.mark.parametrize(
     ("fields", "status"),
-    [(b"a: " + b"x" * 30_000, 401), (b"a: " + b"x" * 33_000, 431), (b"a: " + b"x" * 500_000, 431)]
-    + [(b"\r\n".join([b"a: b"] * 98), 401), (b"\r\n".join([b"a: b"] * 101), 431)],
-)
+    [
+        (b"a: " + b"x" * 30_000, 401), (b"a: " + b"x" * 33_000, 431), (b"a: " + b"x" * 500_000, 431),
+        (b"\r\n".join([b"a: b"] * 98), 401), (b"\r\n".join([b"a: b"] * 101), 431),
+    ],
+)  # fmt: skip
 def test_a_large_head_gets_a_sentence(limited: ServerProcess, fields: bytes, status: int) -> None:
     with connected(limited) as connection:
         connection.sendall(HEAD + fields + b"\r\nconnection: close\r\n\r\n")
