@@ -26,8 +26,9 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "max_messages": (int, "messages of a request"),
     "max_characters": (int, "characters of a message"),
     "max_suggestions": (int, "suggestions that a request may ask for"),
+    "max_connections": (int, "connections of a worker; more get 503"),
     "answer_seconds": (float, "a request whose answer takes longer gets 503"),
-    "read_seconds": (float, "a client that takes longer to send its request gets 408"),
+    "read_seconds": (float, "a client that takes longer to send a request gets 408, or to read an answer is cut off"),
     "idle_seconds": (int, "how long an unused connection stays open"),
     "stop_seconds": (int, "how long a stopping server waits for the requests that it took"),
 }

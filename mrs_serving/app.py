@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -21,7 +22,7 @@ from starlette.middleware.cors import CORSMiddleware
 from mrs_core import __version__
 from mrs_core.errors import MrsError
 from mrs_serving.batcher import Batcher, QueueFullError
-from mrs_serving.gate import Gate, Refusal, error_json
+from mrs_serving.gate import MAX_FIELDS, MAX_HEAD, Gate, Refusal, error_json
 from mrs_serving.logs import LOGGER, log
 from mrs_serving.metrics import Metrics
 from mrs_serving.schema import (
@@ -31,11 +32,16 @@ from mrs_serving.schema import (
     ReloadResponse,
     SuggestRequest,
     SuggestResponse,
-    inline_schema,
+    request_schema,
 )
 from mrs_serving.served import Item, Question, ServedSuggester
 from mrs_serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
 
+# What the schema says about keys; `Gate` checks them. Either header will do.
+KEYS = [
+    Security(HTTPBearer(description="an API key; `/v1/reload` needs an admin key", auto_error=False)),
+    Security(APIKeyHeader(name="X-API-Key", description="the same keys, in a header", auto_error=False)),
+]
 ALONE = 0.5  # seconds between two looks whether the supervisor still lives
 JSON = "application/json"
 
@@ -53,6 +59,7 @@ class Worker:
             self._observe,
         )
         self.stopping = False
+        self.ahead = False  # has the new model, of which the supervisor is going to tell all workers
         self._reloading = asyncio.Lock()
 
     def _observe(self, size: int, seconds: float, waited: float) -> None:
@@ -134,6 +141,9 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
     tasks: set[asyncio.Task[None]] = set()
 
     def hang_up() -> None:
+        if worker.ahead:
+            worker.ahead = False
+            return
         task = loop.create_task(worker.reload_quietly())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -183,6 +193,7 @@ def create_app(settings: Settings, served: ServedSuggester | None = None) -> Fas
         summary="Short replies to messages.",
         lifespan=lifespan,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the `Host` of the request, whatever it is
     )
     app.state.worker = worker
     app.add_exception_handler(HTTPException, _http_error)
@@ -192,26 +203,30 @@ def create_app(settings: Settings, served: ServedSuggester | None = None) -> Fas
             CORSMiddleware, allow_origins=settings.cors, allow_methods=["GET", "POST"], allow_headers=["*"],
             expose_headers=["Retry-After", "X-Request-ID"],
         )  # fmt: skip
-    _add_suggest(app, worker)
-    _add_models(app, worker)
+    _add_suggest(app, worker, KEYS if keys else [])
+    _add_models(app, worker, KEYS if keys else [])
     _add_health(app, worker)
     return app
 
 
-def _add_suggest(app: FastAPI, worker: Worker) -> None:
+def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
     settings = worker.settings
     refusals = {
-        400: "broken JSON", 401: "no valid key", 408: "the body came too slowly", 413: "the body is too large",
-        422: "wrong types, or more than the limits", 429: "too many messages wait; see Retry-After",
-        503: "no answer in time",
+        400: "broken JSON", 401: "no valid key", 408: "the body came too slowly",
+        413: f"the body has more than {settings.max_body} bytes", 422: "wrong types, or more than the limits",
+        429: "too many messages wait; see Retry-After",
+        431: f"the head has more than {MAX_HEAD} bytes or {MAX_FIELDS} fields",
+        503: "no answer in time, or too many connections",
     }  # fmt: skip
     responses: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()
     }
     responses[200] = {"model": SuggestResponse}
-    body = {"required": True, "content": {JSON: {"schema": inline_schema(SuggestRequest)}}}
+    schema = request_schema(settings.max_messages, settings.max_characters, settings.max_suggestions)
+    size = {"description": f"At most {settings.max_body} bytes.", "x-max-bytes": settings.max_body}
+    extra = {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}, **size}}
 
-    @app.post("/v1/suggest", responses=responses, openapi_extra={"requestBody": body}, summary="Suggest replies")
+    @app.post("/v1/suggest", responses=responses, openapi_extra=extra, dependencies=keys, summary="Suggest replies")
     async def suggest(request: Request) -> Response:
         """Up to `k` replies to each message. A message that cannot be answered has an `error`; the others are."""
         asked = _parse(await request.body(), settings)
@@ -239,10 +254,14 @@ def _parse(body: bytes, settings: Settings) -> SuggestRequest:
     return asked
 
 
-def _add_models(app: FastAPI, worker: Worker) -> None:
+def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
     settings = worker.settings
+    refusals: dict[int | str, dict[str, Any]] = {status: {"model": ErrorResponse} for status in (401, 403, 409)}
 
-    @app.get("/v1/models", response_model=ModelsResponse, summary="What answers, and the limits")
+    @app.get(
+        "/v1/models", response_model=ModelsResponse, responses={401: refusals[401]}, dependencies=keys,
+        summary="What answers, and the limits",
+    )  # fmt: skip
     async def models() -> dict[str, Any]:
         limits = {
             "max_body": settings.max_body,
@@ -252,9 +271,10 @@ def _add_models(app: FastAPI, worker: Worker) -> None:
         }
         return {"models": [worker.served.described()], "limits": limits}
 
-    refusals: dict[int | str, dict[str, Any]] = {status: {"model": ErrorResponse} for status in (401, 403, 409)}
-
-    @app.post("/v1/reload", response_model=ReloadResponse, responses=refusals, summary="Load the model anew")
+    @app.post(
+        "/v1/reload", response_model=ReloadResponse, responses=refusals, dependencies=KEYS,
+        summary="Load the model anew",
+    )  # fmt: skip
     async def reload() -> dict[str, Any]:
         """With an admin key. The old model answers until the new one is there, and stays if it cannot be loaded."""
         try:
@@ -262,6 +282,7 @@ def _add_models(app: FastAPI, worker: Worker) -> None:
         except MrsError as error:
             raise Refusal(409, "reload_failed", f"{error} The old model stays.") from None
         if settings.workers > 1:
+            worker.ahead = True
             os.kill(os.getppid(), signal.SIGHUP)  # the supervisor tells all workers
         return {"model": worker.served.described(), "workers": settings.workers}
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any
 
@@ -15,25 +19,29 @@ from mrs_core.errors import MrsError
 from mrs_core.predictions import SUGGESTIONS
 
 SECONDS = 15.0  # for a whole request; ours: a little above the server's own limit
-AGAIN = (429, 503)  # statuses that a later try can mend
+AGAIN = (429, 502, 503, 504)  # statuses that a later try can mend
+DROPPED = (httpx.NetworkError, httpx.RemoteProtocolError)  # refused, reset, or closed without an answer
+FIRST_PAUSE = 0.25  # seconds before the second try; each further pause is twice as long
 LONGEST_PAUSE = 60.0  # seconds that a client waits because a server says so
 
 
 class ServerError(MrsError):
-    """The server refuses a request as a whole.
+    """The server refuses a request as a whole, or the answer is not from `mrs serve`.
 
     Attributes:
         status: of HTTP.
-        code: such as `invalid_request` or `too_many_waiting`.
-        retry_after: seconds after which to try again; None where that would not help.
+        code: such as `invalid_request` or `too_many_waiting`; `unknown` for an error page of another server, such as
+            a proxy; `invalid_answer` where the status is a success, but the content is not an answer.
+        url: of the request.
+        retry_after: seconds after which to try again; None if the server did not say.
     """
 
-    def __init__(self, status: int, code: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(status, code, message, retry_after)
-        self.status, self.code, self.message, self.retry_after = status, code, message, retry_after
+    def __init__(self, status: int, code: str, message: str, url: str, retry_after: float | None = None) -> None:
+        super().__init__(status, code, message, url, retry_after)
+        self.status, self.code, self.message, self.url, self.retry_after = status, code, message, url, retry_after
 
     def __str__(self) -> str:
-        return f"{self.code} ({self.status}): {self.message}"
+        return f"{self.code} ({self.status}) from {self.url}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,9 @@ class Client:
         url: of the server, such as `http://127.0.0.1:8000`.
         key: an API key, or an admin key to reload.
         seconds: for a whole request.
-        tries: how often a request is sent where the server is full or slow (429, 503), pausing as it asks.
+        tries: how often a request is sent if the server or a proxy is busy (429, 502, 503, 504) or drops the
+            connection. The pauses grow, with jitter, and are at least as long as `Retry-After` says. A reload is sent
+            only once.
         transport: of httpx, for tests and proxies.
 
     Example:
@@ -122,15 +132,16 @@ class Client:
             ServerError: the request is refused as a whole.
             httpx.HTTPError: the server cannot be reached, or does not answer in time.
         """
-        return _answers(self._send("POST", "/v1/suggest", _question(messages, language, k, explain, allow, deny)))
+        question = _question(messages, language, k, explain, allow, deny)
+        return _answers(self._send("POST", "/v1/suggest", self._tries, question))
 
     def models(self) -> list[dict[str, Any]]:
         """What the server answers with; as `mrs_serving.schema.ModelItem`."""
-        return list(self._send("GET", "/v1/models")["models"])
+        return _models(self._send("GET", "/v1/models", self._tries))
 
     def reload(self) -> dict[str, Any]:
         """Let the server load its model anew, with an admin key; what it answers with then."""
-        return dict(self._send("POST", "/v1/reload")["model"])
+        return _model(self._send("POST", "/v1/reload", 1))
 
     def ready(self) -> bool:
         """Whether the server answers and takes requests."""
@@ -151,14 +162,17 @@ class Client:
     ) -> None:
         self.close()
 
-    def _send(self, method: str, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        for left in reversed(range(self._tries)):
-            response = self._http.request(method, path, json=content)
-            pause = _pause(response) if left else None
-            if pause is None:
-                break
-            time.sleep(pause)
-        return _content(response)
+    def _send(self, method: str, path: str, tries: int, content: dict[str, Any] | None = None) -> httpx.Response:
+        for tried in range(1, tries):
+            try:
+                response = self._http.request(method, path, json=content)
+            except DROPPED:
+                time.sleep(_back_off(tried))
+                continue
+            if response.status_code not in AGAIN:
+                return response
+            time.sleep((_retry_after(response) or 0.0) + _back_off(tried))
+        return self._http.request(method, path, json=content)
 
 
 class AsyncClient:
@@ -185,15 +199,16 @@ class AsyncClient:
         deny: Sequence[str] = (),
     ) -> list[ReceivedAnswer]:
         """As `Client.suggest`."""
-        return _answers(await self._send("POST", "/v1/suggest", _question(messages, language, k, explain, allow, deny)))
+        question = _question(messages, language, k, explain, allow, deny)
+        return _answers(await self._send("POST", "/v1/suggest", self._tries, question))
 
     async def models(self) -> list[dict[str, Any]]:
         """As `Client.models`."""
-        return list((await self._send("GET", "/v1/models"))["models"])
+        return _models(await self._send("GET", "/v1/models", self._tries))
 
     async def reload(self) -> dict[str, Any]:
         """As `Client.reload`."""
-        return dict((await self._send("POST", "/v1/reload"))["model"])
+        return _model(await self._send("POST", "/v1/reload", 1))
 
     async def ready(self) -> bool:
         """As `Client.ready`."""
@@ -214,14 +229,17 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    async def _send(self, method: str, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        for left in reversed(range(self._tries)):
-            response = await self._http.request(method, path, json=content)
-            pause = _pause(response) if left else None
-            if pause is None:
-                break
-            await asyncio.sleep(pause)
-        return _content(response)
+    async def _send(self, method: str, path: str, tries: int, content: dict[str, Any] | None = None) -> httpx.Response:
+        for tried in range(1, tries):
+            try:
+                response = await self._http.request(method, path, json=content)
+            except DROPPED:
+                await asyncio.sleep(_back_off(tried))
+                continue
+            if response.status_code not in AGAIN:
+                return response
+            await asyncio.sleep((_retry_after(response) or 0.0) + _back_off(tried))
+        return await self._http.request(method, path, json=content)
 
 
 def _headers(key: str | None) -> dict[str, str]:
@@ -241,41 +259,83 @@ def _question(
 
 
 def _retry_after(response: httpx.Response) -> float | None:
+    """Seconds until the server wants to be asked again; given as a number or as a date."""
+    text = response.headers.get("retry-after", "")
     try:
-        return max(0.0, min(float(response.headers["retry-after"]), LONGEST_PAUSE))
-    except (KeyError, ValueError):
-        return None
+        seconds = float(text)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return None if math.isnan(seconds) else max(0.0, min(seconds, LONGEST_PAUSE))
 
 
-def _pause(response: httpx.Response) -> float | None:
-    """Seconds until another try; None where this answer stands."""
-    return _retry_after(response) if response.status_code in AGAIN else None
+def _back_off(tried: int) -> float:
+    """Seconds after so many tries; random, so that clients which failed together do not come back together."""
+    return FIRST_PAUSE * 2.0 ** (tried - 1) * random.uniform(0.5, 1)
 
 
-def _content(response: httpx.Response) -> dict[str, Any]:
+def _content(response: httpx.Response) -> Any:
+    """The JSON of a success.
+
+    Raises:
+        ServerError: for any other status.
+    """
     try:
         content = response.json()
     except ValueError:
-        content = {}
-    content = content if isinstance(content, dict) else {}
+        content = None
     if response.is_success:
         return content
-    error = content.get("error", {})
-    code, message = error.get("code", "unknown"), error.get("message", f"HTTP status {response.status_code}")
-    raise ServerError(response.status_code, code, message, _retry_after(response))
+    error = content.get("error") if isinstance(content, dict) else None
+    error = error if isinstance(error, dict) else {}
+    code, message = error.get("code", "unknown"), error.get("message", "an error page that is not from `mrs serve`.")
+    raise ServerError(response.status_code, str(code), str(message), str(response.url), _retry_after(response))
 
 
-def _answers(content: Mapping[str, Any]) -> list[ReceivedAnswer]:
-    return [
-        ReceivedAnswer(
-            message=item["message"],
-            language=item["lang"],
-            model=item["model"],
-            suggestions=tuple(ReceivedSuggestion(**suggestion) for suggestion in item["suggestions"]),
-            reason=item.get("reason"),
-            error=item["error"]["code"] if "error" in item else None,
-            problem=item["error"]["message"] if "error" in item else None,
-            used=item.get("used"),
-        )
-        for item in content["answers"]
-    ]
+def _invalid(response: httpx.Response) -> ServerError:
+    message = "the answer is not one of `mrs serve`; check the URL."
+    return ServerError(response.status_code, "invalid_answer", message, str(response.url))
+
+
+def _models(response: httpx.Response) -> list[dict[str, Any]]:
+    content = _content(response)
+    try:
+        return [dict(model) for model in content["models"]]
+    except (KeyError, TypeError, ValueError):
+        raise _invalid(response) from None
+
+
+def _model(response: httpx.Response) -> dict[str, Any]:
+    content = _content(response)
+    try:
+        return dict(content["model"])
+    except (KeyError, TypeError, ValueError):
+        raise _invalid(response) from None
+
+
+def _answers(response: httpx.Response) -> list[ReceivedAnswer]:
+    content = _content(response)
+    try:
+        return [_answer(item) for item in content["answers"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _invalid(response) from None
+
+
+def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
+    error = item.get("error")
+    return ReceivedAnswer(
+        message=item["message"],
+        language=item["lang"],
+        model=item["model"],
+        suggestions=tuple(
+            ReceivedSuggestion(row["reply"], float(row["score"]), row.get("parts") or {}, row.get("source") or "")
+            for row in item["suggestions"]
+        ),
+        reason=item.get("reason"),
+        error=error["code"] if error else None,
+        problem=error["message"] if error else None,
+        used=item.get("used"),
+    )

@@ -24,6 +24,8 @@ RELOAD = "/v1/reload"
 ROUTES = ("/v1/suggest", "/v1/models", RELOAD, "/health/live", "/health/ready", "/metrics", "/docs", "/openapi.json")
 OTHER = "other"  # the route of any other path: a label of its own for each would fill the memory of a Prometheus
 QUIET = ("/health/live", "/health/ready", "/metrics")  # asked every few seconds
+MAX_HEAD = 32 << 10  # bytes of a request line with its header fields and trailers; ours: four times nginx's buffer
+MAX_FIELDS = 100  # header fields of a request; Apache's default
 # Of a body that is too large, what is read and dropped: a client that is still writing would see a broken connection
 # in place of the answer. Ours: 16 times the default limit.
 DROPPED = 16 << 20
@@ -68,17 +70,21 @@ class Gate:
         scope["log_fields"] = fields
         status = 499  # the client has gone
 
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # the same answer without its body
+
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            elif scope["method"] == "HEAD":
+                message = {**message, "body": b""}
             await send(message)
 
         try:
             self._authorise(path, headers)
             body = await self._read(headers, receive) if scope["method"] in ("POST", "PUT", "PATCH") else b""
-            await self._app(scope, _replay(body, receive), answer)
+            await self._app(inner, _replay(body, receive), answer)
         except Refusal as refusal:
             fields["code"] = refusal.code
             await _refuse(answer, refusal)

@@ -153,6 +153,12 @@ class Health(BaseModel):
     status: str
 
 
-def inline_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a flat model."""
-    return model.model_json_schema()
+def request_schema(max_messages: int, max_characters: int, max_k: int) -> dict[str, Any]:
+    """The JSON schema of `SuggestRequest`, with the limits of a server."""
+    schema = SuggestRequest.model_json_schema()
+    fields = schema["properties"]
+    fields["messages"]["maxItems"] = max_messages
+    fields["messages"]["items"]["maxLength"] = max_characters
+    fields["messages"]["items"]["description"] = f"a longer message has the error `{TOO_LONG}` in its item"
+    fields["k"]["maximum"] = max_k
+    return schema

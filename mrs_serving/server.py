@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
@@ -11,78 +10,39 @@ import signal
 import socket
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError, MrsError
 from mrs_core.text import visible
-from mrs_serving.gate import error_json
 from mrs_serving.logs import configure_logs, log
 from mrs_serving.metrics import SHARED
+from mrs_serving.protocol import LimitedProtocol, ServerConfig
 from mrs_serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
 
 BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
 ANSWERS_WITHIN = 60  # seconds in which a worker tells the supervisor that it lives: it may be importing torch
+STEADY, LONGEST_PAUSE = (
+    60,
+    30,
+)  # seconds: workers that end more often than that are started again ever later, up to this
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read by torch and numpy when imported
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class ServerConfig(uvicorn.Config):
-    """uvicorn's settings, with the time that a client has for the head of a request."""
-
-    head_seconds: float = 10
-
-
-class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 that closes connections whose request does not arrive; uvicorn itself would wait for ever."""
-
-    _head_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._wait_for_head()
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._wait_for_head()
-
-    def on_headers_complete(self) -> None:
-        self._head_is_there()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._head_is_there()
-        super().connection_lost(exc)
-
-    def _wait_for_head(self) -> None:
-        if self._head_timer is None:
-            seconds = getattr(self.config, "head_seconds", ServerConfig.head_seconds)
-            self._head_timer = self.loop.call_later(seconds, self._too_slow)
-
-    def _head_is_there(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _too_slow(self) -> None:
-        if self.transport.is_closing():
-            return
-        body = error_json("slow_request", "the head of the request did not arrive in time.")
-        head = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/json\r\n"
-        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
-        self.transport.close()
-
-
 class Supervisor(Multiprocess):
     """Starts workers, starts them again when they die, and hands SIGHUP on to them."""
+
+    _ended = _pause = 0.0  # when a worker last ended, and how long after that the next one is started again
 
     def handle_hup(self) -> None:
         log(logging.INFO, "reloading", workers=len(self.processes))
@@ -100,13 +60,25 @@ class Supervisor(Multiprocess):
         for process in self.processes:
             process.child_conn.close()
 
+    def terminate_all(self) -> None:
+        for listener in self.sockets:  # kept open here, it would take connections that nobody answers
+            listener.close()
+        super().terminate_all()
+
     def keep_subprocess_alive(self) -> None:
+        now = time.monotonic()
+        if now < self._ended + self._pause:
+            return
         before = {process.pid for process in self.processes}
         super().keep_subprocess_alive()
         self._leave_their_ends()
         from prometheus_client import multiprocess  # the folder of the figures is known by now
 
-        for pid in before - {process.pid for process in self.processes}:
+        ended = before - {process.pid for process in self.processes}
+        if ended:
+            self._pause = min(max(1.0, 2 * self._pause), LONGEST_PAUSE) if now < self._ended + STEADY else 1.0
+            self._ended = now
+        for pid in ended:
             log(logging.WARNING, "a worker has ended, and is started again", ended=pid)
             multiprocess.mark_process_dead(pid)
 
@@ -125,7 +97,7 @@ def serve(settings: Settings, log_level: str = "info") -> int:
     keys = Keys.read(settings.api_keys, API_KEYS)
     Keys.read(settings.admin_keys, ADMIN_KEYS)
     resolve_model(settings.model, settings.revision)  # a download happens once, not in each worker
-    with _bind(settings) as listener:
+    with _bind(settings) as listener, _figures(settings.workers) as figures:
         configure_logs(log_level)
         for variable in THREADS:
             if settings.threads is not None or variable not in os.environ:
@@ -136,14 +108,14 @@ def serve(settings: Settings, log_level: str = "info") -> int:
         if not keys and settings.host not in LOOPBACK:
             log(logging.WARNING, "no API keys: everyone who reaches the port may ask (--api-keys)")
         config = ServerConfig(
-            partial(_build, settings, log_level), factory=True, http=PatientProtocol, ws="none", log_config=None,
+            partial(_build, settings, log_level), factory=True, http=LimitedProtocol, ws="none", log_config=None,
             access_log=False, server_header=False, workers=settings.workers, backlog=BACKLOG, lifespan="on",
             timeout_keep_alive=settings.idle_seconds, timeout_graceful_shutdown=settings.stop_seconds,
             timeout_worker_healthcheck=ANSWERS_WITHIN,
         )  # fmt: skip
-        config.head_seconds = settings.read_seconds
-        if settings.workers > 1:
-            return _supervise(config, listener)
+        config.client_seconds, config.max_connections = settings.read_seconds, settings.max_connections
+        if figures and settings.workers > 1:
+            return _supervise(config, listener, figures)
         signal.signal(signal.SIGTERM, lambda *_: None)  # what uvicorn raises again once it has stopped: a good end
         uvicorn.Server(config).run([listener])
     return 0
@@ -173,31 +145,62 @@ def _build(settings: Settings, log_level: str) -> FastAPI:
     """The application of a worker; called in its own process."""
     configure_logs(log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the model is being read: nothing to load anew yet
+    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
     from mrs_serving.app import create_app
 
-    if settings.workers == 1:
-        return create_app(settings)
     try:
         return create_app(settings)
     except MrsError as error:
+        if settings.workers == 1:
+            raise
         sys.stderr.write(f"mrs serve: {visible(error)}\n")  # in one piece: other workers write, too
         sys.stderr.flush()
         sys.exit(STARTUP_FAILURE)  # the supervisor stops: it would fail again
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _supervise(config: ServerConfig, listener: socket.socket) -> int:
-    own = None
-    if SHARED not in os.environ:
-        own = os.environ[SHARED] = tempfile.mkdtemp(prefix="mrs-metrics-")
-    folder = Path(os.environ[SHARED])
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.db"):  # of a run before: its figures are not ours
+def _leave(*_: object) -> None:
+    """End immediately: a worker that is still loading has nothing to finish, and would hold the port."""
+    os._exit(0)
+
+
+def _supervise(config: ServerConfig, listener: socket.socket, figures: Path) -> int:
+    for path in figures.glob("*.db"):  # of a run before: its figures are not ours
         if re.fullmatch(r"(counter|histogram|summary|gauge_\w+)_\d+\.db", path.name):
             path.unlink(missing_ok=True)
+    supervisor = Supervisor(config, [listener])
+    supervisor.run()
+    return 2 if supervisor.failed else 0
+
+
+@contextmanager
+def _figures(workers: int) -> Iterator[Path | None]:
+    """The folder through which workers share their metrics; a temporary one if none is set; None for one worker.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    folder = os.environ.get(SHARED)
+    if folder is None and workers == 1:
+        yield None
+        return
     try:
-        supervisor = Supervisor(config, [listener])
-        supervisor.run()
-        return 2 if supervisor.failed else 0
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        own = tempfile.mkdtemp(prefix="mrs-metrics-") if folder is None else None
+        with tempfile.TemporaryFile(dir=folder or own):
+            pass
+    except OSError as error:
+        where = f"{SHARED}={folder}" if folder is not None else "the folder for temporary files"
+        raise InputError(
+            f"{where}: cannot be written ({error.strerror or error}); set {SHARED} to another folder for metrics."
+        ) from None
+    os.environ[SHARED] = folder or own or ""
+    try:
+        yield Path(os.environ[SHARED])
     finally:
         if own:
+            del os.environ[SHARED]
             shutil.rmtree(own, ignore_errors=True)

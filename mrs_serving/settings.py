@@ -36,7 +36,9 @@ class Settings:
         max_characters: of a message; encoders read no more than some 2,000 (512 tokens).
         max_suggestions: the most that a request may ask for.
         answer_seconds: a request whose answer takes longer gets 503.
-        read_seconds: a client that takes longer to send its request gets 408; also for its head alone.
+        max_connections: of a worker; more get 503. Each costs a file descriptor, of which processes often have 1,024.
+        read_seconds: a client that takes longer to send its request gets 408, also for its head alone; one that takes
+            longer to read its answer is cut off.
         idle_seconds: how long an unused connection stays open; longer than a balancer's own limit, mostly 60.
         stop_seconds: how long a stopping server waits for the requests that it took.
         cors: origins whose pages may call; none by default, `*` allows all.
@@ -60,6 +62,7 @@ class Settings:
     max_messages: int = 32
     max_characters: int = 5000
     max_suggestions: int = 20
+    max_connections: int = 512
     answer_seconds: float = 10
     read_seconds: float = 10
     idle_seconds: int = 75
@@ -69,7 +72,8 @@ class Settings:
     admin_keys: Path | None = None
 
     def __post_init__(self) -> None:
-        for field in ("workers", "max_batch", "max_waiting", "max_body", "max_messages", "max_characters"):
+        positive = ("workers", "max_batch", "max_waiting", "max_body", "max_messages", "max_characters")
+        for field in (*positive, "max_connections"):
             _at_least(field, getattr(self, field), 1)
         _at_least("max_suggestions", self.max_suggestions, SUGGESTIONS)
         _at_least("threads", 1 if self.threads is None else self.threads, 1)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +41,29 @@ def test_the_image_takes_the_tested_torch_and_all_that_is_packaged(repository: P
     for path in [*repository.glob("mrs_*"), *(repository / name for name in named)]:
         if path.suffix != ".egg-info":
             assert any(re.fullmatch(pattern, path.name) for pattern in kept), f"{path.name} stays out of the image"
+
+
+@pytest.mark.parametrize("form", ["--port {}", "--port={}"])
+def test_the_health_check_follows_the_port(repository: Path, tmp_path: Path, form: str) -> None:
+    pytest.importorskip("fastapi")
+    from tests.mrs_serving.server_process import ServerProcess
+
+    dockerfile = (repository / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    (check,) = re.findall(r"^ +CMD (\[.*\])$", dockerfile, re.MULTILINE)
+    python, *rest = json.loads(check)
+    assert python == "python"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with ServerProcess(*form.format(port).split(), folder=tmp_path) as server:
+        server.wait_for_workers()
+        command = [sys.executable, *rest, str(server.process.pid)]  # in the container it is process 1
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        server.signal(signal.SIGSTOP)
+        done = subprocess.run(command, capture_output=True, text=True)
+        server.signal(signal.SIGCONT)
+    assert done.returncode == 1
+    assert done.stderr == f"http://127.0.0.1:{port}/health/ready: timed out\n"
 
 
 def test_compose_joins_the_server_and_prometheus(repository: Path) -> None:

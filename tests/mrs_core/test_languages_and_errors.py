@@ -53,7 +53,7 @@ OF_EACH_TYPE = [
     ArgumentError("k", "expected a whole number from 1.", 0),
     MissingExtraError("fugashi", "ja", "Japanese"),
     QueueFullError(3),
-    ServerError(429, "too_many_waiting", "3 messages wait.", 2.0),
+    ServerError(429, "too_many_waiting", "3 messages wait.", "http://a/v1/suggest", 2.0),
 ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import signal
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -158,6 +160,35 @@ def test_a_failed_reload_keeps_the_old_model(tmp_path: Path) -> None:
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "reload_failed")
     assert "gone" in refused.json()["error"]["message"]
     assert answered.json()["answers"][0]["suggestions"]
+
+
+def test_a_worker_loads_the_model_once_per_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "admins").write_text(ADMIN)
+    settings = replace(SETTINGS, workers=2, admin_keys=tmp_path / "admins")
+    loaded = []
+
+    def load(settings: Settings) -> ServedSuggester:
+        loaded.append(settings)
+        return ServedSuggester(Suggester(Echo()), settings)
+
+    async def run() -> None:
+        app = create_app(settings, load(settings))
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://a") as http,
+        ):
+            assert (await http.post("/v1/reload", headers={"X-API-Key": ADMIN})).status_code == 200
+            assert len(loaded) == 2
+            signal.raise_signal(signal.SIGHUP)  # an administrator's
+            while len(loaded) < 3:
+                await asyncio.sleep(0.001)
+            await app.state.worker.reload()  # after all that wait for their turn
+
+    monkeypatch.setattr(ServedSuggester, "load", load)
+    monkeypatch.setattr(os, "kill", lambda _, number: signal.raise_signal(number))  # the supervisor tells all workers
+    asyncio.run(run())
+    assert len(loaded) == 4
 
 
 def test_a_full_queue_answers_429_and_the_client_comes_back() -> None:

@@ -132,6 +132,18 @@ def test_what_cannot_be_served_gets_a_sentence(strict: ServerProcess, capsys: py
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("folder", ["file", "file/below", "/proc/self"])
+def test_a_metrics_folder_that_cannot_be_written_is_refused(
+    folder: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", folder)
+    said = refused((main(["serve", "--port", "0", "--workers", str(workers)]), *capsys.readouterr()))
+    assert said.startswith(f"mrs serve: PROMETHEUS_MULTIPROC_DIR={folder}: cannot be written (")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_damaged_model_ends_the_server_with_a_sentence(tmp_path: Path, workers: int) -> None:
     (tmp_path / "m").mkdir()
     command = [sys.executable, "-m", "mrs_cli.main", "serve", "--port", "0", "--model", "m", "--workers", str(workers)]
