@@ -22,6 +22,7 @@ from mrs_datasets.describe import text_columns, texts_of
 from mrs_datasets.findings import EXAMPLES, Examples, Finding, batches, joined, shorten
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.report import PreparedReport
+from mrs_datasets.soundness import require_values
 
 WEIGHT_TOLERANCE = 1e-3
 
@@ -63,6 +64,10 @@ def check(
             whole = kind.rows_of(record.language_of(config)).get(split)
             yield from _size(files, whole, split, where, report)
             try:
+                unusable = list(_unusable(files, kind, where))
+                yield from unusable
+                if unusable:
+                    continue
                 yield from _rows(files, columns, where)
                 yield from parts_found(files, kind, columns.identity, where)
                 yield from keys.add(split, _hashes(files, columns.identity), files, columns, where)
@@ -143,6 +148,16 @@ def _schema(files: list[Path], expected: pa.Schema, where: str) -> Iterator[Find
             problem = f"cannot be read as Parquet ({str(error).splitlines()[0]})"
         if problem:
             yield Finding(ERROR, "schema", where, 1, (f"{path.name}: {problem}",))
+
+
+def _unusable(files: list[Path], kind: Kind, where: str) -> Iterator[Finding]:
+    """The first text that no command can use; then the split is left alone."""
+    for start, table in batches(files, list(kind.columns)):
+        try:
+            require_values(table, (), lambda row, start=start: f"row {start + row}")
+        except InputError as error:
+            yield Finding(ERROR, "text that cannot be used", where, 1, (str(error).partition(";")[0],))
+            return
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:

@@ -27,6 +27,7 @@ from mrs_datasets.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.reddit.report_page import PAGE, funnel_page
 from mrs_datasets.report import PassEntry, PreparedReport
 from mrs_datasets.rewriting import write_report
+from mrs_datasets.soundness import require_values
 
 ROWS = 100_000  # of a shard; a row group of the writer has as many
 PASSES = "passes"  # their key in the identity of a work folder
@@ -67,7 +68,9 @@ class Rows:
             elif before < self.first + self.count:
                 groups.append(group)
             before += rows
-        return file.read_row_groups(groups).slice(self.first - skipped, self.count)
+        table = file.read_row_groups(groups).slice(self.first - skipped, self.count)
+        require_values(table, (), lambda row: f"{self.file}, row {self.first + row} (from 0)")
+        return table
 
 
 def ranges(data: PreparedData, parts: Sequence[tuple[str, str]]) -> list[Rows]:

@@ -138,7 +138,8 @@ def build_months(
     of its own and the same settings and buckets.
 
     Raises:
-        InputError: as `build`, also if `strict`; the work was begun with other settings, or another process is reading a dump.
+        InputError: as `build`, also if `strict`; the work was begun with other settings, or another process is reading
+            a dump.
     """
     settings = replace(settings, buckets=plan.buckets)
     out = _checked_out(out, plan, engine)
