@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from mrs_datasets.describe import text_columns, texts_of
 from mrs_datasets.findings import EXAMPLES, Examples, Finding, batches, joined, shorten
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.report import PreparedReport
-from mrs_datasets.soundness import require_values
+from mrs_datasets.soundness import require_values, row_of
 
 WEIGHT_TOLERANCE = 1e-3
 
@@ -154,7 +155,7 @@ def _unusable(files: list[Path], kind: Kind, where: str) -> Iterator[Finding]:
     """The first text that no command can use; then the split is left alone."""
     for start, table in batches(files, list(kind.columns)):
         try:
-            require_values(table, (), lambda row, start=start: f"row {start + row}")
+            require_values(table, (), partial(row_of, where, start))
         except InputError as error:
             yield Finding(ERROR, "text that cannot be used", where, 1, (str(error).partition(";")[0],))
             return

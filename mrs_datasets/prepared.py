@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from mrs_datasets.soundness import (
     require_footers,
     require_values,
     required_columns,
+    row_of,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class PreparedData:
         """
         if self.folder is None:
             rows = self._load_from_hub(config, split)
-            self._require_sound(rows, config, lambda row: f"{self.name}, {config}/{split}, row {row} (from 0)")
+            self._require_sound(rows, config, partial(row_of, f"{self.name}, {config}/{split}", 0))
             return rows
         files = self.files(config, split)
         if not files:

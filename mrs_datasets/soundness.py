@@ -102,6 +102,11 @@ def require_values(table: pa.Table, required: Iterable[str], place: Place) -> No
             start += len(chunk)
 
 
+def row_of(what: object, start: int, row: int) -> str:
+    """Where a row of a batch is, if the batch begins with row `start`."""
+    return f"{what}, row {start + row} (from 0)"
+
+
 def place_in(files: list[Path]) -> Place:
     """Where a row is, if the rows are those of these files in order."""
 
@@ -109,7 +114,7 @@ def place_in(files: list[Path]) -> Place:
         for path in files:
             rows = pq.read_metadata(path).num_rows
             if row < rows:
-                return f"{path}, row {row} (from 0)"
+                return row_of(path, 0, row)
             row -= rows
         raise AssertionError(row)
 
