@@ -53,6 +53,11 @@ def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--memory", default="8GB", help="memory limit of all processes together (default 8GB)")
     parser.add_argument("--resume", action="store_true", help="continue an interrupted build")
     parser.add_argument("--overwrite", action="store_true", help="replace --out, or an interrupted build")
+    parser.add_argument(
+        "--strict",
+        action=argparse.BooleanOptionalAction,
+        help="stop if a dump cannot be read completely (default with --profile paper), or build from what can be read",
+    )
     parser.add_argument("--plan", action="store_true", help="print the plan and stop")
     parser.add_argument(
         "--only", choices=[MONTHS_ALONE], help="read and partition these dumps into the work folder, beside other such "
@@ -93,6 +98,7 @@ def run_build(options: argparse.Namespace) -> int:
     from mrs_datasets.reddit.report_page import PAGE
 
     settings = _settings(options)
+    strict = settings.profile == "paper" if options.strict is None else options.strict
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
     spark = _spark(options)
@@ -123,7 +129,7 @@ def run_build(options: argparse.Namespace) -> int:
     if options.plan:
         return 0
     if options.only:
-        where = build_months(plan, out, settings, Path(identifier.path), say=_say)
+        where = build_months(plan, out, settings, Path(identifier.path), strict=strict, say=_say)
         print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
         return 0
     with spark or nullcontext():
@@ -134,6 +140,7 @@ def run_build(options: argparse.Namespace) -> int:
             Path(identifier.path),
             resume=options.resume,
             overwrite=options.overwrite,
+            strict=strict,
             say=_say,
             engine=spark,
             stages=stages,

@@ -34,7 +34,7 @@ def run_check(options: argparse.Namespace) -> int:
     from mrs_datasets.check import check
     from mrs_datasets.prepared import downloaded, open_prepared
 
-    data = downloaded(open_prepared(options.data, options.revision))
+    data = downloaded(open_prepared(options.data, options.revision, checked=False))
     identifier = open_identifier(options.language_model)
     known = identifier.languages if identifier else frozenset()
     shown = partial(tqdm, desc="check", unit=" configs", disable=not sys.stderr.isatty())

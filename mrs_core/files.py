@@ -41,6 +41,19 @@ def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> No
         )
 
 
+def require_regular(path: Path) -> None:
+    """Refuse a named pipe, a device or a socket, on which reading might wait forever; a folder with one in it, too.
+
+    Raises:
+        InputError: it is one; the sentence names it.
+    """
+    for each in (path, *(path.rglob("*") if path.is_dir() else ())):
+        if each.exists() and not each.is_file() and not each.is_dir():
+            raise InputError(
+                f"{each}: is a pipe, device or socket, not a file or folder; save its contents in a file and pass that."
+            )
+
+
 def require_new_file(path: Path, overwrite: bool) -> None:
     """Refuse a file that exists, before anything is computed.
 

@@ -148,6 +148,21 @@ def size(path: Location) -> int:
     return path.stat().st_size if isinstance(path, Path) else path.size()
 
 
+def stamp(path: Location) -> str:
+    """What changes with a file's contents and is known without reading them; empty if the storage does not say.
+
+    Of a local file: inode and times. The time of the last change to the inode is among them, since a download may give
+    a file its old modification time.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    if not isinstance(path, Path):
+        return path.stamp()
+    facts = path.stat()
+    return f"{facts.st_ino} {facts.st_mtime_ns} {facts.st_ctime_ns}"
+
+
 def open_stream(path: Location) -> BinaryIO:
     """A file, to be read from start to end.
 

@@ -10,6 +10,7 @@ yielded by then, so the caller begins again without the frame.
 from __future__ import annotations
 
 import bz2
+import hashlib
 import io
 import lzma
 import zlib
@@ -82,6 +83,47 @@ class PieceReader(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+class HashedReader(io.RawIOBase):
+    """A file whose bytes are hashed as they are read; bytes that are read twice are hashed once.
+
+    Args:
+        file: at its start.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest, self._hashed = file, hashlib.sha256(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any, /) -> int:
+        """Fill the start of `target`; 0 at the end of the file."""
+        start = self._hashed - self._file.tell()  # where the new bytes begin
+        data = self._file.read(len(target))
+        target[: len(data)] = data
+        self._digest.update(memoryview(data)[start:])
+        self._hashed += max(0, len(data) - start)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Move to a place that was read already."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def sha256(self) -> str:
+        """SHA-256 of the whole file, 64 hex digits; what was not read yet is read."""
+        self._file.seek(self._hashed)
+        while block := self._file.read(1 << 20):
+            self._digest.update(block)
+            self._hashed += len(block)
+        return self._digest.hexdigest()
 
 
 class _Decoder(Protocol):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder
 from mrs_core.lines import read_lines
 from mrs_core.text import is_blank
+from mrs_datasets.findings import batches
 from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import PreparedData, open_prepared
 from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
@@ -20,10 +21,10 @@ from mrs_datasets.report import PreparedReport
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
 from mrs_datasets.rewriting import take_over, write_report
 from mrs_datasets.schema import MRS, SPLITS, responses_config
+from mrs_datasets.soundness import require_values, row_of
 from mrs_datasets.writer import write_split
 
 COUNT_BYTES = 1 << 28  # of memory for counting; the rest goes to files beside the output
-BATCH_ROWS = 100_000
 
 
 def add_responses(
@@ -189,5 +190,6 @@ def _read_file(file: Path) -> dict[str, int | None]:
 
 def _training_replies(data: PreparedData, code: str) -> Iterator[pa.Array]:
     for path in data.files(code, SPLITS[0]):
-        for batch in pq.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS, columns=["reply"]):
-            yield batch.column(0)
+        for start, table in batches([path], ["reply"]):
+            require_values(table, ["reply"], partial(row_of, path, start))
+            yield from table["reply"].chunks

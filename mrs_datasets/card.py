@@ -74,12 +74,23 @@ def _pipeline(pipeline: dict[str, Any]) -> str:
         [code, f"{row.get('kept', 0):,}", _reasons({reason: n for reason, n in row.items() if reason != "kept"})]
         for code, row in sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
     ]
+    dumps = [
+        [
+            dump["name"],
+            f"{dump['bytes']:,}",
+            f"`{dump['sha256']}`",
+            f"in part: {dump['lossy']}" if dump["lossy"] else "all",
+        ]
+        for dump in pipeline["dumps"]
+    ]
     return "\n".join(
         [
             "## How it was built",
             "",
-            f"{len(pipeline['dumps'])} dumps: {', '.join(dump['name'] for dump in pipeline['dumps'])}. Profile "
-            f"`{pipeline['profile']}`{f', changed: {changes}' if changes else ', unchanged'}.",
+            f"{len(pipeline['dumps'])} dumps; profile `{pipeline['profile']}`"
+            f"{f', changed: {changes}' if changes else ', unchanged'}.",
+            "",
+            markdown_table(["dump", "bytes", "SHA-256", "read"], dumps),
             "",
             markdown_table(["stage", "in", "out", "dropped"], stages),
             "",

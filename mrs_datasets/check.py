@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from mrs_datasets.describe import text_columns, texts_of
 from mrs_datasets.findings import EXAMPLES, Examples, Finding, batches, joined, shorten
 from mrs_datasets.prepared import PreparedData
 from mrs_datasets.report import PreparedReport
+from mrs_datasets.soundness import require_values, row_of
 
 WEIGHT_TOLERANCE = 1e-3
 
@@ -63,6 +65,10 @@ def check(
             whole = kind.rows_of(record.language_of(config)).get(split)
             yield from _size(files, whole, split, where, report)
             try:
+                unusable = list(_unusable(files, kind, where))
+                yield from unusable
+                if unusable:
+                    continue
                 yield from _rows(files, columns, where)
                 yield from parts_found(files, kind, columns.identity, where)
                 yield from keys.add(split, _hashes(files, columns.identity), files, columns, where)
@@ -143,6 +149,16 @@ def _schema(files: list[Path], expected: pa.Schema, where: str) -> Iterator[Find
             problem = f"cannot be read as Parquet ({str(error).splitlines()[0]})"
         if problem:
             yield Finding(ERROR, "schema", where, 1, (f"{path.name}: {problem}",))
+
+
+def _unusable(files: list[Path], kind: Kind, where: str) -> Iterator[Finding]:
+    """The first text that no command can use; then the split is left alone."""
+    for start, table in batches(files, list(kind.columns)):
+        try:
+            require_values(table, (), partial(row_of, where, start))
+        except InputError as error:
+            yield Finding(ERROR, "text that cannot be used", where, 1, (str(error).partition(";")[0],))
+            return
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:

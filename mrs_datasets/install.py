@@ -22,7 +22,7 @@ from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.installed import installed_folders, record_installed, remove_cached
 from mrs_datasets.catalogue import read_record
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared import open_prepared
 from mrs_datasets.report import PreparedReport
 from mrs_metrics.install import install_metric
 from mrs_metrics.spaces import metric_names
@@ -56,7 +56,7 @@ def install(source: Path) -> Installation:
         InputError: see `install_dataset`.
     """
     earlier = installed_folders()
-    name = PreparedData(str(source), source, None).data_set()
+    name = open_prepared(str(source)).data_set()
     configs = install_dataset(source, name)
     cache = configs[0].parents[2]
     others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from mrs_datasets.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.reddit.report_page import PAGE, funnel_page
 from mrs_datasets.report import PassEntry, PreparedReport
 from mrs_datasets.rewriting import write_report
+from mrs_datasets.soundness import require_values, row_of
 
 ROWS = 100_000  # of a shard; a row group of the writer has as many
 PASSES = "passes"  # their key in the identity of a work folder
@@ -67,7 +69,10 @@ class Rows:
             elif before < self.first + self.count:
                 groups.append(group)
             before += rows
-        return file.read_row_groups(groups).slice(self.first - skipped, self.count)
+        table = file.read_row_groups(groups).slice(self.first - skipped, self.count)
+        texts = [name for name in ("message", "reply") if name in table.column_names]
+        require_values(table, texts, partial(row_of, self.file, self.first))
+        return table
 
 
 def ranges(data: PreparedData, parts: Sequence[tuple[str, str]]) -> list[Rows]:

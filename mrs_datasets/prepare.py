@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mrs_core.errors import InputError
-from mrs_core.files import atomic_folder
+from mrs_core.files import atomic_folder, require_regular
 from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
@@ -205,6 +205,7 @@ def _refuse_pair_options(pairs: PairOptions | None, source: str) -> None:
 def _require_source(path: Path, out: Path, what: str) -> None:
     if not path.exists():
         raise InputError(f"{path}: no such file or folder; {what}.")
+    require_regular(path)
     real = path.resolve()
     if real == out.resolve() or out.resolve() in real.parents:
         raise InputError(f"--out {out}: contains the source {path}; choose another folder.")

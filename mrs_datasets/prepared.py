@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
 
 from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError
@@ -17,8 +19,17 @@ from mrs_core.storage import is_url
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 from mrs_datasets.remote_data import fetched
-from mrs_datasets.report import PreparedReport
+from mrs_datasets.report import PreparedReport, parse_report
 from mrs_datasets.schema import responses_config
+from mrs_datasets.soundness import (
+    Place,
+    place_in,
+    require_columns,
+    require_footers,
+    require_values,
+    required_columns,
+    row_of,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -38,15 +49,42 @@ class PreparedData:
         """One split of one config.
 
         Raises:
-            InputError: the source lacks the config or split; the sentence names those that it has.
+            InputError: the source lacks the config or split (the sentence names those that it has), or a row cannot be
+            used (see `soundness`).
         """
         if self.folder is None:
-            return self._load_from_hub(config, split)
+            rows = self._load_from_hub(config, split)
+            self._require_sound(rows, config, partial(row_of, f"{self.name}, {config}/{split}", 0))
+            return rows
         files = self.files(config, split)
         if not files:
             have = sorted(path.name for path in (self.folder / "data").iterdir())
             raise InputError(f"{self.folder}: no {split} split of {config!r}; the folder has {' '.join(have)}.")
-        return _read_parquet(files)
+        rows = _read_parquet(files)
+        self._require_sound(rows, config, place_in([path for path in files if pq.read_metadata(path).num_rows]))
+        return rows
+
+    def require_footers(self) -> None:
+        """Refuse a folder with Parquet files that the catalogue does not describe (see `soundness`).
+
+        Raises:
+            InputError: the sentence names the first such file, and what is wrong.
+        """
+        record = self.record()
+        for config, _, _ in record.configs():
+            for split in record.kind_of(config).splits:
+                require_footers(self.files(config, split), record, config)
+
+    def _require_sound(self, rows: Dataset, config: str, place: Place) -> None:
+        required: list[str] = []
+        if self.folder is None and not self.report():  # not a prepared folder
+            require_values(rows.data.table, required, place)
+            return
+        record = read_record(self.data_set()).covering([config])
+        if config in {name for name, _, _ in record.configs()}:
+            require_columns(rows.data.schema, record, config, f"{self.name}, {config}")
+            required = required_columns(record, config)
+        require_values(rows.data.table, required, place)
 
     def data_set(self) -> str:
         """The data set's name in the catalogue; `mrs` if the source does not say."""
@@ -80,8 +118,8 @@ class PreparedData:
         if self.folder is not None and not path.is_file():
             return {}
         try:
-            return cast(PreparedReport, dict(json.loads(path.read_text(encoding="utf-8"))))
-        except (OSError, ValueError, TypeError) as error:
+            return parse_report(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise InputError(f"{path}: cannot read the report ({error}); prepare the folder again.") from None
 
     def configs(self) -> list[str]:
@@ -153,15 +191,26 @@ class PreparedData:
             raise InputError(f"{self.name}: cannot load {config}/{split} from the hub ({error}).") from None
 
 
-def open_prepared(data: str, revision: str | None = None) -> PreparedData:
+def open_prepared(data: str, revision: str | None = None, checked: bool = True) -> PreparedData:
     """Open `sample`, a prepared folder, its URL, or a hub id (`namespace/name`, also `namespace/name@REVISION`).
 
     A folder at a URL (any storage of fsspec: s3, gs, http ...) is copied into the cache first, as `fetched` says.
 
+    Args:
+        checked: refuse a folder whose columns are not those of the catalogue, from the footers of its files; texts
+            are checked when they are loaded.
+
     Raises:
-        InputError: a folder that is not a prepared one, a name that is none of the four, a URL that cannot be reached,
-            or a revision of something that is not a hub repository.
+        InputError: a folder that is not a prepared one or has other columns, a name that is none of the four, a URL
+            that cannot be reached, or a revision of something that is not a hub repository.
     """
+    opened = _opened(data, revision)
+    if checked and opened.folder is not None and opened.folder != SAMPLE:
+        opened.require_footers()
+    return opened
+
+
+def _opened(data: str, revision: str | None) -> PreparedData:
     from mrs_core.hub import commit_of, is_repo_id, split_revision
 
     if is_url(data):
@@ -203,7 +252,6 @@ def downloaded(data: PreparedData) -> PreparedData:
 def _read_parquet(files: list[Path]) -> Dataset:
     """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; with a bar for large ones."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
     from datasets import Dataset
     from datasets.exceptions import DatasetGenerationError
 

@@ -59,6 +59,7 @@ def prepared_publication(folder: Path, repo_id: str, each: Each = iter) -> Publi
                 f"{folder}: {config}/{split} has {found:,} rows, report.json says {expected:,}; prepare the folder "
                 "again."
             )
+    data.require_footers()
     card = (folder / CARD).read_text(encoding="utf-8").replace(f'"{HERE}"', f'"{repo_id}"')
     return Publication("dataset", repo_id, folder, what.allowed, STAYS, instead={CARD: card.encode()})
 

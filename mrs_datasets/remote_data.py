@@ -114,7 +114,7 @@ def _files(folder: RemotePath, report: str) -> list[dict[str, Any]]:
             _INSIDE.fullmatch(entry["path"]) and ".." not in entry["path"] and entry["bytes"] >= 0 and entry["sha256"]
             for entry in files
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         sound, files = False, []
     if not sound or not files:
         raise InputError(f"{folder / REPORT}: does not list the folder's files with their SHA-256; prepare it again.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
 MAX_EXAMPLES = 5
+MAX_DEPTH = 50  # chosen: of lists and objects in a report; a build writes fewer than ten
 DROPPED = "dropped: "  # starts findings about rows that were left out
 
 
@@ -117,3 +119,26 @@ class Report:
             {"part": part, "finding": what, "count": found.count, "examples": found.examples}
             for (part, what), found in sorted(self.findings.items())
         ]
+
+
+def parse_report(text: str) -> PreparedReport:
+    """The report in the text of a `report.json`.
+
+    Raises:
+        ValueError: it is not a JSON object, or is nested more deeply than `MAX_DEPTH`.
+    """
+    too_deep = f"nested more than {MAX_DEPTH} levels deep"
+    try:
+        report = json.loads(text)
+    except RecursionError:
+        raise ValueError(too_deep) from None
+    if not isinstance(report, dict):
+        raise ValueError("expected a JSON object")
+    level: list[Any] = [report]
+    for _ in range(MAX_DEPTH):
+        lists = [value for value in level if isinstance(value, list)]
+        lists += [value.values() for value in level if isinstance(value, dict)]
+        level = [inner for values in lists for inner in values if isinstance(inner, (dict, list))]
+    if level:
+        raise ValueError(too_deep)
+    return cast(PreparedReport, report)

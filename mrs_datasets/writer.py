@@ -23,6 +23,38 @@ SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the 500 MB that the hub advi
 ROW_GROUP_ROWS = 100_000
 
 
+class _ParquetFile:
+    """A Parquet file in row groups of `ROW_GROUP_ROWS` rows (the last one: the rest), however small its tables are."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._file = pq.ParquetWriter(path, schema, compression="zstd")
+        self._held: list[pa.Table] = []  # rows of a group that is not full yet
+        self._rows = 0
+
+    def write(self, table: pa.Table) -> None:
+        self._held.append(table)
+        self._rows += table.num_rows
+        if self._rows >= ROW_GROUP_ROWS:
+            self._write_groups(self._rows // ROW_GROUP_ROWS * ROW_GROUP_ROWS)
+
+    def close(self) -> None:
+        if self._rows:  # the library `datasets` cannot read an empty row group
+            self._write_groups(self._rows)
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Drop the file: on a full disk its `__del__` would print an error."""
+        with suppress(OSError, pa.ArrowException):
+            self._file.close()
+        self._file.is_open = False
+
+    def _write_groups(self, rows: int) -> None:
+        held = pa.concat_tables(self._held)
+        # Chunks of the tables' sizes would show in the pages.
+        self._file.write_table(held.slice(0, rows).combine_chunks(), row_group_size=ROW_GROUP_ROWS)
+        self._held, self._rows = [held.slice(rows)], held.num_rows - rows
+
+
 @dataclass
 class _SplitWriter:
     """The shards of one config and split; a new shard starts every `SHARD_ROWS` rows."""
@@ -33,14 +65,14 @@ class _SplitWriter:
     rows: int = 0
     text_bytes: int = 0
     shards: list[Path] = field(default_factory=list)
-    _open: pq.ParquetWriter | None = None
+    _open: _ParquetFile | None = None
     _shard_rows: int = 0
 
     def write(self, table: pa.Table) -> None:
         while True:
             part = table.slice(0, SHARD_ROWS - self._shard_rows)
-            if part.num_rows:  # the library `datasets` cannot read an empty row group
-                self._writer().write_table(part, row_group_size=ROW_GROUP_ROWS)
+            if part.num_rows:
+                self._writer().write(part)
             self.rows += part.num_rows
             self.text_bytes += part.nbytes
             self._shard_rows += part.num_rows
@@ -55,11 +87,9 @@ class _SplitWriter:
             self._open, self._shard_rows = None, 0
 
     def abandon(self) -> None:
-        """Drop a shard that is still open: on a full disk its `__del__` would print an error."""
+        """Drop a shard that is still open."""
         if self._open:
-            with suppress(OSError, pa.ArrowException):
-                self._open.close()
-            self._open.is_open = False
+            self._open.abandon()
             self._open = None
 
     def finish(self) -> list[Path]:
@@ -71,11 +101,11 @@ class _SplitWriter:
             for number, shard in enumerate(self.shards)
         ]
 
-    def _writer(self) -> pq.ParquetWriter:
+    def _writer(self) -> _ParquetFile:
         if self._open is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.shards.append(self.folder / f"{self.split}-{len(self.shards):05d}.parquet")
-            self._open = pq.ParquetWriter(self.shards[-1], self.schema, compression="zstd")
+            self._open = _ParquetFile(self.shards[-1], self.schema)
         return self._open
 
 
@@ -88,17 +118,16 @@ class FileWriter:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.rows = self.text_bytes = 0
-        self._file = pq.ParquetWriter(path, schema, compression="zstd")
+        self._file = _ParquetFile(path, schema)
 
     def __enter__(self) -> FileWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError, pa.ArrowException):  # closed already, if there was no error
-            self.close()
+        self._file.abandon()  # closed already, if there was no error
 
     def write(self, table: pa.Table) -> None:
-        self._file.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        self._file.write(table)
         self.rows += table.num_rows
         self.text_bytes += table.nbytes
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mrs_core import __version__
 from mrs_core.errors import InputError
-from mrs_core.storage import Location, is_unfinished, require_free, require_writable
+from mrs_core.storage import Location, is_unfinished, require_free, require_writable, size
 from mrs_datasets.passes import PASSES, FolderPass, apply_passes, done_again, identity_of
 from mrs_datasets.pipeline.stages import Engine, name_and_bytes, timed
 from mrs_datasets.pipeline.work_folder import WorkFolder, remove_finished, remove_leftovers, work_place
@@ -21,9 +21,11 @@ from mrs_datasets.prepare import MARKER
 from mrs_datasets.prepared import open_prepared
 from mrs_datasets.reddit.pipeline import Build, Pipeline, Stage, run_stages
 from mrs_datasets.reddit.plan import BuildPlan
+from mrs_datasets.reddit.read import dump_sha256
 from mrs_datasets.reddit.settings import Settings
 from mrs_datasets.reddit.shard_stages import (
     DUPLICATES,
+    FROM_PAIRS,
     MONTHS,
     PAIRS,
     duplicates_shards,
@@ -32,13 +34,13 @@ from mrs_datasets.reddit.shard_stages import (
     finish_pairs,
     month_shards,
     pair_shards,
+    require_complete,
 )
 from mrs_datasets.reddit.write_stage import write_data_set
 
 WRITTEN = "after-write"  # in the work folder: the data set before the passes
 # Settings of the stages; all others belong to the months. The last stage is done in one go.
-WORK = 2  # version of the work folder's layout and of the rules: increment it if either changes
-FROM_PAIRS = (PAIRS, DUPLICATES)  # stages that are done again if the inputs of the pairs differ
+WORK = 3  # version of the work folder's layout and of the rules: increment it if either changes
 OF_THE_PAIRS = "pairs"  # the part of a work folder's identity on which months do not depend
 OF_PAIRS = ("english_months", "min_language_score", "clean")
 OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "responses_from", "split_by", "buckets")
@@ -63,6 +65,7 @@ def build(
     *,
     resume: bool = False,
     overwrite: bool = False,
+    strict: bool = False,
     say: Callable[[str], None] = print,
     engine: Engine | None = None,
     stages: Callable[[Settings], list[Stage]] = stages_of,
@@ -76,6 +79,7 @@ def build(
 
     Args:
         out: a local folder, or a remote one with a scratch folder (`mrs_core.storage.location`).
+        strict: stop after reading if a dump could not be read completely; else what could be read is used.
         engine: processes the shards, instead of the plan's number of processes; the files are the same.
         stages: composes the stages from the settings; others must write the same files.
         passes: over the data set once it is split and has its response sets, such as a filter of toxic pairs; they run
@@ -91,6 +95,8 @@ def build(
     pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
     place = work_place(out)
     if resume and (report := _whole_already(out, pipeline, passes)):
+        if strict:
+            require_complete({dump["name"]: dump["lossy"] for dump in report["pipeline"]["dumps"] if dump["lossy"]})
         remove_finished(place)
         remove_leftovers(out, "partial", "old")
         return report
@@ -102,7 +108,7 @@ def build(
     if work.changed:
         say(f"--resume: other {work.changed}; what depends on it is done again, the rest stays")
     written: Location = work.scratch / WRITTEN if passes else out
-    running = Build(plan, settings, language_model, written, overwrite or bool(passes), work, pipeline, say)
+    running = Build(plan, settings, language_model, written, overwrite or bool(passes), work, pipeline, say, strict)
     seconds = run_stages(stages(settings), running, engine)
     report = running.report
     if passes:
@@ -121,6 +127,7 @@ def build_months(
     settings: Settings,
     language_model: Path,
     *,
+    strict: bool = False,
     say: Callable[[str], None] = print,
     engine: Engine | None = None,
 ) -> Location:
@@ -131,7 +138,8 @@ def build_months(
     of its own and the same settings and buckets.
 
     Raises:
-        InputError: as `build`; the work was begun with other settings, or another process is reading a dump.
+        InputError: as `build`, also if `strict`; the work was begun with other settings, or another process is reading
+            a dump.
     """
     settings = replace(settings, buckets=plan.buckets)
     out = _checked_out(out, plan, engine)
@@ -139,7 +147,7 @@ def build_months(
     require_free(out, False, MARKER)
     identity, mine = _identity(plan, settings, pipeline), {OF_THE_PAIRS: FROM_PAIRS, PASSES: ()}
     work = WorkFolder(work_place(out), identity, True, False, mine, shared=True)
-    running = Build(plan, settings, language_model, out, False, work, pipeline, say)
+    running = Build(plan, settings, language_model, out, False, work, pipeline, say, strict)
     (months,) = (stage for stage in stages_of(settings) if stage.name == MONTHS)
     with ExitStack() as held:
         held.callback(work.leave)
@@ -185,7 +193,10 @@ def _identity(plan: BuildPlan, settings: Settings, pipeline: Pipeline) -> dict[s
 
 
 def _whole_already(out: Location, pipeline: Pipeline, passes: Sequence[FolderPass]) -> dict[str, Any] | None:
-    """The report at `out`, if it is of this very build, which was then interrupted after its last step."""
+    """The report at `out`, if it is of this very build, which was then interrupted after its last step.
+
+    The dumps are read again for their hashes: nothing else is left to compare them with.
+    """
     if is_unfinished(out):
         return None
     try:
@@ -193,9 +204,13 @@ def _whole_already(out: Location, pipeline: Pipeline, passes: Sequence[FolderPas
         buckets = report["settings"]["buckets"]  # they determine files, and a resumed build keeps them
         now = {**pipeline.as_dict(), "settings": {**pipeline.settings.as_dict(), "buckets": buckets}}
         there = {**report["pipeline"], "settings": report["settings"]}
-        same = all(there[key] == now[key] for key in ("dumps", "language_model", "settings"))
+        same = all(there[key] == now[key] for key in ("language_model", "settings"))
+        dumps = [(dump["name"], dump["bytes"]) for dump in there["dumps"]]
+        same = same and dumps == [(path.name, size(path)) for path in pipeline.plan.files]
         done = [(entry["name"], entry["about"]["identity"]) for entry in report.get("passes", ())]
         same = same and done == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
-        return report if same and report["version"] == __version__ else None
+        same = same and report["version"] == __version__
+        hashes = [dump["sha256"] for dump in there["dumps"]]
+        return report if same and hashes == [dump_sha256(path) for path in pipeline.plan.files] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -36,6 +36,8 @@ class Pipeline:
     repairs: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     rejects: dict[str, list[str]] = field(default_factory=dict)
+    sha256: dict[str, str] = field(default_factory=dict)  # of the dumps that were read, by name
+    lossy: dict[str, str] = field(default_factory=dict)  # dumps that were not read completely: why
     engine: dict[str, str] = field(default_factory=dict)  # its versions, if it is another than this machine's processes
 
     def add(self, stage: str, came: int, dropped: Mapping[str, int]) -> int:
@@ -60,7 +62,10 @@ class Pipeline:
 
     def as_dict(self) -> dict[str, object]:
         return {
-            "dumps": [name_and_bytes(path) for path in self.plan.files],
+            "dumps": [
+                {**name_and_bytes(path), "sha256": self.sha256.get(path.name), "lossy": self.lossy.get(path.name)}
+                for path in self.plan.files
+            ],
             "language_model": self.language_model,
             "profile": self.settings.profile,
             "departures": self.settings.departures(),
@@ -84,6 +89,7 @@ class Build:
         work: the folder of finished work.
         pipeline: what the stages did; each stage adds to it.
         say: prints a line.
+        strict: a dump that cannot be read completely stops the build.
         months: the files of the stage `months`, in the order of the dumps.
         outcomes: of all pairs, from the stage `pairs` on.
         report: of the data set, once it is written.
@@ -97,6 +103,7 @@ class Build:
     work: WorkFolder
     pipeline: Pipeline
     say: Callable[[str], None]
+    strict: bool = False
     months: list[Location] = field(default_factory=list)
     outcomes: Outcomes = field(default_factory=Counter)
     report: dict[str, Any] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrs_core.errors import InputError
+from mrs_core.files import require_regular
 from mrs_core.remote_errors import masked
 from mrs_core.storage import (
     Location,
@@ -74,7 +75,8 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
     """The files of the patterns, each once, in the order of their names.
 
     Raises:
-        InputError: a pattern matches nothing, two files have one name, or a storage cannot be reached.
+        InputError: a pattern matches nothing, or a pipe or device; two files have one name, or a storage cannot be
+            reached.
     """
     found: dict[str, Location] = {}
     for pattern in patterns:
@@ -89,7 +91,10 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
 
 def _local_files(pattern: str) -> list[Location]:
     matches = sorted(Path(name) for name in glob.glob(os.path.expanduser(pattern)))
-    return [path for path in matches if path.is_file()]
+    files = [path for path in matches if not path.is_dir()]
+    for path in files:
+        require_regular(path)
+    return [path for path in files if path.is_file()]
 
 
 def begun_buckets(out: Location) -> int | None:

@@ -8,6 +8,7 @@ text.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections import Counter
@@ -20,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from mrs_core.errors import InputError, MissingExtraError
+from mrs_core.remote import BUFFER_BYTES
 from mrs_core.storage import Location, open_stream
-from mrs_core.streams import HEAD, MAX_WINDOW, DamagedError, packing_of, read_pieces
+from mrs_core.streams import HEAD, MAX_WINDOW, DamagedError, HashedReader, packing_of, read_pieces
 from mrs_datasets.reddit.bots import is_bot
 from mrs_datasets.reddit.schema import COMMENTS
 from mrs_datasets.reddit.tally import Tally
@@ -62,6 +64,7 @@ class ReadCounts(Tally):
         bytes: of the compressed files, read so far.
         rejected: lines by the reason why they are not comments.
         truncated: file name -> why it could not be read to its end; all complete lines before that were.
+        sha256: file name -> SHA-256 of its contents, 64 hex digits.
     """
 
     lines: int = 0
@@ -69,6 +72,7 @@ class ReadCounts(Tally):
     bytes: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     truncated: dict[str, str] = field(default_factory=dict)
+    sha256: dict[str, str] = field(default_factory=dict)
 
     def reject(self, reason: str) -> None:
         self.lines += 1
@@ -136,7 +140,8 @@ def read_comments(
     """
     counts = ReadCounts() if counts is None else counts
     lines, comments = counts.lines, counts.comments
-    with _open(path) as file:
+    with _open(path) as hashed:
+        file = io.BufferedReader(hashed, BUFFER_BYTES)
         try:
             pieces = read_pieces(file, _require_packing(path, file), skipped)
             for rows in _read(file, pieces, batch_rows, counts, max_line):
@@ -149,6 +154,7 @@ def read_comments(
                 f"{path}: reading takes more memory than is free; a zstd window alone has up to "
                 f"{MAX_WINDOW / 1e9:.1f} GB; use fewer workers, or close other programs."
             ) from None
+        counts.sha256[path.name] = hashed.sha256()
     if not damage and skipped and counts.comments == comments:
         damage = "its frames do not match their checksums"
     if damage and counts.lines == lines:
@@ -358,12 +364,22 @@ def _as_batch(rows: list[Comment], tell_bots: bool = True) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=COMMENTS)
 
 
+def dump_sha256(path: Location) -> str:
+    """SHA-256 of a dump, 64 hex digits.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with _open(path) as hashed:
+        return hashed.sha256()
+
+
 @contextmanager
-def _open(path: Location) -> Iterator[BinaryIO]:
+def _open(path: Location) -> Iterator[HashedReader]:
     """Open a file for reading bytes; disk errors, also later ones, become one sentence."""
     try:
         with open_stream(path) as file:
-            yield file
+            yield HashedReader(file)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}); check the path and its rights."

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import cast
 
-from mrs_core.storage import Location, size
+from mrs_core.errors import InputError
+from mrs_core.storage import Location, remove, size, stamp
 from mrs_datasets.pipeline.stages import Shard, summed
-from mrs_datasets.pipeline.work_folder import WorkFolder
+from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder
 from mrs_datasets.reddit.duplicates import EXACT, NEAR, duplicates_shard, signature_file
 from mrs_datasets.reddit.language import KEPT, Outcomes, languages_with
 from mrs_datasets.reddit.markup import mask
 from mrs_datasets.reddit.pipeline import Build, Counts
+from mrs_datasets.reddit.read import dump_sha256
 from mrs_datasets.reddit.shards import MonthCounts, PairCounts, month_shard, pair_shard
 
 MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # their names and folders
+FROM_PAIRS = (PAIRS, DUPLICATES)  # stages that are done again if the inputs of the pairs differ
 
 # --- Months: read, filter, partition --------------------------------------------------------------------------------
 
@@ -24,7 +27,9 @@ MONTHS, PAIRS, DUPLICATES = "months", "pairs", "duplicates"  # their names and f
 def month_shards(build: Build) -> list[Shard]:
     """A shard for every dump."""
     settings, plan = build.settings, build.plan
-    names = [f"{path.name}.{size(path)}" for path in plan.files]  # a new download is another shard
+    names = [f"{path.name}.{size(path)}" for path in plan.files]
+    for name, path in zip(names, plan.files, strict=True):
+        _forget_if_changed(build, name, path)
     targets = [build.work.folder / MONTHS / f"{name}.arrow" for name in names]
     return [
         Shard(name, size(path), target, partial(month_shard, path, target, settings, plan.buckets))
@@ -32,8 +37,36 @@ def month_shards(build: Build) -> list[Shard]:
     ]
 
 
+def _forget_if_changed(build: Build, name: str, path: Location) -> None:
+    """Forget a finished month whose dump has other contents now, and the pairs made from it.
+
+    Contents are compared only if the stamp differs or the storage gives none: that takes reading the whole dump.
+
+    Args:
+        name: of its shard.
+    """
+    noted = build.work.done(MONTHS, name)
+    if noted is None:
+        return
+    now = stamp(path)
+    if now and now == noted["stamp"]:
+        return
+    if dump_sha256(path) == noted["sha256"]:
+        build.work.finish(MONTHS, name, {**noted, "stamp": now})
+        return
+    build.say(f"--resume: {path.name} has changed since it was read; it is read again")
+    for stage in FROM_PAIRS:
+        if (build.work.folder / stage).exists():
+            remove(build.work.folder / stage)
+    (build.work.folder / MONTHS / f"{name}.json").unlink()
+
+
 def finish_months(build: Build, shards: Sequence[Shard], counts: Counts) -> None:
-    """Add the counts of reading and filtering, and warn about faults in the dumps."""
+    """Add the counts of reading and filtering, and warn about faults in the dumps.
+
+    Raises:
+        InputError: a dump could not be read completely, and the build is strict.
+    """
     pipeline, months = build.pipeline, [cast(MonthCounts, found) for found in counts]
     build.months = [shard.output for shard in shards]
     lines = pipeline.add("read", sum(c["lines"] for c in months), summed(c["rejected"] for c in months))
@@ -42,18 +75,34 @@ def finish_months(build: Build, shards: Sequence[Shard], counts: Counts) -> None
         raise AssertionError(f"{lines} comments were read, {comments} came to the filter")
     pipeline.add("filter", comments, summed(c["dropped"] for c in months))
     for path, found in zip(build.plan.files, months, strict=True):
-        pipeline.warnings += [
-            f"{path.name}: frame {frame + 1} does not match its checksum; nothing of it was used."
-            for frame in found["altered"]
-        ]
-        pipeline.warnings += [
-            f"{name}: {reason}; everything before was used." for name, reason in found["truncated"].items()
-        ]
+        altered = [f"frame {frame + 1} does not match its checksum" for frame in found["altered"]]
+        truncated = list(found["truncated"].values())
+        pipeline.warnings += [f"{path.name}: {reason}; nothing of it was used." for reason in altered]
+        pipeline.warnings += [f"{path.name}: {reason}; everything before was used." for reason in truncated]
+        pipeline.sha256[path.name] = found["sha256"]
+        if altered or truncated:
+            pipeline.lossy[path.name] = ", ".join(altered + truncated)
         for reason, samples in found["samples"].items():
             stored = pipeline.rejects.setdefault(reason, [])
             stored += map(mask, samples[: build.settings.keep_rejects - len(stored)])
+    if build.strict:
+        require_complete(pipeline.lossy)
     for warning in pipeline.warnings:
         build.say(f"warning: {warning}")
+
+
+def require_complete(lossy: Mapping[str, str]) -> None:
+    """Refuse dumps that could not be read completely; `lossy` says why, by their names.
+
+    Raises:
+        InputError: there is one.
+    """
+    if lossy:
+        names = ", ".join(f"{name} ({reason})" for name, reason in lossy.items())
+        raise InputError(
+            f"{names}: cannot be read completely; fetch it again and {RESUME}, or pass --no-strict to build from "
+            "what can be read."
+        )
 
 
 # --- Pairs: join, language, clean -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from mrs_core.language_id import LanguageIdentifier
 from mrs_core.languages import LANGUAGES
-from mrs_core.storage import Location
+from mrs_core.storage import Location, stamp
 from mrs_core.streams import AlteredError
 from mrs_datasets.pipeline.checked_files import write_array
 from mrs_datasets.pipeline.stages import Advance
@@ -40,6 +40,7 @@ class ReadMonth(TypedDict):
         truncated: why the file could not be read to its end, by its name.
         samples: texts by the reason for which they were dropped.
         bytes: of the partition.
+        sha256: of the file.
     """
 
     lines: int
@@ -50,12 +51,19 @@ class ReadMonth(TypedDict):
     samples: dict[str, list[str]]
     kept: int
     bytes: int
+    sha256: str
 
 
 class MonthCounts(ReadMonth):
-    """Counts of a shard of the stage `months`; `altered`: the frames that were left out, by number from 0."""
+    """Counts of a shard of the stage `months`.
+
+    Attributes:
+        altered: the frames that were left out, by number from 0.
+        stamp: of the file before it was read (see `storage.stamp`).
+    """
 
     altered: list[int]
+    stamp: str
 
 
 class PairCounts(TypedDict):
@@ -74,9 +82,11 @@ def month_shard(path: Location, target: Location, settings: Settings, buckets: i
     A dump with frames that do not match their checksums is read again without them, from its beginning.
     """
     altered: list[int] = []
+    before = stamp(path)
     while True:
         try:
-            return {**_read_month(path, target, settings, buckets, advance, altered), "altered": altered}
+            read = _read_month(path, target, settings, buckets, advance, altered)
+            return {**read, "altered": altered, "stamp": before}
         except AlteredError as error:
             altered.append(error.frame)
 
@@ -108,6 +118,7 @@ def _read_month(
         "samples": kept.samples,
         "kept": stats.comments,
         "bytes": stats.bytes,
+        "sha256": read.sha256[path.name],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ import pytest
 import zstandard
 
 from mrs_cli.main import main
+from mrs_core.errors import InputError
 from mrs_datasets.pipeline.work_folder import WorkFolder
+from mrs_datasets.prepare import prepare, prepare_mrs
 from mrs_datasets.reddit import shard_stages as module
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, write_months
 
@@ -162,15 +165,75 @@ def test_what_is_whole_of_a_broken_month_is_used(
     build: Call, dumps: Path, tmp_path: Path, harm: Callable[[Path], None], words: str
 ) -> None:
     harm(dumps / "RC_2018-02.zst")
-    code, line = build()
+    assert_refused(build(), "RC_2018-02.zst (", words, "--resume", "--no-strict")
+    assert leftovers(tmp_path, "dumps") == [".out.build"]
+    code, line = build("--resume", "--no-strict")
     assert code == 0, line
     report = read_report(tmp_path / "out")
+    assert [words in (dump["lossy"] or "") for dump in report["pipeline"]["dumps"]] == [False, True]
+    assert f"in part: {report['pipeline']['dumps'][1]['lossy']}" in (tmp_path / "out" / "README.md").read_text()
     (warning,) = report["pipeline"]["warnings"]
     assert warning.startswith("RC_2018-02.zst: ")
     assert words in warning
     assert warning in report["notes"]
     assert "RC_2018-02.zst" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert COMMENTS < report["pipeline"]["stages"][0]["in"] <= 2 * COMMENTS
+
+
+def test_other_profiles_use_what_can_be_read_unless_strict(build: Call, dumps: Path, tmp_path: Path) -> None:
+    USABLE["cut off"][0](dumps / "RC_2018-02.zst")
+    options = ("--profile", "clean", "--min-examples", 1000)
+    assert_refused(build(*options, "--strict"), "RC_2018-02.zst (the file ends early)")
+    assert build("--resume", *options)[0] == 0
+    assert_refused(build("--resume", *options, "--strict"), "RC_2018-02.zst (the file ends early)")
+
+
+def hashes(folder: Path) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("RC_*"))]
+
+
+def test_a_repaired_month_of_equal_size_is_read_again(
+    build: Call, dumps: Path, months: Path, tmp_path: Path, expected: dict[str, bytes]
+) -> None:
+    """Even with the old modification time, as a download may set it."""
+    path = dumps / "RC_2018-02.zst"
+    damaged(path)
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    assert_refused(build("--no-strict", "--min-examples", 99_999), "--min-examples")
+    path.write_bytes((months / path.name).read_bytes())
+    os.utime(path, ns=times)
+    code, line = build("--resume")
+    assert code == 0, line
+    assert parquet_bytes(tmp_path / "out") == expected
+    assert [dump["sha256"] for dump in read_report(tmp_path / "out")["pipeline"]["dumps"]] == hashes(dumps)
+    assert all(digest in (tmp_path / "out" / "README.md").read_text() for digest in hashes(dumps))
+    damaged(path)
+    assert_refused(build("--resume"), "out exists already")
+
+
+def test_the_same_month_in_another_file_is_not_read_again(
+    build: Call, dumps: Path, months: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped(build, tmp_path)
+    pairs = {path: path.stat().st_mtime_ns for path in (tmp_path / ".out.build" / "pairs").iterdir()}
+    (dumps / "RC_2018-02.zst").unlink()
+    shutil.copyfile(months / "RC_2018-02.zst", dumps / "RC_2018-02.zst")
+    monkeypatch.setattr(module, "month_shard", pytest.fail)
+    monkeypatch.setattr(WorkFolder, "remove", lambda _: None)
+    assert build("--resume")[0] == 0
+    assert {path: path.stat().st_mtime_ns for path in pairs} == pairs
+
+
+def test_a_pipe_is_refused_and_not_waited_for(build: Call, dumps: Path, tmp_path: Path) -> None:
+    os.mkfifo(dumps / "RC_2018-03.zst")
+    assert_refused(build(), "RC_2018-03.zst: is a pipe, device or socket")
+    assert leftovers(tmp_path, "dumps") == []
+    for source in (dumps, dumps / "RC_2018-03.zst"):
+        sentence = "RC_2018-03.zst: is a pipe, device or socket"
+        with pytest.raises(InputError, match=sentence):
+            prepare_mrs(str(source), tmp_path / "prepared")
+        with pytest.raises(InputError, match=sentence):
+            prepare("xcopa", [str(source)], tmp_path / "prepared")
 
 
 UNUSABLE = {

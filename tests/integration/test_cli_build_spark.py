@@ -29,7 +29,17 @@ def local(mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFa
     """Return the data set of each profile, built by the local engine."""
     folder = tmp_path_factory.mktemp("local")
     for profile, enough in ENOUGH.items():
-        start = ("data", "build", "--dumps", dumps / "RC_*", "--out", profile, "--language-model", lid_model)
+        start = (
+            "data",
+            "build",
+            "--dumps",
+            dumps / "RC_*",
+            "--out",
+            profile,
+            "--language-model",
+            lid_model,
+            "--no-strict",
+        )
         options = ("--profile", profile, "--min-examples", enough, "--min-reply-count", 2, "--buckets", BUCKETS)
         done = mrs(*start, *options, "--workers", 1, cwd=folder)
         assert done.returncode == 0, done.stderr
@@ -49,7 +59,19 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def run(dumps: Path, model: Path, out: Path, *options: object) -> int:
-    start = ["data", "build", "--engine", "spark", "--dumps", dumps / "RC_*", "--out", out, "--language-model", model]
+    start = [
+        "data",
+        "build",
+        "--engine",
+        "spark",
+        "--dumps",
+        dumps / "RC_*",
+        "--out",
+        out,
+        "--language-model",
+        model,
+        "--no-strict",
+    ]
     settings = ["--min-reply-count", 2, "--buckets", BUCKETS]
     return main([str(part) for part in [*start, *settings, *options]])
 

@@ -200,6 +200,17 @@ def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monke
     assert load_dataset(str(tmp_path), "mt-en", split="train")["message"][:] == expected
 
 
+@pytest.mark.parametrize("rows", [1, 7, 100, 400])
+def test_row_groups_are_full_however_small_the_tables_are(tmp_path: Path, monkeypatch, rows: int) -> None:
+    monkeypatch.setattr(writer_module, "ROW_GROUP_ROWS", 100)
+    sizes = [rows] * (400 // rows) + [400 % rows + 30]
+    write_prepared(tmp_path, pair_chunks(*sizes), Report("pairs"), MRS, "src")
+    (path,) = (tmp_path / "data" / "mt-en").iterdir()
+    file = pq.ParquetFile(path)
+    assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [100] * 4 + [sum(sizes) - 400]
+    assert file.read()["message"].to_pylist() == [f"m{number}" for number in range(sum(sizes))]
+
+
 def test_nothing_at_all_or_a_config_without_a_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="src: the source has no data"):
         write_prepared(tmp_path / "a", iter(()), Report("pairs"), MRS, "src")

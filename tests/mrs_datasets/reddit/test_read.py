@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -225,6 +227,7 @@ def test_the_counts_go_on_over_several_files(dump: Dump) -> None:
         "bytes": first.stat().st_size + second.stat().st_size,
         "rejected": {read.BROKEN: 3},
         "truncated": {},
+        "sha256": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (first, second)},
     }
 
 
@@ -464,3 +467,16 @@ def test_every_true_comment_is_taken(body: str, created: int, kind: type, score:
     batch = read._as_batch(read.decode_lines(line, ReadCounts()))
     assert batch.to_pylist() == [ROW | {"body": body, "created": created, "score": score}]
     assert isinstance(batch, pa.RecordBatch)
+
+
+@pytest.mark.parametrize("packing", ["plain", "zstd", "gzip"])
+@pytest.mark.parametrize("kept", [1.0, 0.7])
+def test_the_hash_is_of_the_whole_file_however_much_of_it_is_read(tmp_path: Path, packing: str, kept: float) -> None:
+    pack = {"plain": bytes, "zstd": zstandard.ZstdCompressor().compress, "gzip": gzip.compress}[packing]
+    lines = b"".join(as_line({**COMMENT, "id": str(number), "body": "x" * 999}) + b"\n" for number in range(9999))
+    content = pack(lines)
+    path = tmp_path / "RC_2018-01"
+    path.write_bytes(content[: int(kept * len(content))] + (b"" if kept == 1 else b"\0 damaged" * 999))
+    counts = ReadCounts()
+    rows_of(path, counts)
+    assert counts.sha256 == {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}

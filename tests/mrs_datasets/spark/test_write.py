@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,7 @@ def test_every_row_is_in_one_file(rows: list[int], most: int) -> None:
 def test_the_files_are_those_of_one_machine(tmp_path: Path, monkeypatch, most: int) -> None:
     for module in (write, writer):
         monkeypatch.setattr(module, "SHARD_ROWS", most)
+    monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 20)
     settings = make_settings("paper")
     paths = []
     for bucket, pairs in enumerate(SIZES):
@@ -67,4 +69,9 @@ def test_the_files_are_those_of_one_machine(tmp_path: Path, monkeypatch, most: i
     layout = write.write_languages(engine, tmp_path / "steps", ["en"], rows, buckets, settings)
     assert parquet_bytes(tmp_path / "steps") == parquet_bytes(folder)
     assert layout == expected["configs"]
+    for path in (tmp_path / "steps").rglob("*.parquet"):
+        groups = [
+            pq.ParquetFile(path).metadata.row_group(n).num_rows for n in range(pq.read_metadata(path).num_row_groups)
+        ]
+        assert (set(groups[:-1]) <= {20}, 0 < groups[-1] <= 20) == (True, True)
     assert len(layout["en"]["train"]["files"]) == -(-sum(rows["en", "train"]) // most)
