@@ -224,7 +224,9 @@ def _metric(tokenize: str, lowercase: bool) -> BLEU:
 
 def _for_mecab(examples: list[list[str]]) -> list[list[str]]:
     """Without NUL, where MeCab would end the text, and without lone surrogates, which it refuses."""
-    return [[text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in texts] for texts in examples]
+    return [
+        [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in texts] for texts in examples
+    ]
 
 
 def _best(metric: BLEU, candidates: list[tuple[int, str]], references: list[str]) -> tuple[int, BLEUScore]:

@@ -164,7 +164,6 @@ class Lists:
         check_encodable(predictions, references)
         super().add_batch(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
 
-
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
         """Add one example."""
         check_encodable([prediction], [reference])
