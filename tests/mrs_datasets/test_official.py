@@ -73,7 +73,7 @@ def test_a_missing_response_set_is_noted(write_tree, tmp_path) -> None:
 
 def test_folders_of_other_languages_are_left_out_with_a_note(write_tree, tmp_path, capsys) -> None:
     others = {"train/ko/a.tsv": "no pair", "mt/xx/a.tsv": "a\tb\n", "rsp_set/ko/response_lm_cluster.txt": ""}
-    report = prepare_mrs(str(write_tree(tmp_path / "src", PLAIN | others)), tmp_path / "out")
+    report = prepare_mrs(str(write_tree(tmp_path / "src", PLAIN | others)), tmp_path / "first")
     assert list(report["configs"]) == ["en"]
     note = "left out train/ko, rsp_set/ko, mt/xx: MRS has the languages en es de pt fr ja sv it nl ru."
     assert note in report["notes"]
