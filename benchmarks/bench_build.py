@@ -414,7 +414,7 @@ def compare(workload: dict[str, Any], best: dict[str, dict[str, Any]], readers: 
 
 def main() -> None:
     """Race, measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--comments", type=int, default=400_000, help="lines of a month (default 400,000)")
     parser.add_argument("--months", type=int, default=2, choices=range(1, 13), metavar="N", help="1 to 12 (default 2)")
     parser.add_argument(

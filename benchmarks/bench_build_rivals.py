@@ -284,7 +284,7 @@ def race(dumps: list[Path], copies: list[Path], model: Path, runs: int) -> dict[
 
 def main() -> None:
     """Race, measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--comments", type=int, default=400_000, help="lines of a month (default 400,000)")
     parser.add_argument("--runs", type=int, default=3, help="of each build (default 3)")
     parser.add_argument("--folder", type=Path, help="where the files go for the time (default: the system's)")

@@ -132,7 +132,7 @@ def _run(task: tuple[str, str, int, int]) -> tuple[str, str, int, dict[str, floa
 
 def main() -> None:
     """Measure all coverages, print them and write them down; AssertionError where a skewed law's is below .94."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--share", type=float, default=1.0, help="of the samples; below 1, nothing is written")
     options = parser.parse_args()
     tasks = [("means", law, n, samples) for n, samples in SAMPLES.items() for law in LAWS]

@@ -136,7 +136,7 @@ def _pss(process: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of replies and messages (default 1)")
     scale = parser.parse_args().scale
     figures: dict[str, Any] = {}

@@ -110,7 +110,7 @@ def lexical(rng: np.random.Generator, messages: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of replies and messages (default 1)")
     scale = parser.parse_args().scale
     rng = np.random.default_rng(20241108)

@@ -284,7 +284,7 @@ def peak_mb() -> float:
 
 def main() -> None:
     """Race on the workloads; print and write the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--examples", type=int, default=FULL_SIZE, help="examples of a workload (default 10,000)")
     parser.add_argument("--stream", type=int, default=STREAM_SIZE, help="examples of the stream (default 1,000,000)")
     parser.add_argument("--punkt", help="folder of Punkt's parameters, for the whole processes")

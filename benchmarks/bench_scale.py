@@ -294,7 +294,7 @@ def calculated(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: flo
 
 def main() -> None:
     """Build, fit, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument(
         "--comments", type=int, nargs=3, default=[250_000, 1_000_000, 4_000_000], metavar="N", help="of the three sizes"
     )

@@ -42,7 +42,7 @@ def rival(index: ResponseIndex, vectors: torch.Tensor, messages: torch.Tensor) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--replies", type=int, default=FULL_SIZE)
     options = parser.parse_args()
     index = make_index(options.replies)

@@ -168,7 +168,9 @@ def measure(messages: list[str], bare: Callable[[str], object], workers: int, se
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=5, help="of each throughput (default 5)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="default 1 2")
     options = parser.parse_args()

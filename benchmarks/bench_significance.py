@@ -92,7 +92,7 @@ def race(scores: Scores, samples: int) -> dict[str, Any]:
 
 def main() -> None:
     """Race both on the two workloads; print and write the ratios."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--examples", type=int, default=EXAMPLES)
     options = parser.parse_args()

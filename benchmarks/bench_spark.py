@@ -152,7 +152,9 @@ def figures(sizes: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float | N
 
 def main() -> None:
     """Build at all sizes, print the figures, write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes (default 1)")
     parser.add_argument("--runs", type=int, default=2, help="of each engine at each size (default 2)")
     parser.add_argument("--folder", type=Path, help="for dumps and data sets (default: the system's)")

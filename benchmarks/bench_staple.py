@@ -134,7 +134,7 @@ def race(n_translations: int) -> dict[str, Any]:
 
 def main() -> None:
     """Race both; print and write the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--translations", type=int, default=FULL_SIZE, help=f"of the workload (default {FULL_SIZE:,})")
     parser.add_argument("--measure", choices=["ours", "rival"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

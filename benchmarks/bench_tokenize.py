@@ -123,7 +123,7 @@ def race(texts: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     """Check that the tokens are equal, then race; print and write the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--generated", type=int, default=GENERATED, help="generated texts to compare (default 200,000)")
     options = parser.parse_args()
     if metadata.version("nltk") != "3.8.1":

@@ -142,7 +142,7 @@ def rounds(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--pairs", type=int, default=3000)
     parser.add_argument("--encoder", type=Path)
     parser.add_argument("--rounds", type=int, default=3)

@@ -343,7 +343,7 @@ def add_speed(bench: Bench, figure: dict[str, Any], products: float, tokens: flo
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="default: all")
     parser.add_argument("--model", choices=sorted(SIZES), default="small")
     parser.add_argument("--batch", type=int, help="pairs a step (default 64; mbert 256)")

@@ -162,7 +162,7 @@ def least_in_turns(calls: dict[str, Callable[[], object]], items: int) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--pairs", type=int, default=160)
     options = parser.parse_args()
     warnings.simplefilter("ignore")

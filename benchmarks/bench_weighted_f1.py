@@ -148,7 +148,7 @@ def race(gold: Path, predictions: Path, rules: str) -> dict[str, Any]:
 
 def main() -> None:
     """Race both by both rules; print and write the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--translations", type=int, default=FULL_SIZE, help=f"of the workload (default {FULL_SIZE:,})")
     n_translations = parser.parse_args().translations
     with tempfile.TemporaryDirectory() as name:

@@ -69,7 +69,7 @@ def stepper(model: Any, batches: list[dict[str, Any]], steps: int) -> Callable[[
 
 def main() -> None:
     """Race, print and write the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=24, help="of a round (default 24)")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -148,7 +148,7 @@ class Walk:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("start", metavar="FILE:FUNCTION", help="where the path begins, such as mrs_cli/suggest.py:main")
     parser.add_argument("--edges", action="store_true", help="also print which call led to each file first")
     options = parser.parse_args()

@@ -53,7 +53,7 @@ def nearest(model: SentenceTransformer, sources: list[str], targets: list[str]) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("encoder", help="a hub id or a folder")
     parser.add_argument("data", type=Path, help="a prepared folder with English and the language")
     parser.add_argument("language")

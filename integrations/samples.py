@@ -59,7 +59,7 @@ def write_suggestions(samples: Path, out: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m mrs_integrations.samples", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="python -m mrs_integrations.samples", description=__doc__)
     parser.add_argument("samples", type=Path, help="what the harness logged")
     parser.add_argument("--out", type=Path, required=True, help="the prediction file")
     options = parser.parse_args(arguments)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.text import visible, visible_json
@@ -15,7 +16,7 @@ from mrs_core.text import visible, visible_json
 def make_parser() -> argparse.ArgumentParser:
     from mrs_evaluation.annotation_files import ANNOTATORS, EXAMPLES, SEED
 
-    parser = argparse.ArgumentParser(prog="mrs annotate", description=__doc__)
+    parser = CommandParser(prog="mrs annotate", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     make = verbs.add_parser("make", help="write one blinded annotation file per annotator, and the key")
     make.add_argument("a", metavar="A.tsv", type=Path, help="predictions of system A (message, reference, suggestions)")

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError, MissingExtraError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -25,7 +26,7 @@ PATHS = ("model", "model_name_or_path", "config", "source", "files", "runs", "ru
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="mrs completion", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("shell", choices=SHELLS)
@@ -52,7 +53,7 @@ def command_parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
     installed, with the reason."""
     from mrs_cli.main import VERBS
 
-    parser = argparse.ArgumentParser(prog="mrs", description="Multilingual reply suggestion.")
+    parser = CommandParser(prog="mrs", description="Multilingual reply suggestion.")
     parser.add_argument("--version", action="store_true", help="print the version")
     verbs = parser.add_subparsers(dest="verb")
     left_out: dict[str, str] = {}
@@ -80,7 +81,7 @@ def actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _train_parser(trainers: Sequence[str], left_out: dict[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs train")
+    parser = CommandParser(prog="mrs train")
     parsers = parser.add_subparsers(dest="trainer")
     for trainer in trainers:
         with _tried(f"train {trainer}", left_out):

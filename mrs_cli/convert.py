@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.text import visible
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs convert", description=__doc__)
+    parser = CommandParser(prog="mrs convert", description=__doc__)
     models = parser.add_subparsers(dest="model", required=True)
     unicoder = models.add_parser("unicoder", help="Unicoder-xDAE (fairseq), the generation baseline of MRS")
     unicoder.add_argument("checkpoint", type=Path, help="checkpoint.pt of Unicoder-xDAE")

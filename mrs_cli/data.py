@@ -23,6 +23,7 @@ from mrs_cli.data_synth import add_synth
 from mrs_cli.data_toxicity import add_toxicity
 from mrs_cli.data_translate import add_translate
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 from mrs_datasets.catalogue import catalogued, read_record
@@ -33,7 +34,7 @@ from mrs_datasets.schema import RESPONSES_SUFFIX
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs data", description=__doc__)
+    parser = CommandParser(prog="mrs data", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="print the catalogue")
     listing.add_argument("--json", action="store_true", help="print every field of every record")

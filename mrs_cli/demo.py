@@ -8,13 +8,14 @@ from pathlib import Path
 
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
 from mrs_cli.suggester_options import DEFAULT_MODEL
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 
 PUBLISH = "publish"
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="mrs demo",
         description="Serve a chat page with suggestions on this machine, for one model or for several side by side.",
         epilog="`mrs demo publish ORG/NAME` publishes it as a Space; `mrs demo publish --help` has its options.",
@@ -27,7 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def make_publish_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="mrs demo publish", description="Publish the page as a Space of the hub, in one commit."
     )
     parser.add_argument("repo", metavar="ORG/NAME", help="the Space")

@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.doctor.examination import AREAS, examine
 from mrs_core.doctor.finding import BROKEN, Finding
 from mrs_core.text import visible, visible_json
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs doctor", description=__doc__)
+    parser = CommandParser(prog="mrs doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 

@@ -11,11 +11,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.text import visible
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="mrs install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--source", type=Path, help="a prepared folder (default: the embedded sample)")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from mrs_core import __version__
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import run_with_sentence
 
 # verb -> what it does, as `mrs --help` prints it; each lives in mrs_cli/VERB.py and is imported only when called
@@ -48,7 +49,7 @@ OLD_VERBS = {"judge": "annotate"}  # earlier names, kept for one more version
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs", description="Multilingual reply suggestion, from data to suggestions.")
+    parser = CommandParser(prog="mrs", description="Multilingual reply suggestion, from data to suggestions.")
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--json", action="store_true", help="with --version: commit, platform and libraries, too")
     listing = "\n".join(f"  {verb:<11}{text}" for verb, text in VERBS.items())

@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Sequence
 
 from mrs_cli.publishing import add_publish_options, publish_or_print
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_metrics.spaces import metric_names, metric_title, space_files
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs metrics", description=__doc__)
+    parser = CommandParser(prog="mrs metrics", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="print the metric modules")
     listing.set_defaults(run=_list)

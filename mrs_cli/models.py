@@ -10,13 +10,14 @@ from typing import Any
 from mrs_cli.models_compare import add_compare
 from mrs_cli.models_index import add_index
 from mrs_cli.publishing import add_publish_options, change_of, publish_or_print
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 from mrs_models.exports import CTRANSLATE2, ONNX
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs models", description=__doc__)
+    parser = CommandParser(prog="mrs models", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     show = verbs.add_parser("list", help="print the pretrained baselines")
     show.set_defaults(run=_list)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import mrs_trainers
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 
@@ -28,7 +29,7 @@ HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
 def make_parser() -> argparse.ArgumentParser:
     from mrs_training.reproduce.table import table_names
 
-    parser = argparse.ArgumentParser(prog="mrs reproduce", description=__doc__)
+    parser = CommandParser(prog="mrs reproduce", description=__doc__)
     parser.add_argument("table", choices=table_names(TABLES), help="the table")
     parser.add_argument(
         "--table",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from mrs_cli.score_input import standard_input
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_core.text import finite_json, visible_json
 from mrs_evaluation.metric_options import SharedOption, require_options_of, shared_options
@@ -28,7 +29,7 @@ DEFAULT = "mrs_rouge"
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs score", description=__doc__)
+    parser = CommandParser(prog="mrs score", description=__doc__)
     parser.add_argument(
         "files",
         type=Path,

@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 from mrs_cli.suggester_options import add_model_options, add_silence_options, guard_of
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import MissingExtraError
 from mrs_serving.settings import Settings
 
@@ -35,7 +36,7 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs serve", description=__doc__)
+    parser = CommandParser(prog="mrs serve", description=__doc__)
     add_model_options(parser)
     parser.add_argument("--name", help="what answers call the model (default: as --model)")
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")

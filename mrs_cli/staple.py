@@ -13,10 +13,11 @@ from mrs_cli.staple_filter import add_filter
 from mrs_cli.staple_report import add_report
 from mrs_cli.staple_rescore import add_pairs, add_rescore
 from mrs_cli.staple_tune import add_tune
+from mrs_core.command_parser import CommandParser
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs staple", description=__doc__)
+    parser = CommandParser(prog="mrs staple", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     add_decode(verbs)
     add_combine(verbs)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mrs_cli.suggester_options import add_model_options, add_silence_options, guard_of
 from mrs_core.baselines import resolve_model
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.guard import BLANK, REASONS, UNCLEAR, UNLIKELY
 from mrs_core.predictions import SUGGESTIONS
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrs suggest", description=__doc__)
+    parser = CommandParser(prog="mrs suggest", description=__doc__)
     add_model_options(parser)
     parser.add_argument("--lang", help="the language of the messages (default: detected, message by message)")
     parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one per line")

@@ -7,7 +7,6 @@ what a run takes, from a few steps. `--sweep FILE` runs the values of that YAML 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import subprocess
@@ -19,6 +18,7 @@ import mrs_trainers
 from tqdm import tqdm
 
 from mrs_core.arguments import parse_with_config, words_of
+from mrs_core.command_parser import CommandParser
 from mrs_core.console import make_console
 from mrs_core.launcher import announce_launcher
 
@@ -26,7 +26,7 @@ TRAINERS = sorted(module.name for module in iter_modules(mrs_trainers.__path__))
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="mrs train", description=__doc__, add_help=False)
+    parser = CommandParser(prog="mrs train", description=__doc__, add_help=False)
     parser.add_argument("trainer", choices=TRAINERS, nargs="?")
     options, rest = parser.parse_known_args(list(argv[:1]) if argv and not argv[0].startswith("-") else [])
     rest = _with_shipped_config([*rest, *argv[1:]])
@@ -57,7 +57,7 @@ def _with_shipped_config(arguments: list[str]) -> list[str]:
 
 def _without(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     """The value of an option, and the other words."""
-    parser = argparse.ArgumentParser(prog="mrs train", add_help=False, allow_abbrev=False)
+    parser = CommandParser(prog="mrs train", add_help=False)
     parser.add_argument(option, dest="value")
     options, rest = parser.parse_known_args(arguments)
     return options.value, rest

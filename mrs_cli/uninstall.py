@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.installed import uninstall
 from mrs_core.text import visible
 
 
 def make_parser() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(prog="mrs uninstall", description=__doc__)
+    return CommandParser(prog="mrs uninstall", description=__doc__)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -65,7 +65,7 @@ class Item:
 
     Attributes:
         item: its number, from 1.
-        line: of the prediction files, from 1.
+        line: of the prediction files, from 1, without a header.
         a_side: left or right, the side of system A.
         texts: hash of each column of `TEXTS`.
     """
@@ -226,7 +226,7 @@ def _paired(paths: tuple[Path, Path]) -> list[tuple[Prediction, Prediction]]:
         raise InputError(f"{paths[0]} has {len(a)} lines and {paths[1]} has {len(b)}; {advice}")
     for number, (one, other) in enumerate(zip(a, b, strict=True), start=1):
         if one.message != other.message:
-            raise InputError(f"{paths[0]} and {paths[1]}, line {number}: the messages differ; {advice}")
+            raise InputError(f"{paths[0]} and {paths[1]}, example {number}: the messages differ; {advice}")
     return list(zip(a, b, strict=True))
 
 

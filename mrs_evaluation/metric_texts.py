@@ -15,7 +15,7 @@ from mrs_evaluation.metric_spec import Input, Metric, Option
 if TYPE_CHECKING:
     from mrs_metrics.tokenize import Tokenizer
 
-PREDICTION_FILE = Input("message, reference, suggestions; separated by tabs, without a header")
+PREDICTION_FILE = Input("message, reference, suggestions; separated by tabs, a header line is left out")
 EMPTY_SUGGESTIONS = "empty suggestions"
 _LANGUAGES = f"MRS has {' '.join(LANGUAGES)}, known are {' '.join(sorted(KNOWN))}"
 

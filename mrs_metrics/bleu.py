@@ -113,8 +113,11 @@ def score_suggestions(
         rouge = score_rouge(predictions, references, language)
         preset = dict(zip(rouge.kept.tolist(), rouge.chosen.tolist(), strict=True))
         skipped |= rouge.skipped
+    suggested, named_of = [list(texts) for texts in predictions], as_lists(references)
+    if (tokenize or own) in _MECAB_EXTRAS:
+        suggested, named_of = _for_mecab(suggested), _for_mecab(named_of)
     rows: list[tuple[int, int, BLEUScore]] = []
-    for index, (texts, named) in enumerate(zip(predictions, as_lists(references), strict=True)):
+    for index, (texts, named) in enumerate(zip(suggested, named_of, strict=True)):
         if preset is not None and index not in preset:
             continue  # ROUGE skipped and counted it
         positions = range(min(1, len(texts)) if chosen == "first" else len(texts))
@@ -217,6 +220,13 @@ def _metric(tokenize: str, lowercase: bool) -> BLEU:
         ) from error
     except OSError as error:
         raise ValueError(f"The model of the tokenizer {tokenize!r} of BLEU could not be fetched: {error}.") from error
+
+
+def _for_mecab(examples: list[list[str]]) -> list[list[str]]:
+    """Without NUL, where MeCab would end the text, and without lone surrogates, which it refuses."""
+    return [
+        [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in texts] for texts in examples
+    ]
 
 
 def _best(metric: BLEU, candidates: list[tuple[int, str]], references: list[str]) -> tuple[int, BLEUScore]:

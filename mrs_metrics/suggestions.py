@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeGuard
 
@@ -52,6 +52,35 @@ def check_lists(predictions: object, references: object = None, required: bool =
     for name, entries in (("predictions", predictions), ("references", references)):
         if not (_is_list(entries) or (entries is None and name == "references")):
             raise ValueError(f"The {name} must be a list with one entry for each example, not {_kind(entries)}.")
+
+
+def check_encodable(predictions: Iterable[object], references: Iterable[object] | None = None) -> None:
+    """Refuse lone surrogates, which UTF-8, and so the files of `evaluate`, cannot hold.
+
+    Raises:
+        ValueError: a text has one; the sentence names the example.
+    """
+    for name, entries in (("predictions", predictions), ("references", references or ())):
+        for index, entry in enumerate(entries):
+            for text in _texts(entry):
+                try:
+                    text.encode()
+                except UnicodeEncodeError as error:
+                    start = max(0, error.start - 20)
+                    raise ValueError(
+                        f"The {name} of example {index} contain a lone surrogate, which is not a character: repair the "
+                        f"text {text[start : start + 60]!a}."
+                    ) from None
+
+
+def _texts(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, Mapping):
+        yield from _texts(list(entry.values()))
+    elif isinstance(entry, list | tuple) and not isinstance(next(iter(entry), None), int | float):
+        for one in entry:
+            yield from _texts(one)
 
 
 def check_reference(index: int, reference: object) -> None:
@@ -132,7 +161,13 @@ class Lists:
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
         """Add examples."""
         check_lists(predictions, references, self.compares)
+        check_encodable(predictions, references)
         super().add_batch(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
+        """Add one example."""
+        check_encodable([prediction], [reference])
+        super().add(prediction=prediction, reference=reference, **kwargs)  # type: ignore[misc]
 
 
 class Suggestions(Lists):
@@ -148,7 +183,7 @@ class Suggestions(Lists):
     def add(self, *, prediction: Any = None, **kwargs: object) -> None:
         """Add one example."""
         check_suggestions([prediction])
-        super().add(prediction=prediction, **kwargs)  # type: ignore[misc]
+        super().add(prediction=prediction, **kwargs)
 
 
 class SuggestionsAndReferences(Lists):
@@ -162,4 +197,4 @@ class SuggestionsAndReferences(Lists):
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
         """Add one example."""
         check_suggestions([prediction], [reference])
-        super().add(prediction=prediction, reference=as_lists([reference])[0], **kwargs)  # type: ignore[misc]
+        super().add(prediction=prediction, reference=as_lists([reference])[0], **kwargs)

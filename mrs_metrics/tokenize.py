@@ -147,8 +147,9 @@ def _mecab() -> Tokenizer:
     def spaced(text: str) -> str:
         # MeCab reads UTF-8, which cannot encode lone surrogates; they become "?".
         text = text.encode("utf-8", "replace").decode("utf-8")
-        # fugashi's own `parse` strips its output; this keeps the edges as MeCab's "-Owakati" writes them.
-        return "".join(f"{node.surface} " for node in tagger(text)) + "\n"
+        # MeCab ends a text at NUL, which is a token of its own here, as for jieba. fugashi's own `parse` strips its
+        # output; this keeps the edges as MeCab's "-Owakati" writes them.
+        return "\0 ".join("".join(f"{node.surface} " for node in tagger(part)) for part in text.split("\0")) + "\n"
 
     return Tokenizer("mecab-unidic-lite", metadata.version("unidic-lite"), spaced)
 

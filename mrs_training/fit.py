@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ def fit(
     started = time.time()
     ready = prepare(recipe, options, training, run)
     options, data, facts, parts, trainer = ready.options, ready.data, ready.facts, ready.parts, ready.trainer
-    if stopping := recipe.stopping(options):
+    if (stopping := recipe.stopping(options)) and _evaluates(training):
         trainer.add_callback(stopping)
     if trial := trial_of_sweep():
         trainer.add_callback(trial)
@@ -61,7 +62,10 @@ def fit(
     else:
         trackers.open_without_training()
     if training.load_best_model_at_end:
-        _require_best(recipe, parts, trainer.state.best_model_checkpoint)
+        if best := trainer.state.best_model_checkpoint:
+            _require_best(recipe, parts, best)
+        elif trainer.is_world_process_zero():  # such as with an --eval_delay longer than the run
+            print("note: no evaluation chose a checkpoint; the last weights are kept.", file=sys.stderr)
     finished = recipe.finish(parts, trainer, options)
     require_finite_weights(recipe.weights(parts))
     writes = trainer.is_world_process_zero()
@@ -83,6 +87,7 @@ def prepare(
         InputError: the options or the data cannot be used; the memory ran out.
     """
     require_packages(training.report_to or ())
+    training.load_best_model_at_end &= _evaluates(training)  # without evaluations, no checkpoint is the best
     recipe.require_sound(options, training)
     options = with_model_revision(recipe.resolved(options))
     _complete_arguments(recipe, training)
@@ -114,6 +119,10 @@ def _complete_arguments(recipe: Recipe[Options, Data, Built], training: Training
 def has_steps(training: TrainingArguments) -> bool:
     """Whether there is anything to train: `--max_steps 0` alone evaluates and exports a model as it is."""
     return training.num_train_epochs > 0 or training.max_steps != 0
+
+
+def _evaluates(training: TrainingArguments) -> bool:
+    return training.eval_strategy != "no"
 
 
 def _take_up_complete(trainer: Trainer, checkpoint: str) -> bool:
@@ -162,12 +171,11 @@ def _identity(
     return dict(json.loads(json.dumps(identity, default=str)))  # as it will be read from the file
 
 
-def _require_best(recipe: Recipe[Options, Data, Built], parts: Built, best: str | None) -> None:
+def _require_best(recipe: Recipe[Options, Data, Built], parts: Built, best: str) -> None:
     if has_lora(parts.model):
-        require_best_weights(lora_state(parts.model), read_lora_state(Path(best)) if best else None, best)
+        require_best_weights(lora_state(parts.model), read_lora_state(Path(best)), best)
     else:
-        stored = recipe.stored_weights(parts, Path(best)) if best else None
-        require_best_weights(recipe.weights(parts), stored, best)
+        require_best_weights(recipe.weights(parts), recipe.stored_weights(parts, Path(best)), best)
 
 
 def _memory_advice(

@@ -147,7 +147,10 @@ def require_sound(
             "the best model is among the checkpoints; pass the same for both, or --load_best_model_at_end false."
         )
     if options.patience and not training.load_best_model_at_end:
-        raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
+        if training.eval_strategy != "no":
+            raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
+        if is_given(options, "patience"):
+            raise InputError("--patience: counts evaluations, and --eval_strategy no has none; leave one out.")
     if isinstance(options, LoraArguments):
         _require_sound_lora(options)
     _require_integrations(list(training.report_to or ()))  # the library has made a list of it

@@ -140,10 +140,8 @@ def whole_checkpoints(folder: Path) -> list[Path]:
     return sorted(numbered, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
-def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor] | None, checkpoint: str | None) -> None:
+def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor], checkpoint: str) -> None:
     """The trainer only logs an error when it cannot load the best checkpoint, and then keeps the last weights."""
-    if best is None:
-        raise RuntimeError("The trainer kept no best checkpoint; eval_strategy and save_strategy must be equal.")
     for name, tensor in kept.items():
         if name not in best or not torch.equal(tensor.cpu(), best[name].cpu()):
             raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")

@@ -124,7 +124,9 @@ def _validation(record: Record) -> Record:
     """What a run's validation says; its test figures stay out."""
     arguments, own = record["arguments"], record["metrics"].get("best_of_each_language")
     if record["best_metric"] is None:
-        raise InputError("--sweep: a run kept no best checkpoint; leave --load_best_model_at_end out.")
+        raise InputError(
+            "--sweep: a run kept no best checkpoint; leave --load_best_model_at_end and --eval_strategy no out."
+        )
     figures: Record = {
         "metric": arguments["metric_for_best_model"],
         "value": record["best_metric"],

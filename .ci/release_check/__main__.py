@@ -25,7 +25,7 @@ TOOLS = ("build", "twine", "cyclonedx", "packaging")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="release_check", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="release_check", description=__doc__)
     parser.add_argument("--tag", help="also check what the tag vX.Y.Z of a release needs")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "dist", help="the folder to write (default dist)")
     options = parser.parse_args()

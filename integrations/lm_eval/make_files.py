@@ -169,7 +169,9 @@ _Dumper.add_representer(Call, lambda dumper, call: dumper.represent_scalar("!fun
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m mrs_integrations.lm_eval.make_files", description=__doc__)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="python -m mrs_integrations.lm_eval.make_files", description=__doc__
+    )
     parser.add_argument("--out", type=Path, default=FOLDER, help="the folder that gets the files")
     parser.add_argument("--languages", nargs="+", default=(), metavar="CODE", help="in place of the data sets' own")
     options = parser.parse_args(arguments)

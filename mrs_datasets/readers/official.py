@@ -4,19 +4,22 @@
     rsp_set/LANG/response_lm_cluster.txt*      log-probability, tab, text, tab, cluster
     mt/LANG/*.tsv*                             machine-translated training pairs, where a copy has them
 
-One enclosing folder is accepted; files may be plain, gzip or xz.
+One enclosing folder is accepted; files may be plain, gzip or xz. Folders of other languages than MRS's ten are left
+out, with a note.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 
 from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES, require_language
+from mrs_core.languages import LANGUAGES
 from mrs_core.lines import read_lines
+from mrs_core.text import visible
 from mrs_datasets.readers import Chunk, Chunks
 from mrs_datasets.readers.pairs import chunked, is_tsv, read_pairs
 from mrs_datasets.report import Report
@@ -39,12 +42,11 @@ def read_official(root: Path, report: Report) -> Chunks:
     """Read the official layout below `root` (see `find_official_root`).
 
     Raises:
-        InputError: an unknown language, a language without one of its splits, or a broken file.
+        InputError: no language of MRS, a language without one of its splits, or a broken file.
     """
-    languages = sorted(
-        {path.name for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER) for path in _folders(root / name)},
-        key=lambda code: list(LANGUAGES).index(require_language(code, str(root)).code),
-    )
+    named = {path.name for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER) for path in _folders(root / name)}
+    languages = [code for code in LANGUAGES if code in named]
+    _note_others(root, report)
     if not languages:
         raise InputError(f"{root}: no language folder below {', '.join(SPLIT_FOLDERS)}; expected train/LANG/*.tsv.")
     for language in languages:
@@ -64,9 +66,19 @@ def read_official(root: Path, report: Report) -> Chunks:
         else:
             report.notes.append(f"{language}: no {RESPONSE_FOLDER}/{language}/{RESPONSE_FILE}, so no response set.")
     for folder in _folders(root / MT_FOLDER):
-        config = MT_PREFIX + require_language(folder.name, str(folder)).code
-        for path in _data_files(folder):
+        config = MT_PREFIX + folder.name
+        for path in _data_files(folder) if folder.name in LANGUAGES else []:
             yield from chunked(config, "train", read_pairs(path, report, f"{config}/train"))
+
+
+def _note_others(root: Path, report: Report) -> None:
+    """Say which folders are of no language of MRS, in the report and on stderr."""
+    folders = [path for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER, MT_FOLDER) for path in _folders(root / name)]
+    others = [str(path.relative_to(root)) for path in folders if path.name not in LANGUAGES]
+    if others:
+        note = f"left out {', '.join(others)}: MRS has the languages {' '.join(LANGUAGES)}."
+        report.notes.append(note)
+        print(f"note: {visible(note)}", file=sys.stderr)
 
 
 def read_responses(path: Path, language: str) -> Chunk:

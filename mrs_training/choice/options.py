@@ -180,5 +180,6 @@ def require_sound_choice(options: ChoiceArguments, training: TrainingArguments) 
         raise InputError("--peft lora: trains parts of the encoder, which --frozen_encoder freezes; leave one out.")
     if validates_on(options) == TARGET and not training.load_best_model_at_end:
         raise InputError(
-            "--validation target: keeps a checkpoint for each language; leave --load_best_model_at_end out."
+            "--validation target: keeps the best checkpoint of each language; leave --load_best_model_at_end and "
+            "--eval_strategy no out."
         )

@@ -279,6 +279,6 @@ def load_texts(options: PretrainingArguments, training: TrainingArguments) -> Te
         if own.train and not own.validation and training.eval_strategy != "no":
             raise InputError(
                 f"--held_out 0: nothing is held out for validation; pass --validation_{kind}, or --eval_strategy no "
-                "with --save_strategy no and --load_best_model_at_end false."
+                "with --save_strategy no."
             )
     return data

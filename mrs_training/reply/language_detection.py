@@ -79,7 +79,7 @@ def measure(detector: LanguageDetector, messages: Mapping[str, Iterable[str]], s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("--data", help="the prepared data of the run, if its record does not say where they lie")
     options = parser.parse_args()

@@ -218,7 +218,7 @@ def _line(option: Option) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the files, or with `--check` compare them; return the exit code."""
-    parser = argparse.ArgumentParser(prog="make_configs", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="make_configs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
     check = parser.parse_args(argv).check
     if not CONFIGS.is_dir():

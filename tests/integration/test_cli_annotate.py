@@ -163,12 +163,12 @@ def test_different_files_are_refused(run: Callable[..., Result], files: tuple[Pa
     a, b = files
     out = tmp_path / "out"
     other = predictions(tmp_path / "other.tsv", [("elsewhere", "x")] * LINES)
-    assert "line 1: the messages differ" in (sentence := refused(run("make", a, other, "--out", out)))
+    assert "example 1: the messages differ" in (sentence := refused(run("make", a, other, "--out", out)))
     assert "no message is in both files" in sentence
     lines = b.read_text().splitlines(keepends=True)
     moved = tmp_path / "moved.tsv"
     moved.write_text("".join([*lines[:3], lines[4], lines[3], *lines[5:]]))
-    assert "line 4: the messages differ" in (sentence := refused(run("make", a, moved, "--out", out)))
+    assert "example 4: the messages differ" in (sentence := refused(run("make", a, moved, "--out", out)))
     assert f"{LINES} messages are in both files" in sentence
     moved.write_text("".join(lines[:5]))
     assert f"{LINES} lines" in (sentence := refused(run("make", a, moved, "--out", out)))

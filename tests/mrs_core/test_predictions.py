@@ -97,3 +97,32 @@ def test_the_number_of_suggestions_can_be_another(tmp_path: Path) -> None:
     assert read_predictions(path, nbest=2)[0].suggestions == ("a", "b")
     with pytest.raises(InputError, match="line 1: expected message, reference and 1 to 1 suggestions"):
         read_predictions(path, nbest=1)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"message\treference\tsuggestion1\tsuggestion2\tsuggestion3",
+        b"\xef\xbb\xbfMessage\tReference\tSuggestions\r",
+        b"prompt\treal reply\tPrediction 1\thypothesis_2",
+    ],
+)
+def test_a_header_line_is_left_out_with_a_note(
+    header: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_bytes(header + b"\nm\tr\ta\n")
+    assert read_predictions(path) == [Prediction("m", "r", ("a",))]
+    assert capsys.readouterr().err == "note: p.tsv: line 1 has the names of columns and is left out.\n"
+    path.write_bytes(header)
+    with pytest.raises(InputError, match="the file is empty"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize("row", ["message\treference\tI agree", "Question\twhy\treply", "a\treference\tsuggestion"])
+def test_an_example_is_no_header(row: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.tsv"
+    for text in (f"{row}\n", "x\ty\tz\nmessage\treference\tsuggestion\n"):
+        path.write_text(text, encoding="utf-8")
+        assert len(read_predictions(path)) == len(text.splitlines())
+    assert capsys.readouterr().err == ""

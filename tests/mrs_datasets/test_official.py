@@ -71,6 +71,17 @@ def test_a_missing_response_set_is_noted(write_tree, tmp_path) -> None:
     assert any("rsp_set/en" in note for note in report["notes"])
 
 
+def test_folders_of_other_languages_are_left_out_with_a_note(write_tree, tmp_path, capsys) -> None:
+    others = {"train/ko/a.tsv": "no pair", "mt/xx/a.tsv": "a\tb\n", "rsp_set/ko/response_lm_cluster.txt": ""}
+    report = prepare_mrs(str(write_tree(tmp_path / "src", PLAIN | others)), tmp_path / "first")
+    assert list(report["configs"]) == ["en"]
+    note = "left out train/ko, rsp_set/ko, mt/xx: MRS has the languages en es de pt fr ja sv it nl ru."
+    assert note in report["notes"]
+    assert capsys.readouterr().err == f"note: {note}\n"
+    alone = write_tree(tmp_path / "alone", {"train/xx/a.tsv": "a\tb\n"})
+    assert "no language folder below train, valid, test" in refusal(alone, tmp_path)
+
+
 def test_blank_rows_are_dropped_and_counted(write_tree, rows, tmp_path) -> None:
     files = PLAIN | {"train/en/a.tsv": " \tHello\nHi\t\nHi\tHello\nHo\t \t\n"}
     report = prepare_mrs(str(write_tree(tmp_path / "src", files)), tmp_path / "out")
@@ -89,8 +100,6 @@ NOISE = bytes(range(256)) * 8
         ({"valid/en/a.tsv": None}, ["valid", "en", "validation split", "missing"]),
         ({"test/en/a.tsv": None, "test/en/a.txt": "a\tb\n"}, ["test/en", "missing"]),
         ({"train/de/a.tsv": "Hallo\tHi\n"}, ["valid/de", "missing"]),
-        ({"train/xx/a.tsv": "a\tb\n"}, ["'xx'", "unknown language"]),
-        ({"mt/xx/a.tsv": "a\tb\n"}, ["'xx'", "unknown language"]),
         ({"train/en/a.tsv": "a\tb\nno tab here\n"}, ["train/en/a.tsv, line 2", "one column"]),
         ({"train/en/a.tsv": "a\tb\n\nc\td\n"}, ["train/en/a.tsv, line 2", "one column"]),
         ({"train/en/a.tsv": b"a\tb\nc\td\ne\t\xe9t\xe9\n"}, ["train/en/a.tsv, line 3", "UTF-8"]),

@@ -147,6 +147,8 @@ def test_japanese_by_mecab() -> None:
     scores = score_suggestions([["ありがとうございます"]], ["ありがとうございます。"], "ja")
     assert scores.statistics[0, :2].tolist() == [3, 4]  # ありがとう / ござい / ます, and the full stop
     assert ",tok:ja-mecab-" in scores.signature
+    whole = score_suggestions([["ありがとう\0ございます"]], ["ありがとう\ud800ございます。"], "ja")
+    assert whole.statistics[0, :2].tolist() == [3, 5]  # MeCab ends a text at NUL, and refuses lone surrogates
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,28 @@ def test_missing_references_are_refused_with_a_sentence(name: str) -> None:
 def test_a_ranking_refuses_several_references() -> None:
     with pytest.raises(ValueError, match="a ranking cannot have several references"):
         load("response_ranking").compute(predictions=[[0.1, 0.2]], references=[[0, 1]])
+
+
+LONE = "Hallo \ud800!"
+ACCEPTED = [{"text": "ja", "weight": 1.0}]
+BROKEN = {
+    "mrs_rouge": {"predictions": [["ja"], [LONE]], "references": ["ja", "ja"]},
+    "reply_bleu": {"predictions": [["ja"], ["ja"]], "references": ["ja", ["ja", LONE]]},
+    "dist_n": {"predictions": [["ja"], [LONE]]},
+    "self_rouge": {"predictions": [["ja"], ["ja", LONE]]},
+    "wrong_language": {"predictions": [["ja"], [LONE]]},
+    "weighted_f1": {"predictions": [["ja"], ["ja"]], "references": [ACCEPTED, [{"text": LONE, "weight": 1.0}]]},
+    "xglue_score": {"predictions": ["ja", LONE], "references": ["ja", "ja"], "task": "NTG"},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_lone_surrogate_is_refused_with_its_example(name: str) -> None:
+    sentence = r"^The (predictions|references) of example 1 contain a lone surrogate, .* text 'Hallo \\ud800!'\.$"
+    with pytest.raises(ValueError, match=sentence):
+        load(name).compute(**BROKEN[name])
+
+
+def test_a_lone_surrogate_in_an_added_example_is_refused() -> None:
+    with pytest.raises(ValueError, match="^The references of example 0 contain a lone surrogate"):
+        load("mrs_rouge").add(prediction=["ja"], reference=LONE)

@@ -109,6 +109,13 @@ def test_japanese_accepts_a_lone_surrogate(mecab):
     assert get_tokenizer("ja")("はい\ud800") == ["はい", "?"]
 
 
+def test_japanese_goes_on_after_a_nul(mecab):
+    """MeCab alone would end the text there."""
+    tokenizer = get_tokenizer("ja")
+    assert tokenizer("はい\0元気です") == ["はい", "\0", "元気", "です"]
+    assert tokenizer.spaced("\0はい\0") == "\0 はい \0 \n"
+
+
 def test_tokenizers_are_cached_and_chosen_by_language():
     assert get_tokenizer("en") is get_tokenizer("en")
     assert {get_tokenizer(code).name for code in ("en", "pt-BR", "ru", "qu")} == {"treebank"}

@@ -62,3 +62,14 @@ def test_a_missing_tokenizer_names_its_extra(language, package, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=rf"pip install 'mrs-suggest\[{language}\]'"):
         get_tokenizer.__wrapped__(language)
+
+
+@pytest.mark.parametrize(
+    ("language", "package", "text"),
+    [("zh", "rjieba", "我来到\0清华大学"), ("th", "pythainlp", "สวัสดีครับ\0ขอบคุณครับ")],
+)
+def test_nothing_is_lost_after_a_nul(language, package, text):
+    pytest.importorskip(package, reason=f"needs {package}")
+    tokens = get_tokenizer(language)(text)
+    assert "".join(tokens) == text
+    assert len(tokens) > 3

@@ -139,11 +139,6 @@ def test_weights_that_the_best_checkpoint_lacks_are_an_error() -> None:
         require_best_weights(kept, {"a": torch.ones(2)}, "x")
 
 
-def test_no_best_checkpoint_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no best checkpoint"):
-        require_best_weights({"a": torch.ones(1)}, None, None)
-
-
 @pytest.mark.parametrize(
     ("log", "best"),
     [

@@ -137,6 +137,8 @@ def test_a_bad_value_of_the_library_is_named(option: str, value: Any, expected: 
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="--patience needs --load_best_model_at_end true"):
         check(Training(load_best_model_at_end=False), patience=1)
+    with pytest.raises(InputError, match="--patience: counts evaluations, and --eval_strategy no has none"):
+        check(Training(load_best_model_at_end=False, eval_strategy="no"), patience=1)
     with pytest.raises(InputError, match="--peft lora adapts a trained model, and `tiny` is untrained"):
         check(peft="lora")
 

@@ -158,3 +158,24 @@ def test_every_field_of_xcopas_tables_has_the_papers_figure_where_it_prints_one(
     place = table.tables["5"].place("CO-ZS, MBERT", "4 (USE)")
     assert (place.cell, place.scope, paper_figure(place.paper)) == ("co-zs-mbert", "it th tr zh", 55.7)
     assert table.tables["8"].place("CO-ZS, USE", "et").empty.startswith("USE has no checkpoint")
+
+
+ROWS = ("max_tokens", "message_tokens", "reply_tokens")
+
+
+@pytest.mark.parametrize("name", table_names(TABLES))
+def test_the_rows_of_every_cell_fit_its_encoder(name: str) -> None:
+    """A tiny encoder reads 128 tokens, the published ones 512."""
+    from mrs_models.tiny import POSITIONS
+
+    table = read_table(TABLES, name)
+    checked, wrong = 0, []
+    for scale in table.scale_names():
+        setup = Setup(table, Path("out"), TABLES.parent, scale)
+        for cell in all_cells(table).values():
+            options = {**cell.config(setup), **cell.options(setup)}
+            most = POSITIONS if setup.tiny else 512
+            checked += 1
+            wrong += [f"{scale} {cell.name}: {key} {options[key]}" for key in ROWS if int(options.get(key) or 0) > most]
+    assert checked >= 2
+    assert wrong == []
