@@ -2,7 +2,7 @@
 
 The same as `mrs reproduce mrs --table 3 --scale tiny --only retrieval-monolingual-es`: a retriever from scratch, 150
 steps on the Spanish pairs of the embedded sample, half a minute of one core. The figures show that the cell runs and
-mean nothing beyond that; `--scale full --data mrs=FOLDER` is the paper's run. Needs `pip install 'mrs-suggest[all]'`.
+mean nothing beyond that; `--scale full --data mrs=FOLDER` is the paper's run. Needs `pip install '.[all]'`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Score suggestions of your system, with an interval, and test it against another: `python examples/score_a_system.py`.
 
 The two systems here are a keyword rule and the most frequent replies of the training split, in Spanish, on the embedded
-sample. Needs `pip install 'mrs-suggest[all]'`.
+sample. Needs `pip install '.[all]'`.
 """
 
 from __future__ import annotations

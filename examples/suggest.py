@@ -1,6 +1,6 @@
 """Three replies to each message, by the small model that ships: `python examples/suggest.py ["A message" ...]`.
 
-Needs `pip install mrs-suggest` alone, no network and no GPU.
+Needs `pip install .` in a clone alone, no network and no GPU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Train the model that ships further on chats of your own: `python examples/train_on_own_chats.py [FOLDER]`.
 
 FOLDER gets everything (default: build/own-chats). Put your chats in the place of `CHATS`: pairs of a message and the
-reply to it, some thousands. Needs `pip install 'mrs-suggest[all]'`; under a minute of one core with these few steps.
+reply to it, some thousands. Needs `pip install '.[all]'`; under a minute of one core with these few steps.
 """
 
 from __future__ import annotations

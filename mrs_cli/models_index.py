@@ -33,8 +33,8 @@ def add_index(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--responses",
         type=Path,
         metavar="FILE",
-        help="a reply on each line; or a .csv or .tsv file with the columns reply, weight (how often it is given) and "
-        "tags (with spaces or ; between them), of which the last two may be missing",
+        help="a reply on each line; or a .csv, .tsv or .jsonl file with the columns or keys reply, weight (how often "
+        "it is given) and tags (with spaces or ; between them), of which the last two may be missing",
     )
     parser.add_argument("--lang", metavar="CODE", help="the language of the replies (default: the model's only one)")
     action = parser.add_mutually_exclusive_group()

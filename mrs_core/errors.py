@@ -58,7 +58,7 @@ class MissingExtraError(MrsError):
         package, extra, purpose = self.args
         return (
             f"{purpose} needs the package {package!r}, which is not installed: "
-            f"run `pip install 'mrs-suggest[{extra}]'`."
+            f"run `pip install '.[{extra}]'` in a clone (docs/install.md)."
         )
 
 

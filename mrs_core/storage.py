@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 UNFINISHED = ".mrs-unfinished"  # is in a remote folder while it is being filled
-S3_EXTRA = "; run `pip install 'mrs-suggest[s3]'`"
+S3_EXTRA = "; run `pip install '.[s3]'` in a clone (docs/install.md)"
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")  # `simplecache::s3://`, too
 _MAGIC = re.compile(r"[*?\[]")
 

@@ -7,21 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import yaml
 
 from mrs_core.errors import InputError
 from mrs_core.languages import KNOWN, Language, find_language, is_made_up, require_known
 
-DTYPES = {
-    "string": pa.string(),
-    "int64": pa.int64(),
-    "float64": pa.float64(),
-    "bool": pa.bool_(),
-    "class_label": pa.int64(),
-}
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Types of a column -> their names in Arrow.
+DTYPES = {"string": "string", "int64": "int64", "float64": "float64", "bool": "bool", "class_label": "int64"}
 LIST = "list of "  # a list type names its entries: `list of string`, `list of {text: string, weight: float64}`
 LANGUAGE = "{language}"
 ERROR, WARNING = "error", "warning"  # levels of a finding of `mrs data check`
@@ -56,16 +53,23 @@ class Column:
             return {"name": name, "list": held}
         return {"name": name, "dtype": self.dtype}
 
+    def require_known_type(self) -> None:
+        """ValueError for an unknown type."""
+        if self.dtype.startswith(LIST):
+            _held(self.dtype)
+        elif self.dtype not in DTYPES:
+            raise ValueError(self.dtype)
+
     def arrow(self) -> pa.DataType:
-        """The column's type in Arrow; ValueError for an unknown type."""
+        """The column's type in Arrow."""
+        import pyarrow as pa  # here, since a model's card cites the catalogue without it
+
         if not self.dtype.startswith(LIST):
-            if self.dtype not in DTYPES:
-                raise ValueError(self.dtype)
-            return DTYPES[self.dtype]
+            return pa.type_for_alias(DTYPES[self.dtype])
         held = _held(self.dtype)
         if isinstance(held, dict):
-            return pa.list_(pa.struct([(field, DTYPES[dtype]) for field, dtype in held.items()]))
-        return pa.list_(DTYPES[held])
+            return pa.list_(pa.struct([(field, pa.type_for_alias(DTYPES[dtype])) for field, dtype in held.items()]))
+        return pa.list_(pa.type_for_alias(DTYPES[held]))
 
 
 def _held(dtype: str) -> str | dict[str, str]:
@@ -227,6 +231,8 @@ class DatasetRecord:
 
     def schema(self, config: str) -> pa.Schema:
         """The Arrow schema of a config."""
+        import pyarrow as pa
+
         return pa.schema([(name, self.columns[name].arrow()) for name in self.kind_of(config).columns])
 
 
@@ -274,7 +280,7 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         record = replace(record, kinds=_kinds_in(model, record.languages), columns=model.columns)
     for name, column in record.columns.items():
         try:
-            column.arrow()
+            column.require_known_type()
         except (ValueError, AttributeError):  # AttributeError: not a text in YAML
             raise InputError(
                 f"{where}, columns, {name}: dtype must be one of {', '.join(DTYPES)}, or a list such as "

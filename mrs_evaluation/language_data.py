@@ -7,14 +7,17 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from datasets import Dataset
 
 from mrs_core.errors import InputError
 from mrs_core.text import normalise_reply
-from mrs_datasets.prepared import PreparedData
-from mrs_datasets.schema import SPLITS, responses_config
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from mrs_datasets.prepared import PreparedData
 
 # The seed of all that figures depend on besides the model: samples of validation and test, pools, baselines, intervals.
 # It is not the training's seed, so that runs with different seeds can be compared. Source: the default --seed of
@@ -67,6 +70,8 @@ def load_language(
     Raises:
         InputError: a split or the response set is missing.
     """
+    from mrs_datasets.schema import SPLITS, responses_config  # here: a card has no need of pyarrow
+
     splits = {
         split: sample_rows(data.load(language, split), limits.get(split), seed if split == "train" else EVALUATION_SEED)
         for split in SPLITS

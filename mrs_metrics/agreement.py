@@ -65,6 +65,5 @@ def _inter_rater() -> ModuleType:
         return import_module("statsmodels.stats.inter_rater")
     except ImportError as error:
         raise ImportError(
-            "Agreement (kappa) needs the package statsmodels, which is not installed: "
-            "run pip install 'mrs-suggest[analysis]'."
+            "Agreement (kappa) needs the package statsmodels, which is not installed: run pip install statsmodels."
         ) from error

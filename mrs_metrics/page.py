@@ -1,6 +1,6 @@
 """The page of a metric's Space: it takes suggestions and the real reply, and shows the figures and their signature.
 
-Needs gradio 6, which Spaces have (here: `pip install 'mrs-suggest[spaces]'`).
+Needs gradio 6, which Spaces have (here: `pip install '.[spaces]'`).
 """
 
 from __future__ import annotations

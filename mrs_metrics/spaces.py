@@ -40,12 +40,6 @@ _IMPORT = re.compile(r"^([ \t]*from )mrs_metrics\.(\w+)(?= import\b)", re.MULTIL
 _VERSION = re.compile(r'^FALLBACK_VERSION = ".*"$', re.MULTILINE)
 _SDK = re.compile(r"^sdk: gradio$", re.MULTILINE)
 _TITLE = re.compile(r"^title: (.+)$", re.MULTILINE)
-# A Space runs without our package and its extras.
-_EXTRAS = {
-    "'mrs-suggest[ja]'": "fugashi unidic-lite",
-    "'mrs-suggest[zh]'": "rjieba",
-    "'mrs-suggest[th]'": "pythainlp",
-}
 
 
 def metric_names() -> list[str]:
@@ -121,14 +115,7 @@ def _topics(source: str) -> list[str]:
 
 def _rewritten(source: str, dot: str) -> str:
     source = _IMPORT.sub(rf"\g<1>{dot}{PREFIX}\2", source)
-    source = _VERSION.sub(f'FALLBACK_VERSION = "{package_version()}"', source)
-    return _without_extras(source)
-
-
-def _without_extras(text: str) -> str:
-    for extra, packages in _EXTRAS.items():
-        text = text.replace(extra, packages)
-    return text
+    return _VERSION.sub(f'FALLBACK_VERSION = "{package_version()}"', source)
 
 
 def _require_complete(name: str, texts: dict[str, str]) -> None:
@@ -168,7 +155,7 @@ def _requirements(name: str, texts: dict[str, str]) -> list[str]:
 
 
 def _readme(name: str, organization: str) -> str:
-    text = _without_extras(_read(f"{name}/README.md"))
+    text = _read(f"{name}/README.md")
     text = _SDK.sub(f'sdk: gradio\nsdk_version: {GRADIO_VERSION}\npython_version: "{PYTHON_VERSION}"', text, count=1)
     if organization:
         text = text.replace(f'evaluate.load("{name}")', f'evaluate.load("{organization}/{name}")')

@@ -138,7 +138,7 @@ def _mecab() -> Tokenizer:
     except ImportError as error:
         raise ImportError(
             "Tokenizing Japanese needs MeCab and its dictionary unidic-lite, which are not installed: "
-            "run pip install 'mrs-suggest[ja]'."
+            "run pip install fugashi unidic-lite."
         ) from error
     # The dictionary is given explicitly: by default fugashi would prefer the full unidic if that is installed.
     folder = unidic_lite.DICDIR
@@ -159,8 +159,7 @@ def _jieba() -> Tokenizer:
         import rjieba
     except ImportError as error:
         raise ImportError(
-            "Tokenizing Chinese needs jieba (the package rjieba), which is not installed: "
-            "run pip install 'mrs-suggest[zh]'."
+            "Tokenizing Chinese needs jieba (the package rjieba), which is not installed: run pip install rjieba."
         ) from error
     words = rjieba.Jieba()  # a separate one: words that a program adds to the shared dictionary would change the scores
 
@@ -175,7 +174,7 @@ def _newmm() -> Tokenizer:
         from pythainlp.tokenize import word_tokenize
     except ImportError as error:
         raise ImportError(
-            "Tokenizing Thai needs PyThaiNLP, which is not installed: run pip install 'mrs-suggest[th]'."
+            "Tokenizing Thai needs PyThaiNLP, which is not installed: run pip install pythainlp."
         ) from error
 
     def split(text: str) -> list[str]:

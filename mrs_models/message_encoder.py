@@ -1,9 +1,9 @@
-"""The message encoder of a trained retriever for answering: BERT's forward pass on NumPy and tokenizers alone.
+"""The encoders of a trained retriever for answering: BERT's forward pass on NumPy and tokenizers alone.
 
 Loading torch, transformers and sentence-transformers takes seconds and gigabytes of disk, and their general paths
-milliseconds per message; to answer a message only one of the two encoders is needed, and it is a plain BERT. Vectors
-equal those of `encode_query` up to float rounding (a test checks this). Anything but BERT goes through
-sentence-transformers.
+milliseconds per message; to answer a message only one of the two encoders is needed, and it is a plain BERT. Replies of
+a response set are encoded the same way. Vectors equal those of `encode_query` and `encode_document` up to float
+rounding (tests check this). Anything but BERT goes through sentence-transformers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from mrs_models.starting_points import ROUTER, checkpoint_prompts
 Array = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 POOLINGS = ("pooler", "mean", "cls", "max")
+MODULE = "sentence_bert_config.json"  # settings of a module of sentence-transformers
+QUERY, DOCUMENT = "query", "document"  # the routes of messages and replies
 
 
 class MessageEncoder:
@@ -48,9 +50,13 @@ class MessageEncoder:
         self._normalize, self._prompt = normalize, prompt
 
     @classmethod
-    def load(cls, folder: Path) -> MessageEncoder | None:
-        """Read the message encoder of a model folder; None where it is not a BERT that this class can run."""
-        modules = _message_modules(folder)
+    def load(cls, folder: Path, route: str = QUERY) -> MessageEncoder | None:
+        """Read an encoder of a model folder; None where it is not a BERT that this class can run.
+
+        Args:
+            route: `QUERY` for the encoder of messages, `DOCUMENT` for that of replies.
+        """
+        modules = _modules(folder, route)
         if modules is None:
             return None
         transformer, pooling, normalize = modules
@@ -61,13 +67,15 @@ class MessageEncoder:
             return None
         weights = {name: np.asarray(array, np.float32) for name, array in load_arrays(files[0]).items()}
         tokenizer = Tokenizer.from_file(str(files[1]))
-        tokenizer.enable_truncation(int(_json(files[2])["model_max_length"]))
+        length = _json(transformer / MODULE).get(f"{route}_length")  # of this route, where both share the encoder
+        tokenizer.enable_truncation(int(length or _json(files[2])["model_max_length"]))
         tokenizer.no_padding()
-        prompt, _ = checkpoint_prompts(str(folder))
+        query_prompt, reply_prompt = checkpoint_prompts(str(folder))
+        prompt = query_prompt if route == QUERY else reply_prompt
         return cls(config, weights, tokenizer, pooling, normalize, prompt)
 
     def encode(self, texts: Sequence[str], batch_size: int = 64) -> Array:
-        """Message vectors in the order of the texts; texts of similar length share a batch."""
+        """Vectors in the order of the texts; texts of similar length share a batch."""
         order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
         result = np.empty((len(texts), self._config["hidden_size"]), np.float32)
         for begin in range(0, len(order), batch_size):
@@ -148,10 +156,10 @@ def _padded(rows: Array, mask: Mask) -> Array:
     return padded
 
 
-def _message_modules(folder: Path) -> tuple[Path, str, bool] | None:
-    """The transformer's folder, the pooling of the query route and whether it normalises, as they are saved."""
+def _modules(folder: Path, name: str) -> tuple[Path, str, bool] | None:
+    """The transformer's folder, the pooling of a route and whether it normalises, as they are saved."""
     router = folder / ROUTER
-    route = _json(router).get("structure", {}).get("query", []) if router.is_file() else []
+    route = _json(router).get("structure", {}).get(name, []) if router.is_file() else []
     if not route or not route[0].endswith("_Transformer"):
         return None
     transformer = folder / route[0]
@@ -163,7 +171,7 @@ def _message_modules(folder: Path) -> tuple[Path, str, bool] | None:
         return (
             (transformer, settings.get("pooling_mode", ""), normalize) if settings.get("include_prompt", True) else None
         )
-    output = _json(transformer / "sentence_bert_config.json").get("modality_config", {}).get("text", {})
+    output = _json(transformer / MODULE).get("modality_config", {}).get("text", {})
     pooled = not rest and output.get("method_output_name") == "pooler_output"
     return (transformer, "pooler", normalize) if pooled else None
 

@@ -15,7 +15,7 @@ from mrs_core.manifest import again
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion
 from mrs_models.exports import ONNX
-from mrs_models.message_encoder import MessageEncoder
+from mrs_models.message_encoder import DOCUMENT, MessageEncoder
 from mrs_models.reply_tags import TagsByLanguage
 from mrs_models.response_index import Array, Encode, ResponseIndex, ResponseIndexes
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR
@@ -189,6 +189,25 @@ def weights_encoder(folder: Path) -> Encode:
 
         model = load_dual_encoder(folder)
     return lambda texts: encode_messages(model, texts).numpy()
+
+
+def reply_encoder(folder: Path) -> Encode:
+    """The reply encoder of a trained retriever.
+
+    Raises:
+        MissingExtraError: it does not run without torch, and the extra `torch` is not installed.
+    """
+    encoder = MessageEncoder.load(folder, DOCUMENT)
+    if encoder is not None:
+        return encoder.encode
+    try:
+        from mrs_models.dual_encoder import load_dual_encoder
+    except ImportError as error:
+        if (missing := missing_extra(error, f"the reply encoder of {folder}", "torch")) is None:
+            raise
+        raise missing from error
+    model = load_dual_encoder(folder)
+    return lambda texts: encode_replies(model, texts).numpy()
 
 
 def encode_messages(model: SentenceTransformer, texts: list[str]) -> torch.Tensor:

@@ -10,9 +10,9 @@ from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling, Router, StaticEmbedding, Transformer
 from torch import nn
 
-from mrs_models.message_encoder import POOLINGS
+from mrs_models.message_encoder import DOCUMENT, POOLINGS, QUERY
 
-ROUTES = ("query", "document")
+ROUTES = (QUERY, DOCUMENT)
 # The output of a Transformer module, as its configuration file names it.
 POOLER_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
 

@@ -1,6 +1,6 @@
 """The demo page: a chat as a person sees suggestions, with one model or several side by side.
 
-Needs gradio 6 (`pip install 'mrs-suggest[demo]'`).
+Needs gradio 6 (`pip install '.[demo]'`).
 """
 
 from __future__ import annotations

@@ -73,13 +73,13 @@ def space_files(repo_id: str, models: Mapping[str, Mapping[str, bytes | Path] | 
 
 
 def requirements() -> list[str]:
-    """What the copied files import of what the package asks for with the extra `all`, sorted."""
+    """What the copied files import of what the package asks for with the extra `train`, sorted."""
     imported = {module for path in _sources().values() if path.suffix == ".py" for module in _imports(path)}
     distributions = metadata.packages_distributions()  # looks through every installed file
     packages = {name for module in imported for name in distributions.get(module, [])}
     wanted = {_plain(name) for name in packages}
     asked = installed_asked()
-    every = {one.name: str(one).partition(";")[0].strip() for one in [*asked.base, *asked.extras["all"]]}
+    every = {one.name: str(one).partition(";")[0].strip() for one in [*asked.base, *asked.extras["train"]]}
     return sorted(line for name, line in every.items() if _plain(name) in wanted)
 
 

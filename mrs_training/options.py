@@ -10,8 +10,6 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-import torch
-
 from mrs_core.baselines import require_no_revision
 from mrs_core.errors import InputError, first_line
 from mrs_core.hub import split_revision
@@ -85,6 +83,8 @@ class Bfloat16Anywhere:
     use_cpu: bool
 
     def __post_init__(self) -> None:
+        import torch  # here, since a model's card names options without it
+
         if self.bf16 and not torch.accelerator.is_available():
             self.use_cpu = True
         super().__post_init__()  # type: ignore[misc]

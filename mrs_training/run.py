@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from mrs_core.arguments import as_plain
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write
@@ -142,6 +140,8 @@ def whole_checkpoints(folder: Path) -> list[Path]:
 
 def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor], checkpoint: str) -> None:
     """The trainer only logs an error when it cannot load the best checkpoint, and then keeps the last weights."""
+    import torch  # here, since a record is also read and written without it
+
     for name, tensor in kept.items():
         if name not in best or not torch.equal(tensor.cpu(), best[name].cpu()):
             raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")

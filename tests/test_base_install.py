@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from mrs_cli.main import main
 from mrs_core import extras
 from mrs_core.baselines import resolve_model
 from mrs_models.suggester import Suggester
@@ -24,7 +25,6 @@ LACKING = {
     "train": [
         "train retrieval",
         "reproduce forgetting",
-        "models compare x",
         "models export x --onnx",
         "staple export x --out y",
     ],
@@ -60,6 +60,37 @@ def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
     assert "nothing is suggested" in found[2]["out"]
 
 
+def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
+    """README's second command; memory and ranker stay, as in a folder made with all extras."""
+    rows = [("I will be there.", "yes"), ("I cannot come.", "no"), ("Thank you, I will look at it.", "thanks")]
+    files = {
+        "own.csv": "reply,tags\n" + "".join(f'"{reply}",{tag}\n' for reply, tag in rows),
+        "own.tsv": "reply\ttags\n" + "".join(f"{reply}\t{tag}\n" for reply, tag in rows),
+        "own.jsonl": "".join(json.dumps({"reply": reply, "tags": [tag]}) + "\n" for reply, tag in rows),
+        "own.txt": "".join(f"{reply}\n" for reply, _ in rows),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    index = "models index sample-retriever --lang en --responses".split()
+    made = [[*index, name, "--out", f"made-{name}"] for name in files]
+    asked = [["suggest", "--json", "--model", f"made-{name}", "I have sent you the report."] for name in files]
+    changed = "models index made-own.txt --lang en --responses own.csv --remove".split()
+    found = run([*made, *asked, changed], tmp_path)
+    assert [one for one in found[:-1] if one["code"] != 0] == []
+    assert (found[-1]["code"], "no reply would be left" in found[-1]["err"]) == (2, True)
+    assert main([*index, str(tmp_path / "own.csv"), "--out", str(tmp_path / "whole")]) == 0
+    own = Suggester.load(tmp_path / "whole")
+    expected = own.suggest(["I have sent you the report."], "en")[0]
+    assert expected[0].reply == "Thank you, I will look at it."
+    for one in found[len(made) : -1]:
+        answer = json.loads(one["out"])["suggestions"]
+        assert [suggestion["reply"] for suggestion in answer] == [s.reply for s in expected]
+        assert [s["score"] for s in answer] == pytest.approx([s.score for s in expected], abs=1e-5)
+    made_lean = Suggester.load(tmp_path / "made-own.csv", verify=True)
+    assert made_lean.tags == own.tags == {"en": ["no", "thanks", "yes"]}
+    assert all("ranked with the memory" in one["out"] for one in found[: len(made)])
+
+
 def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) -> None:
     from mrs_cli.main import VERBS
 
@@ -72,10 +103,12 @@ def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) ->
         if sub
     ]
     for one in [*found, *run(subverbs, tmp_path)]:
-        sentence = re.fullmatch(r"mrs \w+: .*needs the package '\w+', .*\[(\w+)\]'`\.\n", one["err"])
+        sentence = re.fullmatch(
+            r"mrs \w+: .*needs the package '\w+', .*\[(\w+)\]'` in a clone \(docs/install\.md\)\.\n", one["err"]
+        )
         assert one["code"] == 0 or (one["code"] == 2 and sentence), one
     for one, (words, extra) in zip(found[len(VERBS) :], asked, strict=True):
-        assert f"pip install 'mrs-suggest[{extra}]'" in one["err"], (words, one)
+        assert f"pip install '.[{extra}]'" in one["err"], (words, one)
     assert not list(tmp_path.iterdir())
 
 
@@ -88,10 +121,16 @@ def test_a_model_that_needs_torch_says_so(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace('"bert"', '"xlm-roberta"'))
     (tmp_path / "generator").mkdir()
     (tmp_path / "generator" / "generator.json").write_text("{}")
-    found = run([["suggest", "--model", str(tmp_path / name), "Hi"] for name in ("retriever", "generator")], tmp_path)
-    for one in found:
+    (tmp_path / "own.txt").write_text("Yes, sure.\n")
+    index = ["models", "index", str(folder), "--lang", "en", "--responses", "own.txt", "--out", "made"]
+    asked = [["suggest", "--model", str(tmp_path / name), "Hi"] for name in ("retriever", "generator")]
+    shutil.copy(resolve_model("sample-retriever") / "run.json", tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    del record["files"]
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    for one in run([*asked, index], tmp_path):
         assert one["code"] == 2, one
-        assert "pip install 'mrs-suggest[torch]'" in one["err"], one
+        assert "pip install '.[torch]'" in one["err"], one
 
 
 def test_the_smallest_extra_is_named_unless_the_command_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +150,7 @@ def test_the_smallest_extra_is_named_unless_the_command_has_its_own(monkeypatch:
     assert extras.lacking(ValueError("x")) is None
 
 
-def test_all_is_what_a_plain_install_once_brought(repository: Path) -> None:
+def test_all_brings_what_readme_shows(repository: Path) -> None:
     setup = configparser.ConfigParser()
     setup.read(repository / "setup.cfg", encoding="utf-8")
     asked = setup["options.extras_require"]
@@ -122,10 +161,11 @@ def test_all_is_what_a_plain_install_once_brought(repository: Path) -> None:
         own = {re.split("[><=]", line)[0] for line in lines if not line.startswith("mrs-suggest[")}
         return own.union(*map(packages, included))
 
-    base = {re.split("[><=]", line)[0] for line in setup["options"]["install_requires"].splitlines() if line}
-    assert packages("all") | base == {
-        "torch", "numpy", "pyarrow", "fsspec", "datasets", "evaluate", "transformers", "accelerate",
-        "sentence-transformers", "peft", "huggingface-hub", "tokenizers", "safetensors", "scikit-learn",
-        "threadpoolctl", "scipy", "psutil", "pandas", "matplotlib", "packaging", "rich", "PyYAML",
+    shown = ("train", "score", "data", "torch", "ja", "serve", "demo", "reddit")  # langid needs a C++ compiler
+    assert packages("all") == set().union(*map(packages, shown))
+    assert {"torch", "datasets", "evaluate", "fugashi", "unidic-lite", "fastapi", "gradio", "polars"} <= packages("all")
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\$ pip install '\.\[([\w,]+)\]'", readme, re.MULTILINE)
+    assert {extra for line in lines for extra in line.split(",")} == {
+        "serve", "all", "langid",
     }  # fmt: skip
-    assert not packages("all") & base

@@ -31,7 +31,7 @@ def main() -> int:
     options = parser.parse_args()
     missing = [name for name in TOOLS if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"release-check needs {', '.join(missing)}: run `pip install 'mrs-suggest[release]'`.", file=sys.stderr)
+        print(f"release-check needs {', '.join(missing)}: run `pip install '.[release]'`.", file=sys.stderr)
         return 1
     if run("git", "status", "--porcelain", "--untracked-files=no", cwd=REPOSITORY):
         print("note: what is not committed is not in the build.")

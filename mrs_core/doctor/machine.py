@@ -84,14 +84,18 @@ def check_java() -> list[Finding]:
 def check_mecab() -> list[Finding]:
     """MeCab with its dictionary, the Japanese tokenizer of the metrics: does it split a sentence?"""
     if find_spec("fugashi") is None or find_spec("unidic_lite") is None:
-        return [Finding("models", "MeCab", MISSING, "Japanese scores need it: pip install 'mrs-suggest[ja]'")]
+        return [
+            Finding(
+                "models", "MeCab", MISSING, "Japanese scores need it: pip install '.[ja]' in a clone (docs/install.md)"
+            )
+        ]
     try:
         import fugashi
 
         words = [word.surface for word in fugashi.Tagger()("すもももももももものうち")]
     except Exception as error:  # whatever a broken dictionary or library raises
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return [Finding("models", "MeCab", BROKEN, f"{reason}; run pip install --force-reinstall 'mrs-suggest[ja]'")]
+        return [Finding("models", "MeCab", BROKEN, f"{reason}; run pip install --force-reinstall fugashi unidic-lite")]
     return [Finding("models", "MeCab", OK, f"with unidic-lite, splits a test sentence into {len(words)} words")]
 
 
@@ -109,6 +113,6 @@ def check_language_model() -> list[Finding]:
     except InputError as error:
         return [Finding("models", "fastText", BROKEN, str(error), facts)]
     if find_spec("fasttext") is None:
-        says = f"{path} is there, but not the library: pip install 'mrs-suggest[langid]'"
+        says = f"{path} is there, but not the library: pip install '.[langid]' in a clone (docs/install.md)"
         return [Finding("models", "fastText", NOTE, says, facts)]
     return [Finding("models", "fastText", OK, str(path), facts)]

@@ -53,26 +53,22 @@ def problem_of(requirement: Requirement) -> str | None:
 def _base(requirement: Requirement) -> Finding:
     version, problem = _version(requirement.name), problem_of(requirement)
     facts = {"version": version, "asked": str(requirement.specifier)}
-    says = f"{problem}; run `{_pip(str(requirement))}`" if problem else str(version)
+    says = f"{problem}; run `pip install '{requirement}'`" if problem else str(version)
     return Finding("packages", requirement.name, BROKEN if problem else OK, says, facts)
 
 
 def _extra(name: str, asked: list[Requirement]) -> Finding:
     versions = {one.name: _version(one.name) for one in asked}
     problems = list(filter(None, map(problem_of, asked)))
-    line = _pip(f"{PROJECT}[{name}]")
+    line = f"pip install '.[{name}]'"
     facts: Mapping[str, object] = {"packages": versions, "install": line}
     if not problems:
         listed = ", ".join(f"{package} {version}" for package, version in versions.items())
         return Finding("extras", name, OK, listed, facts)
     if not all(versions.values()):
         lacking = ", ".join(package for package, version in versions.items() if version is None)
-        return Finding("extras", name, MISSING, f"needs {lacking}: {line}", facts)
-    return Finding("extras", name, BROKEN, f"{'; '.join(problems)}; run `{line}`", facts)
-
-
-def _pip(what: str) -> str:
-    return f"pip install '{what}'"
+        return Finding("extras", name, MISSING, f"needs {lacking}: {line} in a clone (docs/install.md)", facts)
+    return Finding("extras", name, BROKEN, f"{'; '.join(problems)}; run `{line}` in a clone (docs/install.md)", facts)
 
 
 def _version(name: str) -> str | None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_datasets.reddit.columns import Step, change_in_turn, with_rows
+from mrs_datasets.reddit.columns import change_in_turn, with_rows
 from mrs_datasets.reddit.language import KEPT, Outcomes
 from mrs_datasets.reddit.markup import (
     MASK_PATTERN,
@@ -35,6 +35,7 @@ from mrs_datasets.reddit.repair import (
     without_mojibake,
     without_tags,
 )
+from mrs_datasets.reddit.steps import Step
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
 

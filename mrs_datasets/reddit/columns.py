@@ -1,33 +1,20 @@
-"""A function of one text on columns of texts: only the texts that a pattern finds become Python strings.
+"""A step's function on columns of texts: only the texts that its pattern finds become Python strings.
 
-A pattern is an over-approximation of its function: it finds every text that the function changes, and perhaps others.
-It is matched by RE2 over the whole column (.3 us a comment), which has no look-around, whose `\\s` and `\\w` are ASCII
-and whose folding of case lacks the dotted and the dotless i; so a pattern names characters instead.
+The pattern is matched by RE2 over the whole column (.3 us a comment); see `mrs_datasets.reddit.steps`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mrs_datasets.reddit.steps import Step, any_of
+
 BATCH_ROWS = 16_384  # Python texts in memory at once
-
-
-class Step(NamedTuple):
-    """A function of a text, and what a text must have for it to change the text, in RE2's syntax."""
-
-    change: Callable[[str], str]
-    may_change: str
-
-
-def any_of(steps: Sequence[Step]) -> str:
-    """What a text must have for any of the steps to change it."""
-    return "|".join(step.may_change for step in steps)
 
 
 def change_in_turn(texts: pa.Array, steps: Sequence[Step]) -> tuple[pa.Array, NDArray[np.int64]]:

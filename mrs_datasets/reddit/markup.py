@@ -12,8 +12,8 @@ import re
 from re import Match
 from typing import NamedTuple
 
-from mrs_datasets.reddit.columns import Step
 from mrs_datasets.reddit.personal import EMAIL, PERSONAL
+from mrs_datasets.reddit.steps import Step
 
 URL, USER = "<url>", "<user>"
 MASK_PATTERN = "<(?:url|user|email|phone|ip)>"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from re import Match
 
-from mrs_datasets.reddit.columns import Step
+from mrs_datasets.reddit.steps import Step
 
 PHONE, IP, EMAIL = "<phone>", "<ip>", "<email>"
 

@@ -1,18 +1,21 @@
-"""A response set as a person writes it: lines, or a table with replies, weights and tags."""
+"""A response set as a person writes it: lines, or a table or JSON lines with replies, weights and tags."""
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mrs_core.errors import InputError
 from mrs_core.lines import read_lines
 
 COLUMNS = ("reply", "weight", "tags")
+EXAMPLE = '{"reply": "Yes, please.", "weight": 3, "tags": ["yes"]}'
 TAG = re.compile(r"[\w.:-]{1,64}")
 _BETWEEN_TAGS = re.compile(r"[;,|\s]+")
 
@@ -37,16 +40,20 @@ def read_response_file(path: Path) -> list[ResponseRow]:
     """Read the replies of a file, blank ones too, so that they can be told.
 
     A `.csv` (with quotes, as spreadsheets write it) or `.tsv` file (without) has a header with the column `reply` and
-    perhaps `weight` and `tags`, several tags with spaces or `;` between them. Any other file has a reply on each line.
-    Each may be packed (`.gz`, `.xz`).
+    perhaps `weight` and `tags`, several tags with spaces or `;` between them. A `.jsonl` file has an object with these
+    keys on each line, the tags as a list or a text. Any other file has a reply on each line. Each may be packed (`.gz`,
+    `.xz`).
 
     Raises:
         InputError: the file is missing or empty, a column is missing or unknown, or a row has too many cells, a weight
-            that is no number from 0 on, or a tag with other characters than letters, digits and `_.:-`.
+            that is no number from 0 on, a tag with other characters than letters, digits and `_.:-`, or a line of
+            JSON is not an object with these keys.
     """
     kind = Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix.lower()
     if kind in (".csv", ".tsv"):
         rows = list(_table(path, "," if kind == ".csv" else "\t"))
+    elif kind == ".jsonl":
+        rows = list(_objects(path))
     else:
         rows = [ResponseRow(number, line.strip()) for number, line in read_lines(path)]
     if not rows:
@@ -76,11 +83,33 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
             )
         else:
             row = dict(zip(columns, cells, strict=False))
-            reply, weight = row.get("reply", "").strip(), row.get("weight", "").strip()
-            tags = [tag for tag in _BETWEEN_TAGS.split(row.get("tags", "")) if tag]
-            if wrong := next((tag for tag in tags if not TAG.fullmatch(tag)), None):
-                raise InputError(f"{where}: the tag {wrong!r} has other characters than letters, digits and _ . : -")
-            yield ResponseRow(number, reply, _weight(where, weight) if weight else None, tuple(dict.fromkeys(tags)))
+            yield _row(where, number, row.get("reply", ""), row.get("weight", ""), row.get("tags", ""))
+
+
+def _objects(path: Path) -> Iterator[ResponseRow]:
+    for number, line in read_lines(path):
+        where = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+            json.dumps(row, ensure_ascii=False).encode()  # an escape can name half a character
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: not JSON ({error}); expected an object such as {EXAMPLE}.") from None
+        if not isinstance(row, dict) or not isinstance(row.get("reply"), str) or set(row) - set(COLUMNS):
+            raise InputError(f"{where}: expected an object such as {EXAMPLE}, found {line[:60]}.")
+        yield _row(where, number, row["reply"], _as_text(row.get("weight")), _as_text(row.get("tags")))
+
+
+def _as_text(value: Any) -> str:
+    """A weight, or tags, as the cell of a table would have them."""
+    return "" if value is None else ";".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _row(where: str, number: int, reply: str, weight: str, tags: str) -> ResponseRow:
+    names = [tag for tag in _BETWEEN_TAGS.split(tags) if tag]
+    if wrong := next((tag for tag in names if not TAG.fullmatch(tag)), None):
+        raise InputError(f"{where}: the tag {wrong!r} has other characters than letters, digits and _ . : -")
+    weight = weight.strip()
+    return ResponseRow(number, reply.strip(), _weight(where, weight) if weight else None, tuple(dict.fromkeys(names)))
 
 
 def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

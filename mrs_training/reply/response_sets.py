@@ -24,14 +24,13 @@ from mrs_core.metric_errors import metric_errors
 from mrs_core.provenance import versions
 from mrs_core.text import normalise_reply
 from mrs_metrics.tokenize import get_tokenizer
-from mrs_models.dual_encoder import load_dual_encoder
 from mrs_models.language_detector import DETECTOR, LanguageDetector
 from mrs_models.ranking.changed_replies import with_replies
 from mrs_models.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.reply_tags import ReplyTags
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
-from mrs_models.retrieval_suggester import encode_replies
+from mrs_models.retrieval_suggester import reply_encoder
 from mrs_models.starting_points import RANKER_FOLDER, RETRIEVAL
 from mrs_training.allowlist import CARD, CURVES, RECORD
 from mrs_training.card import Record
@@ -211,7 +210,7 @@ class ResponseSets:
 
         def encode(texts: list[str]) -> NDArray[np.float32]:
             new = [text for text, row in zip(texts, origin, strict=True) if row < 0]
-            found = encode_replies(load_dual_encoder(self.folder), new).numpy() if new else np.zeros((0, 0), np.float32)
+            found = reply_encoder(self.folder)(new) if new else np.zeros((0, 0), np.float32)
             if old is None or len(new) == len(texts):
                 return found
             rows = np.array(origin)

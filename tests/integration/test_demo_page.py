@@ -28,7 +28,7 @@ SAMPLE = "sample-retriever"
 def demo(folder: Path, proxy: str, *models: object) -> Iterator[str]:
     """Serve the page with `mrs demo`; yield its address."""
     if importlib.util.find_spec("gradio") is None:
-        pytest.skip("needs gradio: pip install 'mrs-suggest[demo]'")
+        pytest.skip("needs gradio: pip install '.[demo]'")
     options = [part for model in models for part in ("--model", str(model))]
     command = [sys.executable, "-m", "mrs_cli.main", "demo", *options]
     with running(command, SERVED_AT, cwd=folder, env=quiet_environment(folder, proxy)) as url:
@@ -148,7 +148,7 @@ def test_the_space_is_one_commit_and_runs_alone(
     )
     assert found.stdout.strip() == str(folder / "mrs_serving" / "page.py"), "the Space must do without our package"
     if importlib.util.find_spec("gradio") is None:
-        pytest.skip("needs gradio: pip install 'mrs-suggest[demo]'")
+        pytest.skip("needs gradio: pip install '.[demo]'")
     with (
         running([sys.executable, "app.py"], SERVED_AT, cwd=folder, env=env) as url,
         open_browser(tmp_path / "profile") as browser,

@@ -150,7 +150,7 @@ def test_what_cannot_be_published_ends_in_one_sentence(hub: LoopbackHub, tmp_pat
 def served(name: str, folder: Path, proxy: str) -> Iterator[str]:
     """Serve a Space's page as the hub does, `python app.py` in its folder; yield its address."""
     if importlib.util.find_spec("gradio") is None:
-        pytest.skip("needs gradio: pip install 'mrs-suggest[spaces]'")
+        pytest.skip("needs gradio: pip install '.[spaces]'")
     space = folder / "app"  # as on the hub: the folder is not called what the metric is called
     space.mkdir()
     for file, content in space_files(name, "org").items():

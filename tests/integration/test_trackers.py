@@ -109,4 +109,4 @@ def test_a_missing_package_is_told_with_its_extra(refused: Callable[..., str], m
     monkeypatch.setattr(importlib.util, "find_spec", without)
     told = refused("--report_to", "wandb")
     assert told.startswith("--report_to wandb needs the package 'wandb', which is not installed")
-    assert told.endswith("run `pip install 'mrs-suggest[wandb]'`.")
+    assert told.endswith("run `pip install '.[wandb]'` in a clone (docs/install.md).")

@@ -85,7 +85,8 @@ def test_every_type_of_error_is_tried(repository: Path) -> None:
 def test_a_missing_package_is_named_with_the_extra_that_brings_it() -> None:
     error = MissingExtraError("fugashi", "ja", "Japanese")
     assert str(error) == (
-        "Japanese needs the package 'fugashi', which is not installed: run `pip install 'mrs-suggest[ja]'`."
+        "Japanese needs the package 'fugashi', which is not installed: "
+        "run `pip install '.[ja]'` in a clone (docs/install.md)."
     )
 
 

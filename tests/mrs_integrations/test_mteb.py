@@ -107,10 +107,10 @@ for use in ("mteb.tasks", "mteb.retrievers", "torchmetrics_adapter.suggestions")
         print(type(error).__name__, error)
 """
     done = warm_python.run([sys.executable, "-c", script], cwd=tmp_path, merged=True)
-    assert [re.findall(r"MissingExtraError|mrs-suggest\[\w+\]", line) for line in done.stdout.splitlines()] == [
-        ["MissingExtraError", "mrs-suggest[mteb]"],
-        ["MissingExtraError", "mrs-suggest[mteb]"],
-        ["MissingExtraError", "mrs-suggest[torchmetrics]"],
+    assert [re.findall(r"MissingExtraError|\.\[\w+\]", line) for line in done.stdout.splitlines()] == [
+        ["MissingExtraError", ".[mteb]"],
+        ["MissingExtraError", ".[mteb]"],
+        ["MissingExtraError", ".[torchmetrics]"],
     ]
 
 

@@ -165,7 +165,7 @@ def test_the_files_of_a_space(name: str) -> None:
     assert (front["sdk"], front["app_file"], front["title"]) == ("gradio", "app.py", metric_title(name))
     assert {"evaluate", "metric"} <= set(front["tags"])
     assert f'evaluate.load("org/{name}")' in files["README.md"].decode()
-    assert not [file for file, content in files.items() if b"mrs-suggest[ja]" in content]
+    assert not [file for file, content in files.items() if b"[ja]" in content and b"sacrebleu[ja]" not in content]
 
 
 def test_the_pages_score() -> None:

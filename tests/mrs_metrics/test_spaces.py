@@ -102,7 +102,7 @@ def test_the_card_is_what_the_hub_asks_of_a_space(name: str, repository: Path) -
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_in_a_space_asks_for_our_package(name: str) -> None:
     for file, content in space_files(name).items():
-        assert not re.search(rb"mrs-suggest\[(?!spaces)", content), file
+        assert not re.search(rb"pip install '?(\.|mrs.suggest)\[(?!spaces)", content), file
 
 
 @pytest.mark.parametrize("name", sorted(set(JAPANESE) - {"reply_bleu"}))  # which brings sacreBLEU's own

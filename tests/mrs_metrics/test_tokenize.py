@@ -136,5 +136,5 @@ def test_missing_mecab_names_the_extra(monkeypatch):
         return real_import(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_fugashi)
-    with pytest.raises(ImportError, match=r"pip install 'mrs-suggest\[ja\]'"):
+    with pytest.raises(ImportError, match=r"pip install fugashi unidic-lite"):
         tokenize._mecab()

@@ -121,7 +121,7 @@ def test_the_files_of_a_space() -> None:
     assert (front["sdk"], front["app_file"], front["title"]) == ("gradio", "app.py", metric_title("xglue_score"))
     assert {"evaluate", "metric"} <= set(front["tags"])
     assert 'evaluate.load("org/xglue_score")' in card
-    assert not [file for file, content in files.items() if b"mrs-suggest[ja]" in content]
+    assert not [file for file, content in files.items() if b"[ja]" in content and b"sacrebleu[ja]" not in content]
 
 
 def test_the_page_offers_the_tasks_and_their_languages() -> None:

@@ -553,7 +553,8 @@ def test_static_encoders_are_refused(checkpoint: Path) -> None:
 def test_without_peft_the_sentence_says_what_to_install(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(
-        MissingExtraError, match=r"^--peft lora needs .*'peft', .* `pip install 'mrs-suggest\[torch\]'`\.$"
+        MissingExtraError,
+        match=r"^--peft lora needs .*'peft', .* `pip install '\.\[torch\]'` in a clone \(docs/install\.md\)\.$",
     ):
         add_lora(dual(checkpoint, "two"), SMALL)
 

@@ -188,7 +188,7 @@ def test_without_the_extra_torch_answers_and_one_note_tells_why(
     for _ in range(2):
         assert isinstance(GenerationSuggester.load_from(folder).generator, Generator)
     (line,) = capsys.readouterr().err.splitlines()
-    assert "pip install 'mrs-suggest[ctranslate2]'" in line
+    assert "pip install '.[ctranslate2]'" in line
 
 
 @pytest.mark.parametrize(

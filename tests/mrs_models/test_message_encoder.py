@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
-from mrs_models.message_encoder import MessageEncoder
-from mrs_models.retrieval_suggester import encode_messages
+from mrs_models.message_encoder import DOCUMENT, MessageEncoder
+from mrs_models.retrieval_suggester import encode_messages, encode_replies, reply_encoder
+from mrs_models.routes import routes_of
 
 TEXTS = ["How are you?", "", "明日は元気ですか？", "a b c " * 200, "x", "Как дела? 🙂"]
 
@@ -29,6 +30,21 @@ def test_vectors_equal_those_of_the_library(checkpoint: Path, pooling: str, tmp_
     assert encoder is not None
     expected = encode_messages(load_dual_encoder(folder), TEXTS)
     torch.testing.assert_close(torch.from_numpy(encoder.encode(TEXTS)), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("encoders", ["one", "two"])
+def test_reply_vectors_equal_those_of_the_library(checkpoint: Path, encoders: str, tmp_path: Path) -> None:
+    model = build_dual_encoder(str(checkpoint), "mean", 70, 30, encoders=encoders, reply_prompt="r ", normalize=True)
+    with torch.no_grad():  # so that the routes differ
+        for weight in routes_of(model)[1][0].parameters():
+            weight.add_(0.01)
+    model.save_pretrained(str(tmp_path))
+    encoder = MessageEncoder.load(tmp_path, DOCUMENT)
+    assert encoder is not None
+    expected = encode_replies(load_dual_encoder(tmp_path), TEXTS)
+    torch.testing.assert_close(torch.from_numpy(encoder.encode(TEXTS)), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(torch.from_numpy(reply_encoder(tmp_path)(TEXTS)), expected, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(encode_messages(load_dual_encoder(tmp_path), TEXTS), expected, atol=1e-3)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -94,7 +94,7 @@ def test_without_the_extra_the_weights_answer_and_one_note_tells_why(
     for _ in range(2):
         np.testing.assert_allclose(_message_encoder(exported)(TEXTS), weights_encoder(exported)(TEXTS))
     (line,) = capsys.readouterr().err.splitlines()
-    assert "pip install 'mrs-suggest[onnx]'" in line
+    assert "pip install '.[onnx]'" in line
     assert "its weights answer" in line
 
 

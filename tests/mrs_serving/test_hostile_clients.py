@@ -159,4 +159,4 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.delitem(sys.modules, "mrs_serving.server", raising=False)
     said = refused((main(["serve"]), *capsys.readouterr()))
     assert "`mrs serve` needs the package 'uvicorn'" in said
-    assert "pip install 'mrs-suggest[serve]'" in said
+    assert "pip install '.[serve]'" in said

@@ -91,7 +91,7 @@ def test_texts_of_a_model_are_shown_as_texts() -> None:
 
 def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gradio", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'mrs-suggest\[demo\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[demo\]'"):
         page.make_page({"echo": echo})
 
 

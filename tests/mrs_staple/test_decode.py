@@ -261,7 +261,7 @@ def test_without_the_extra_it_is_named(
 ) -> None:  # fmt: skip
     monkeypatch.setitem(__import__("sys").modules, "ctranslate2", None)
     assert run(staple_run, "--data", staple_data, "--ctranslate2", "--out", tmp_path / "a.pq") == 2
-    assert "pip install 'mrs-suggest[ctranslate2]'" in capsys.readouterr().err
+    assert "pip install '.[ctranslate2]'" in capsys.readouterr().err
 
 
 def test_a_run_from_the_hubs_cache_tells_its_revision(staple_run: Path, tmp_path: Path) -> None:

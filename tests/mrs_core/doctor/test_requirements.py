@@ -76,8 +76,8 @@ def test_a_missing_requirement_of_the_base_is_broken(site: Path) -> None:
 def test_an_extra_is_installed_missing_or_broken(site: Path) -> None:
     found = {finding.name: (finding.state, finding.says) for finding in check_extras()}
     assert found["one"] == (OK, "one-x 1.5")
-    assert found["two"] == (MISSING, "needs two-x: pip install 'mrs-suggest[two]'")
-    assert found["most"] == (MISSING, "needs two-x: pip install 'mrs-suggest[most]'")
+    assert found["two"] == (MISSING, "needs two-x: pip install '.[two]' in a clone (docs/install.md)")
+    assert found["most"] == (MISSING, "needs two-x: pip install '.[most]' in a clone (docs/install.md)")
     assert found["old"][0] == BROKEN
     assert "old-x 2.9 is installed, but mrs-suggest needs >=3" in found["old"][1]
 

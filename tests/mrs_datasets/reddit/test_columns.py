@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from mrs_datasets.reddit import columns
 from mrs_datasets.reddit.clean import CleanRules, _reason, _reasons, clean_column, clean_text
-from mrs_datasets.reddit.columns import Step, any_of, change_column
+from mrs_datasets.reddit.columns import change_column
 from mrs_datasets.reddit.markup import MASKS, MAY_BE_MARKED, mask, plain_text, without_quotes
 from mrs_datasets.reddit.personal import PERSONAL, mask_personal
 from mrs_datasets.reddit.repair import MAY_BE_MOJIBAKE, MAY_BE_TAGGED, without_mojibake, without_tags
+from mrs_datasets.reddit.steps import Step, any_of
 
 # Parts of what is masked or cleaned, also with letters that are only equal to theirs up to case: ſ, İ, ı, K.
 PARTS = r"""

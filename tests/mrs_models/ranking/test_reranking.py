@@ -149,7 +149,7 @@ def test_without_the_tokenizer_of_a_language_characters_are_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def missing(language: str) -> None:
-        raise ImportError("pip install 'mrs-suggest[ja]'")
+        raise ImportError("pip install '.[ja]'")
 
     monkeypatch.setattr(second_stage, "get_tokenizer", missing)
     stage = SecondStage(Fake(), encode, "ja", 3)

@@ -46,6 +46,10 @@ def test_lines_and_tables_are_read_with_their_line_numbers(tmp_path: Path) -> No
     assert read_response_file(written(tmp_path, "a.tsv", 'tags\treply\nx y\t"Oui", dit-il\n')) == [
         ResponseRow(2, '"Oui", dit-il', None, ("x", "y"))
     ]
+    lines = '{"reply": " Yes, please! ", "weight": 3, "tags": ["yes", "polite"]}\n{"reply": "", "weight": 0.5}\n'
+    assert read_response_file(written(tmp_path, "a.jsonl", lines)) == [
+        ResponseRow(1, "Yes, please!", 3.0, ("yes", "polite")), ResponseRow(2, "", 0.5),
+    ]  # fmt: skip
     packed = tmp_path / "b.csv.gz"
     packed.write_bytes(gzip.compress(b"reply\nYes\n"))
     assert read_response_file(packed) == [ResponseRow(2, "Yes")]
@@ -67,6 +71,13 @@ def test_lines_and_tables_are_read_with_their_line_numbers(tmp_path: Path) -> No
         ("a.csv", "reply\nYes, sure\n", "line 2: 2 cells, and the header has 1; put a text with ',' in quotes."),
         ("a.tsv", "reply\nYes\tsure\n", "line 2: 2 cells, and the header has 1."),
         ("a.csv", 'reply\n"Yes\n', "line 2: cannot be read as a table"),
+        ("a.jsonl", '{"reply": "Yes"}\n"No"\n', 'line 2: expected an object such as .* found "No"'),
+        ("a.jsonl", "{", "line 1: not JSON"),
+        ("a.jsonl", '{"reply": "\\ud800"}', "line 1: not JSON"),
+        ("a.jsonl", '{"reply": ["Yes"]}\n', "line 1: expected an object such as"),
+        ("a.jsonl", '{"reply": "Yes", "count": 1}\n', "line 1: expected an object such as"),
+        ("a.jsonl", '{"reply": "Yes", "weight": true}\n', "line 1: the weight is 'True'"),
+        ("a.jsonl", '{"reply": "Yes", "tags": ["a/b"]}\n', "line 1: the tag 'a/b' has other characters"),
     ],
 )
 def test_a_broken_file_is_refused_by_its_line(tmp_path: Path, name: str, text: str, sentence: str) -> None:

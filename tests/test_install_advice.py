@@ -1,0 +1,61 @@
+"""Nobody is advised to install this project's name from an index.
+
+The name is not ours on the package index: whoever registers it could run code on the machines of those who follow such
+advice. That is why this test reads the repository's text: advice may stand in any message, page, card or template.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mrs_core.doctor.requirements import check_extras
+from mrs_core.errors import MissingExtraError
+from mrs_serving.page_space import requirements
+
+# An installer, then the name, perhaps on the next line; not a path to a wheel. Or the name with an extra or a version.
+ADVICE = re.compile(
+    r"\b(?:pip3?|pipx|uvx?|poetry|conda)\b[^`\n]*\b(?:install|add|run|--from)\b[^`\n]*(?:\n[^`\n$]*)?(?<![\w/-])mrs[-_]suggest\b"
+    r"|(?<![\w/-])mrs[-_]suggest(?:\[|[=<>~!]=)"
+)
+# Its extras name each other in setup.cfg, which pip satisfies from the clone; tests read and imitate that.
+OWN = {"setup.cfg", "CHANGELOG.md", "tests/test_base_install.py", "tests/test_install_advice.py"}
+OWN |= {"tests/mrs_core/doctor/test_requirements.py"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install mrs-suggest", "run `pip install 'mrs-suggest[{extra}]'`", "`pip install\n'mrs-suggest[all]'`",
+        "$ python -m pip install --upgrade mrs_suggest", "uv pip install mrs-suggest", "pipx install mrs-suggest",
+        "mrs-suggest[train]>=1", "mrs-suggest==0.1.0", "uv add mrs-suggest",
+    ],
+)  # fmt: skip
+def test_advice_is_found(text: str) -> None:
+    assert ADVICE.search(text)
+
+
+def test_no_file_advises_to_install_the_name_from_an_index(repository: Path) -> None:
+    if not (repository / ".git").exists():
+        pytest.skip("needs a checkout, to list the tracked files")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=repository, capture_output=True, check=True, text=True
+    ).stdout
+    found = []
+    for name in filter(None, listed.split("\0")):
+        path = repository / name
+        content = path.read_bytes() if path.is_file() and name not in OWN else b""
+        if b"\0" not in content and (hit := ADVICE.search(content.decode("utf-8", "replace"))):
+            found.append(f"{name}: {hit[0]}")
+    assert found == []
+
+
+def test_no_message_that_is_put_together_advises_it() -> None:
+    texts = [str(MissingExtraError("torch", "torch", "this")), *requirements()]
+    texts += [f"{finding.says} {finding.facts['install']}" for finding in check_extras()]
+    assert len(texts) > 20
+    assert [text for text in texts if ADVICE.search(text)] == []
+    assert "'.[torch]'` in a clone (docs/install.md)" in texts[0]
