@@ -62,7 +62,9 @@ class Guard:
             for message, other in zip(messages, others or [None] * len(messages), strict=True)
         ]
         # Greetings and the like are harmless unless a list says otherwise; the space knows little about so few letters.
-        vague = [reason is None and kind_of(text, language) is None for text, reason in zip(messages, found, strict=True)]
+        vague = [
+            reason is None and kind_of(text, language) is None for text, reason in zip(messages, found, strict=True)
+        ]
         open_ones = [message for message, asked in zip(messages, vague, strict=True) if asked]
         if not open_ones or self.space is None:
             return found

@@ -61,12 +61,24 @@ def kind_of(message: str, language: str) -> str | None:
     return kinds.get(_base(language)) or next(iter(kinds.values()), None)
 
 
-def fits_kind(reply: str, kind: str, language: str) -> bool:
-    """Whether the table lists the reply for messages of the kind."""
-    exact, prefixes = _replies(_base(language), kind)
-    text = _squeezed(_words(reply))
-    space = "" if _base(language) in _UNSPACED else " "
-    return text in exact or any(text == start or text.startswith(start + space) for start in prefixes)
+def all_kinds() -> list[str]:
+    """The kinds of short messages."""
+    return list(_content()["kinds"])
+
+
+def kinds_answered(language: str) -> list[str]:
+    """The kinds to which the table has replies in a language."""
+    return list(_content()[_base(language)]["reply"])
+
+
+def fitting_kinds(reply: str, language: str) -> set[str]:
+    """The kinds of messages for which the table lists a reply."""
+    exact, prefixes = _replies(_base(language))
+    text, found = _squeezed(_words(reply)), set[str]()
+    for end in range(1, len(text) + 1):
+        if end == len(text) or text[end] == " " or _base(language) in _UNSPACED:
+            found.update(prefixes.get(text[:end], ()))
+    return found.union(exact.get(text, ()))
 
 
 def preferred_language(languages: Sequence[str], prefer: Sequence[str] | None = None) -> str:
@@ -154,12 +166,15 @@ def _phrases(language: str, squeezed: bool) -> tuple[Mapping[str, str], int]:
     return found, max(len(words) if language in _UNSPACED else len(words.split()) for words in found)
 
 
-@lru_cache(maxsize=256)
-def _replies(language: str, kind: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Replies, and beginnings of replies, that fit a kind."""
-    rows = _content()[language]["reply"].get(kind, [])
-    forms = [(_squeezed(_words(row)), row.endswith("*")) for row in rows]
-    return frozenset(form for form, _ in forms), tuple(form for form, open_end in forms if open_end)
+@lru_cache(maxsize=16)
+def _replies(language: str) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
+    """Replies, and beginnings of replies -> the kinds that they fit."""
+    exact, beginnings = dict[str, list[str]](), dict[str, list[str]]()
+    for kind, rows in _content()[language]["reply"].items():
+        for row in rows:
+            place = beginnings if row.endswith("*") else exact
+            place.setdefault(_squeezed(_words(row)), []).append(kind)
+    return exact, beginnings
 
 
 def _words(text: str) -> str:

@@ -105,7 +105,7 @@ class Suggester:
     @property
     def silent_languages(self) -> list[str]:
         """Those that the model's detector knows and its response sets do not have: it says nothing in them."""
-        return [code for code in self._detector.languages if code not in self.languages] if self._may_detect else []
+        return [code for code in self._detector.languages if not self._answers(code)] if self._may_detect else []
 
     def require_language(self, language: str) -> None:
         """Raise ArgumentError if the model neither answers in the language nor knows to say nothing in it."""
@@ -147,12 +147,17 @@ class Suggester:
         ranked = self.rank_languages(message)
         fits = fitting_languages(message, [code for code, _ in ranked])
         if fits:
-            among = [code for code in fits if code in self.languages] or fits
+            among = [own for code in fits if (own := self._answers(code))] or fits
             return preferred_language(among, prefer), among if len(among) > 1 else []
-        (best, probability), silent = ranked[0], sum(p for code, p in ranked if code not in self.languages)
-        if probability >= SURE or (silent >= SURE and best not in self.languages and probability > ranked[-1][1]):
-            return best, []
+        (best, probability), silent = ranked[0], sum(p for code, p in ranked if not self._answers(code))
+        if probability >= SURE or (silent >= SURE and not self._answers(best) and probability > ranked[-1][1]):
+            return self._answers(best) or best, []
         return (self.languages[0] if len(self.languages) == 1 else None), []
+
+    def _answers(self, code: str) -> str | None:
+        """The language of the model in which a detected one is answered: the same, or one of its regions (`de-AT`)."""
+        regions = [own for own in self.languages if own.partition("-")[0] == code.partition("-")[0]]
+        return code if code in self.languages else next(iter(regions), None)
 
     @cached_property
     def _detector(self) -> LanguageDetector:

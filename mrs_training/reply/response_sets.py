@@ -250,20 +250,20 @@ class ResponseSets:
             approved: the replies of the index and no others may be suggested, so a generator must not write any.
         """
         rankers = {code: self.rankers[code] for code in self.rankers if code not in dropped}
+        changed = bool(dropped)
         if language in rankers:
-            ranker = self._save_own_ranker(index, own, language, folder)
+            old, ranker = rankers[language], self._save_own_ranker(index, own, language, folder)
             if approved and ranker.second is not None and ranker.second.generated:
                 ranker = replace(ranker, second=None)
             rankers[language] = ranker
+            changed = changed or (old.own, old.second) != (ranker.own, ranker.second)
         settings = folder / RANKER_FOLDER / SETTINGS
         if not rankers:
             shutil.rmtree(folder / RANKER_FOLDER, ignore_errors=True)
-        elif dropped or (language in rankers and rankers[language].own != self.rankers[language].own) or approved:
+        elif changed:
             atomic_write(settings, json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True) + "\n")
 
-    def _save_own_ranker(
-        self, index: ResponseIndex, own: int | None, language: str, folder: Path
-    ) -> LanguageRanker:
+    def _save_own_ranker(self, index: ResponseIndex, own: int | None, language: str, folder: Path) -> LanguageRanker:
         with metric_errors(f"--lang {language}"):
             tokenizer = get_tokenizer(language)
         ranker = with_replies(self.rankers[language], index, ReplyNgrams.build(index.replies, tokenizer), own)

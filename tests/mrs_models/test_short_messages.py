@@ -12,7 +12,7 @@ import yaml
 from mrs_core.guard import NO_REPLIES
 from mrs_models.answering import Answer, reply_texts
 from mrs_models.short_messages import (
-    fits_kind,
+    fitting_kinds,
     fitting_languages,
     kind_of,
     locale_languages,
@@ -60,3 +60,42 @@ def test_ninety_five_of_a_hundred_short_messages_get_an_acceptable_answer(half: 
         print(half, "preferred" if preferred else "", len(faults), sum(map(bool, answers)), faults)
         assert len(faults) <= 5, faults
         assert sum(map(bool, answers)) >= 70  # not silent
+
+
+@pytest.mark.parametrize("language", ALL)
+def test_the_model_that_ships_has_replies_to_most_kinds(language: str) -> None:
+    kinds = {kind for reply in suggester().model.indexes[language].replies for kind in fitting_kinds(reply, language)}  # type: ignore[attr-defined]
+    assert {"greeting", "morning", "day", "night", "bye", "how_are_you", "thanks", "sorry"} <= kinds
+
+
+def test_spellings_count_and_longer_messages_do_not() -> None:
+    assert fitting_languages("Graciaaas!!", ALL) == ["es"]
+    assert fitting_languages("ADIOS", ALL) == ["es"]  # without the accent
+    assert fitting_languages("hahahahaha", ALL) == fitting_languages("👍🏽👍🏽", ALL) == ALL
+    assert (kind_of("ok thanks", "en"), kind_of("hola", "en"), kind_of("<3", "ja")) == ("thanks", "greeting", "love")
+    for message in ("Thanks, but the parcel has not come", "123", "?!", "", "ok " * 100):
+        assert kind_of(message, "en") is None
+
+
+def test_the_caller_s_languages_then_the_locale_then_english_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANG", "nl_NL.UTF-8")
+    assert locale_languages() == ["nl"]
+    assert preferred_language(["de", "en", "nl"]) == "nl"
+    assert preferred_language(["de", "en", "nl"], ["pl", "de-CH", "nl"]) == "de"
+    assert suggester().suggest(["ok"])[0].language == "nl"
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    assert locale_languages() == []
+    (answer,) = suggester().suggest(["ok"])
+    assert (answer.language, set(answer.among)) == ("en", set(ALL))
+    assert preferred_language(["de", "nl"], []) == "de"
+
+
+def test_a_named_language_answers_in_it_and_a_batch_as_single_messages() -> None:
+    messages = ["hi", "Are you coming to dinner tonight?", "hola", "wow", "thanks"]
+    batch = suggester().suggest(messages, "en")
+    assert reply_texts(batch) == [reply_texts(suggester().suggest([message], "en"))[0] for message in messages]
+    assert "Wonderful, blue sky all day!" not in reply_texts(batch)[0]
+    assert [answer.reason for answer in batch] == [None, None, None, NO_REPLIES, None]
+    assert all(answer.language == "en" and not answer.among for answer in batch)
