@@ -25,7 +25,8 @@ def add_index(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "index",
         help="build, extend, shorten or check the response set of a trained retriever, without training",
         description="Without --add, --remove or --check, the replies of --responses become the response set of the "
-        "language, and the model answers in no other language than those of your replies. Each change writes index, ranker, run.json and card together.",
+        "language, and the model answers in no other language than those of your replies. "
+        "Each change writes index, ranker, run.json and card together.",
     )
     parser.add_argument("run_folder", metavar="RUN", help="the folder that a training run wrote; with --out or --check "
                         "also a baseline, ORG/NAME, or ORG/NAME@REVISION")  # fmt: skip

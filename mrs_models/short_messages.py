@@ -21,7 +21,8 @@ LONGEST = 60  # characters: what is longer is not looked up
 FALLBACK = "en"
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # all scalars are text, so that `no` is a word
 _UNSPACED = ("ja",)
-_EMOTICONS = {":)": "🙂", ":-)": "🙂", ";)": "😉", ";-)": "😉", ":D": "😄", ":-D": "😄", "^^": "😊", ":(": "🙁", ":-(": "🙁",
+_EMOTICONS = {":)": "🙂", ":-)": "🙂", ";)": "😉", ";-)": "😉", ":D": "😄", ":-D": "😄", "^^": "😊", ":(": "🙁",
+              ":-(": "🙁",
               ":'(": "😢", "<3": "❤", ":P": "😜", ":-P": "😜", ":*": "😘", ":-*": "😘"}  # fmt: skip
 _EMOTICON = re.compile("|".join(map(re.escape, sorted(_EMOTICONS, key=len, reverse=True))))
 _APOSTROPHES = dict.fromkeys(map(ord, "'’‘`´ʼ"))
@@ -178,7 +179,7 @@ def _replies(language: str) -> tuple[Mapping[str, list[str]], Mapping[str, list[
 
 
 def _words(text: str) -> str:
-    """Folded words with a space between them, and each emoji as a word; no letter more than three times, no syllable more than twice."""
+    """Folded words with a space between them, and each emoji as a word; runs of letters and syllables are cut."""
     text = _EMOTICON.sub(lambda found: f" {_EMOTICONS[found.group()]} ", text)
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
     kept = []

@@ -148,8 +148,9 @@ class Suggester:
         fits = fitting_languages(message, [code for code, _ in ranked])
         if fits:
             among = [own for code in fits if (own := self._answers(code))] or fits
-            return preferred_language(among, prefer), among if len(among) > 1 else []
-        (best, probability), silent = ranked[0], sum(p for code, p in ranked if not self._answers(code))
+            return preferred_language(among, prefer), (among if len(among) > 1 else [])
+        best, probability = ranked[0]
+        silent = sum(p for code, p in ranked if not self._answers(code))
         if probability >= SURE or (silent >= SURE and not self._answers(best) and probability > ranked[-1][1]):
             return self._answers(best) or best, []
         return (self.languages[0] if len(self.languages) == 1 else None), []
@@ -171,8 +172,7 @@ class Suggester:
             raise ArgumentError(
                 "language", f"the model has no {DETECTOR} to detect it; it answers {known}, pass one of these."
             )
-        detector = LanguageDetector.load(path)
-        return detector
+        return LanguageDetector.load(path)
 
     @property
     def tags(self) -> dict[str, list[str]]:
@@ -212,7 +212,8 @@ class Suggester:
 
         Returns:
             A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`,
-            `unlikely`, `no_replies` (none in the language, or none that fits a short message), or what the guard found. The next best replies take the places of those that the guard leaves
+            `unlikely`, `no_replies` (none in the language, or none that fits a short message), or what the guard found.
+            The next best replies take the places of those that the guard leaves
             out.
 
         Raises:
@@ -254,7 +255,7 @@ class Suggester:
         return answers if chances is None else list(map(self._likely, answers, chances))
 
     def _fitting(self, model: ServedModel) -> ServedModel:
-        """The model with only fitting replies to short messages; a generator, which has no set to choose from, as it is."""
+        """The model with only fitting replies to short messages; a generator has no set to choose from."""
         from mrs_models.fitting_suggester import FittingSuggester
         from mrs_models.retrieval_suggester import RetrievalSuggester
         from mrs_models.tagged_suggester import TaggedSuggester

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mrs_core.errors import ArgumentError
-from mrs_core.guard import REASONS as GUARDED
 from mrs_core.guard import NO_REPLIES, UNLIKELY
+from mrs_core.guard import REASONS as GUARDED
 from mrs_models.answering import Suggestion
 from mrs_models.suggester import Suggester
 

@@ -358,7 +358,8 @@ def test_refusals_without_a_language(run: Command, model: Path, detecting: Path,
     code, out, _ = run("suggest", "--model", folder, "--json", "hola", "hi")
     spanish, english = map(json.loads, out.splitlines())
     assert (code, spanish["lang"], spanish["suggestions"], spanish["reason"]) == (0, "es", [], "no_replies")
-    assert english["lang"] == "en" and english["suggestions"]
+    assert english["lang"] == "en"
+    assert english["suggestions"]
 
 
 def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
