@@ -97,7 +97,8 @@ class ServedSuggester:
         for (language, k, tags, prefer), numbers in groups.items():
             some = [questions[number] for number in numbers]
             try:
-                rows = self._suggester.suggest([question.message for question in some], language, k, *tags, prefer=prefer)
+                asked = [question.message for question in some]
+                rows = self._suggester.suggest(asked, language, k, *tags, prefer=prefer)
             except ArgumentError as error:
                 found = [self._error(question, INVALID, str(error), language) for question in some]
             else:
