@@ -236,8 +236,8 @@ class Suggester:
             rows = self._answer(model, [texts[number] for number in numbers], code, count, given=language is not None)
             for number, row in zip(numbers, rows, strict=True):
                 answers[number] = row
-        for answer, (code, among) in zip(answers, looked_up, strict=True):
-            answer.language, answer.among = code, among
+        for answer, (own, among) in zip(answers, looked_up, strict=True):
+            answer.language, answer.among = own, among
         return answers
 
     def _answer(self, model: ServedModel, messages: list[str], language: str, count: int, given: bool) -> list[Answer]:
