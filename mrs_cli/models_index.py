@@ -25,7 +25,8 @@ def add_index(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "index",
         help="build, extend, shorten or check the response set of a trained retriever, without training",
         description="Without --add, --remove or --check, the replies of --responses become the response set of the "
-        "language. Each change writes index, ranker, run.json and card together.",
+        "language, and the model answers in no other language than those of your replies. "
+        "Each change writes index, ranker, run.json and card together.",
     )
     parser.add_argument("run_folder", metavar="RUN", help="the folder that a training run wrote; with --out or --check "
                         "also a baseline, ORG/NAME, or ORG/NAME@REVISION")  # fmt: skip
@@ -48,6 +49,11 @@ def add_index(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a copy of the model there instead")
     parser.add_argument("--overwrite", action="store_true", help="replace --out if it holds a run")
+    parser.add_argument(
+        "--keep-other-languages",
+        action="store_true",
+        help="keep the replies that the model already has in other languages, which are then suggested next to yours",
+    )
     parser.add_argument(
         "--on-finding",
         choices=(STOP, SKIP, KEEP),
@@ -72,6 +78,8 @@ def _index(options: argparse.Namespace) -> int:
         raise InputError("--check: changes nothing, so --out and --on-finding have no effect; leave them out.")
     if options.overwrite and options.out is None:
         raise InputError("--overwrite: needs --out; without --out the run itself is changed.")
+    if options.keep_other_languages and (options.add or options.remove or options.check):
+        raise InputError("--keep-other-languages: --add, --remove and --check keep them anyway; leave it out.")
     if options.json and not options.check:
         raise InputError("--json: needs --check.")
     local = Path(options.run_folder)
@@ -101,11 +109,19 @@ def _index(options: argparse.Namespace) -> int:
     if options.on_finding == SKIP:
         wrong = {finding.row for finding in findings}
         rows = [row for row in rows if row.number not in wrong]
-    told = sets.change(rows, language, action, options.responses, options.out, options.overwrite)
+    told = sets.change(
+        rows, language, action, options.responses, options.out, options.overwrite, options.keep_other_languages
+    )
     print(
         f"{language}: {told['replies']:,} replies ({told['new']:,} new, {told['gone']:,} gone), "
         f"{'ranked with the memory' if told['ranked'] else 'ranked by direct scores'}"
     )
+    if told["dropped"]:
+        print(
+            f"note: the model no longer answers in {' '.join(told['dropped'])}, where none of the replies are yours; "
+            "--keep-other-languages keeps them.",
+            file=sys.stderr,
+        )
     print(f"wrote {visible(options.out or options.run_folder)}")
     return 0
 

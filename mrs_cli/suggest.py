@@ -13,10 +13,10 @@ from mrs_cli.suggester_options import add_model_options, add_silence_options, gu
 from mrs_core.baselines import resolve_model
 from mrs_core.command_parser import CommandParser
 from mrs_core.errors import ArgumentError, InputError
-from mrs_core.guard import BLANK, REASONS, UNCLEAR, UNLIKELY
+from mrs_core.guard import NO_REPLIES, REASONS, UNCLEAR, UNLIKELY
 from mrs_core.predictions import SUGGESTIONS
 from mrs_core.text import visible, visible_json
-from mrs_models.answer_json import answer_json, unclear_language
+from mrs_models.answer_json import answer_json, assumed_language, unclear_language
 
 if TYPE_CHECKING:
     from mrs_models.answering import Answer, Suggestion
@@ -69,8 +69,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
-    from mrs_models.answering import Answer
-
     if options.lang is not None:
         suggester.require_language(options.lang)
     elif len(options.message) != 1:
@@ -85,28 +83,32 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
     for message in map(_as_text, messages):
         if not message.strip() and not options.json:
             continue
-        language = options.lang or (suggester.sure_language(message) if message.strip() else None)
-        silent = Answer(reason=UNCLEAR if message.strip() else BLANK)
-        answer = suggester.suggest([message], language, options.count, *tags)[0] if language else silent
+        (answer,) = suggester.suggest([message], options.lang, options.count, *tags)
         if options.json:
-            line = answer_json(message, language, str(options.model), answer, options.explain)
+            line = answer_json(message, answer.language, str(options.model), answer, options.explain)
             print(visible_json(line), flush=True)
-        elif language is None:
+        elif answer.reason == UNCLEAR:
             print(f"mrs suggest: {_unsure(suggester, message)}", file=sys.stderr)
         else:
-            print(f"> {visible(message)}" + ("" if options.lang else f"  [{language}]"))
+            if answer.among:
+                print(f"note: {visible(message)}: {assumed_language(answer)}", file=sys.stderr)
+            print(f"> {visible(message)}" + ("" if options.lang else f"  [{answer.language}]"))
             if answer.reason:
-                print(f"  {_silence(answer)}", flush=True)
+                print(f"  {_silence(answer, suggester)}", flush=True)
             for number, suggestion in enumerate(answer, start=1):
                 told = f"   ({_told(suggestion)})" if options.explain else ""
                 print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
     return 0
 
 
-def _silence(answer: Answer) -> str:
+def _silence(answer: Answer, suggester: Suggester) -> str:
     """Why a message is not answered, or only with a neutral set."""
     if answer.reason == UNLIKELY:
         return f"(nothing is suggested: a suggestion would be used with a probability of {answer.used or 0:.2f})"
+    if answer.reason == NO_REPLIES:
+        if answer.language not in suggester.languages:
+            return f"(nothing is suggested: the model has no replies in {answer.language})"
+        return "(nothing is suggested: no reply of the model fits a short message like this one)"
     about = REASONS.get(answer.reason or "", answer.reason)
     what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"
     return f"({what}: the message seems to be about {about}; --guard off answers it)"

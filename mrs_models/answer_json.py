@@ -22,10 +22,13 @@ def answer_json(
         explain: with the parts of each score.
 
     Returns:
-        Also the `reason` why there are none, if there is one, and how likely one of them is `used`, where it was asked.
+        Also the `reason` why there are none, if there is one, a `note` where the message fits several languages
+        equally, and how likely one of them is `used`, where it was asked.
     """
     shown = [_suggestion_json(suggestion, explain) for suggestion in answer]
     found: dict[str, Any] = {"message": message, "lang": language, "model": model, "suggestions": shown}
+    if answer.among:
+        found["note"] = assumed_language(answer)
     if answer.used is not None:
         found["used"] = round(answer.used, 4)
     return found if answer.reason is None else {**found, "reason": answer.reason}
@@ -36,6 +39,11 @@ def _suggestion_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {"reply": suggestion.reply, "score": round(suggestion.score, 6)}
     source = {"source": suggestion.source} if suggestion.source else {}
     return {**shown, "parts": parts, **source} if explain else shown
+
+
+def assumed_language(answer: Answer) -> str:
+    """A sentence, without the message, about one that fits several languages equally."""
+    return f"fits {' '.join(sorted(answer.among))} equally; answered in {answer.language}."
 
 
 def unclear_language(suggester: Suggester, message: str, option: str) -> str:

@@ -40,6 +40,8 @@ class Answer(list[Suggestion]):
     Attributes:
         reason: a code: one of `mrs_core.guard.REASONS`, or another one of that module; None for an ordinary answer.
         used: the probability that one of the suggestions is used, where a precision was wished for; else None.
+        language: of the message, given or detected; None where it is not clear.
+        among: the languages that fit a short message equally, where there are several and none was given.
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class Answer(list[Suggestion]):
     ) -> None:
         super().__init__(suggestions)
         self.reason, self.used = reason, used
+        self.language: str | None = None
+        self.among: list[str] = []
 
 
 class Answerer(Protocol):

@@ -12,6 +12,7 @@ from mrs_core.guard.replies import unfit
 from mrs_core.text import visible
 from mrs_models.answering import Answer, ServedModel, Suggestion
 from mrs_models.guard_space import GuardSpace, Vectors, fingerprint
+from mrs_models.short_messages import kind_of
 
 
 class Guard:
@@ -60,13 +61,17 @@ class Guard:
             self._listed(message, language) or (self._listed(message, other) if other else None)
             for message, other in zip(messages, others or [None] * len(messages), strict=True)
         ]
-        open_ones = [message for message, reason in zip(messages, found, strict=True) if reason is None]
+        # Greetings and the like are harmless unless a list says otherwise; the space knows little about so few letters.
+        vague = [
+            reason is None and kind_of(text, language) is None for text, reason in zip(messages, found, strict=True)
+        ]
+        open_ones = [message for message, asked in zip(messages, vague, strict=True) if asked]
         if not open_ones or self.space is None:
             return found
         vectors = self._model.message_vectors(open_ones)
         assert vectors is not None, "a model with a space has vectors"
         near = iter(self.space.reasons(open_ones, vectors))
-        return [next(near) if reason is None else reason for reason in found]
+        return [next(near) if asked else reason for asked, reason in zip(vague, found, strict=True)]
 
     def _listed(self, message: str, language: str) -> str | None:
         lists = self.data.get(language)

@@ -92,6 +92,10 @@ class RetrievalSuggester(ServedModel):
     def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32]:
         return self._encode(list(messages))
 
+    def rows(self, language: str) -> NDArray[np.int64]:
+        """Numbers of the replies that may be suggested, ascending."""
+        return np.arange(len(self.indexes[language].replies))
+
     def restricted(self, language: str, rows: NDArray[np.int64]) -> RetrievalSuggester:
         """The same model with a part of one language's replies, and no other language.
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
-from mrs_core.guard import BLANK, UNCLEAR, UNLIKELY
+from mrs_core.guard import BLANK, NO_REPLIES, UNCLEAR, UNLIKELY
 from mrs_core.guard.lists import GuardData
 from mrs_core.manifest import require_undamaged
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import Answer, ServedModel
 from mrs_models.guard import Guard
 from mrs_models.ranking.trigger import choose_threshold
+from mrs_models.short_messages import fitting_languages, has_table, kind_of, preferred_language
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
 from mrs_models.suggest_arguments import require_count, require_messages
 
@@ -62,6 +63,7 @@ class Suggester:
             raise InputError(f"--precision {precision:g}: {error}.") from None
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
         self._kept: dict[object, ServedModel] = {}
+        self._fits: ServedModel | None = None
 
     @staticmethod
     def load(
@@ -100,30 +102,63 @@ class Suggester:
         """The languages that can be answered."""
         return self.model.languages
 
+    @property
+    def silent_languages(self) -> list[str]:
+        """Those that the model's detector knows and its response sets do not have: it says nothing in them."""
+        return [code for code in self._detector.languages if not self._answers(code)] if self._may_detect else []
+
     def require_language(self, language: str) -> None:
-        """Raise ArgumentError if the model does not answer in the language."""
-        self.model.require_language(language)
+        """Raise ArgumentError if the model neither answers in the language nor knows to say nothing in it."""
+        if language not in self.silent_languages:
+            self.model.require_language(language)
 
     def detect(self, message: str) -> tuple[str, float]:
         """The most probable language of a message among `languages`, and its probability; see `rank_languages`."""
         return self.rank_languages(message)[0]
 
     def rank_languages(self, message: str) -> list[tuple[str, float]]:
-        """The languages of the model with their probabilities for a message, the most probable first.
+        """The languages of the model, and its silent ones, with their probabilities for a message, the best first.
+
+        Of a short message, such as a greeting, only the languages that it fits have any.
 
         Raises:
             ArgumentError: the message is no text, or the model has several languages and no detector.
             InputError: the detector's file is damaged or of another model.
         """
         (text,) = require_messages([message])
-        return self._detector.rank(text) if len(self.languages) > 1 else [(self.languages[0], 1.0)]
+        if len(self.languages) == 1 and not self._may_detect:
+            return [(self.languages[0], 1.0)]
+        ranked = self._detector.rank(text)
+        fits = fitting_languages(text, self._detector.languages)
+        if not fits:
+            return ranked
+        total = sum(probability for code, probability in ranked if code in fits)
+        shares = [(code, probability / total if code in fits else 0.0) for code, probability in ranked]
+        return sorted(shares, key=lambda share: -share[1])
 
-    def sure_language(self, message: str) -> str | None:
-        """The language of a message where `mrs_models.language_detector.SURE` of it, else None; errors as `detect`."""
+    def sure_language(self, message: str, prefer: Sequence[str] | None = None) -> str | None:
+        """The language of a message, or None where it is not clear; errors as `detect`, arguments as `suggest`."""
+        return self._find_language(message, prefer)[0]
+
+    def _find_language(self, message: str, prefer: Sequence[str] | None = None) -> tuple[str | None, list[str]]:
+        """As `sure_language`, with the languages that fit a short message equally, where there are several."""
         from mrs_models.language_detector import SURE
 
-        language, probability = self.detect(message)
-        return language if probability >= SURE else None
+        ranked = self.rank_languages(message)
+        fits = fitting_languages(message, [code for code, _ in ranked])
+        if fits:
+            among = [own for code in fits if (own := self._answers(code))] or fits
+            return preferred_language(among, prefer), (among if len(among) > 1 else [])
+        best, probability = ranked[0]
+        silent = sum(p for code, p in ranked if not self._answers(code))
+        if probability >= SURE or (silent >= SURE and not self._answers(best) and probability > ranked[-1][1]):
+            return self._answers(best) or best, []
+        return (self.languages[0] if len(self.languages) == 1 else None), []
+
+    def _answers(self, code: str) -> str | None:
+        """The language of the model in which a detected one is answered: the same, or one of its regions (`de-AT`)."""
+        regions = [own for own in self.languages if own.partition("-")[0] == code.partition("-")[0]]
+        return code if code in self.languages else next(iter(regions), None)
 
     @cached_property
     def _detector(self) -> LanguageDetector:
@@ -137,14 +172,7 @@ class Suggester:
             raise ArgumentError(
                 "language", f"the model has no {DETECTOR} to detect it; it answers {known}, pass one of these."
             )
-        detector = LanguageDetector.load(path)
-        # A response set of one's own may be in a language that the detector has not seen.
-        if not set(detector.languages) <= set(self.languages):
-            raise InputError(
-                f"{path}: detects {' '.join(sorted(detector.languages))}, and the model answers {known}; the detector "
-                "belongs to another model."
-            )
-        return detector
+        return LanguageDetector.load(path)
 
     @property
     def tags(self) -> dict[str, list[str]]:
@@ -164,8 +192,12 @@ class Suggester:
         k: int = SUGGESTIONS,
         allow: Collection[str] = (),
         deny: Collection[str] = (),
+        prefer: Sequence[str] | None = None,
     ) -> list[Answer]:
         """Up to k suggestions per message, best first, without duplicates.
+
+        A greeting, thanks, an emoji and the like get the replies of the set that fit one (`mrs_models.short_messages`);
+        with `guard=False` the model ranks all of its replies for them, too.
 
         Args:
             messages: a list of texts. A blank one (nothing but white space) gets an empty list: there is nothing to
@@ -175,10 +207,13 @@ class Suggester:
             k: how many, from 1.
             allow: suggest only replies with one of these tags; empty: all replies.
             deny: suggest no reply with one of these tags, not even an allowed one.
+            prefer: languages that the caller reads, the first best: they decide where a short message, such as "ok",
+                fits several; None: the locale decides. English comes next.
 
         Returns:
             A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`,
-            `unlikely`, or what the guard found. The next best replies take the places of those that the guard leaves
+            `unlikely`, `no_replies` (none in the language, or none that fits a short message), or what the guard found.
+            The next best replies take the places of those that the guard leaves
             out.
 
         Raises:
@@ -188,25 +223,48 @@ class Suggester:
         """
         model = self._tagged(allow, deny)
         if language is not None:
-            self.model.require_language(language)
+            self.require_language(language)
         texts, count = require_messages(messages), require_count(k)
-        found = [language or self.sure_language(text) if text.strip() else None for text in texts]
+        looked_up = [
+            (language, list[str]()) if language or not text.strip() else self._find_language(text, prefer)
+            for text in texts
+        ]
+        found = [code if text.strip() else None for (code, _), text in zip(looked_up, texts, strict=True)]
         answers = [Answer(reason=UNCLEAR if text.strip() else BLANK) for text in texts]
         for code in dict.fromkeys(code for code in found if code) or ([language] if language else []):
             numbers = [number for number, other in enumerate(found) if other == code]
             rows = self._answer(model, [texts[number] for number in numbers], code, count, given=language is not None)
             for number, row in zip(numbers, rows, strict=True):
                 answers[number] = row
+        for answer, (own, among) in zip(answers, looked_up, strict=True):
+            answer.language, answer.among = own, among
         return answers
 
     def _answer(self, model: ServedModel, messages: list[str], language: str, count: int, given: bool) -> list[Answer]:
+        if language not in self.model.languages:
+            return [Answer(reason=NO_REPLIES) for _ in messages]
         if self.guard is None:
             answers = [Answer(row) for row in model.suggest(messages, language, count)]
         else:
             others = [self._other_language(message, language) for message in messages] if given else []
-            answers = self.guard.answer(messages, language, count, model, others)
+            answers = self.guard.answer(messages, language, count, self._fitting(model), others)
+            for message, answer in zip(messages, answers, strict=True):
+                if not answer and answer.reason is None and kind_of(message, language) and has_table(language):
+                    answer.reason = NO_REPLIES
         chances = self.model.used(messages, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
+
+    def _fitting(self, model: ServedModel) -> ServedModel:
+        """The model with only fitting replies to short messages; a generator has no set to choose from."""
+        from mrs_models.fitting_suggester import FittingSuggester
+        from mrs_models.retrieval_suggester import RetrievalSuggester
+        from mrs_models.tagged_suggester import TaggedSuggester
+
+        if model is self.model:
+            if self._fits is None and isinstance(model, RetrievalSuggester):
+                self._fits = FittingSuggester(model)
+            return self._fits or model
+        return FittingSuggester(model) if isinstance(model, TaggedSuggester) else model
 
     def _other_language(self, message: str, language: str) -> str | None:
         """The language that a message is surely in, if it is not the one that the caller gave."""
@@ -218,7 +276,7 @@ class Suggester:
     @cached_property
     def _may_detect(self) -> bool:
         try:
-            return len(self.languages) > 1 and bool(self._detector)
+            return bool(self._detector)
         except InputError:  # none, or a damaged one: who names the language needs none
             return False
 

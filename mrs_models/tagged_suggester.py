@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mrs_core.errors import ArgumentError
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import ServedModel, Suggestion
 from mrs_models.reply_tags import require_tags
+from mrs_models.response_index import ResponseIndex
 from mrs_models.retrieval_suggester import RetrievalSuggester
 from mrs_models.suggest_arguments import require_count, require_messages
 
@@ -44,10 +48,21 @@ class TaggedSuggester(ServedModel):
         texts, _ = require_messages(messages), require_count(k)
         return [[] for _ in texts]
 
+    @property
+    def indexes(self) -> Mapping[str, ResponseIndex]:
+        return self._model.indexes
+
+    def rows(self, language: str) -> NDArray[np.int64]:
+        """Numbers of the replies that may be suggested, ascending."""
+        return self._model.tags[language].chosen(self._allow, self._deny)
+
+    def restricted(self, language: str, rows: NDArray[np.int64]) -> RetrievalSuggester:
+        """As `RetrievalSuggester.restricted`."""
+        return self._model.restricted(language, rows)
+
     def _part(self, language: str) -> ServedModel | None:
-        tags = self._model.tags[language]
-        rows = tags.chosen(self._allow, self._deny)
-        if len(rows) == tags.size:
+        rows = self.rows(language)
+        if len(rows) == self._model.tags[language].size:
             return self._model
         return self._model.restricted(language, rows) if len(rows) else None
 

@@ -7,6 +7,7 @@ import json
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections.abc import AsyncIterator
@@ -44,6 +45,7 @@ KEYS = [
 ]
 ALONE = 0.5  # seconds between two looks whether the supervisor still lives
 JSON = "application/json"
+MOST_ACCEPTED = 500  # characters of Accept-Language that are read
 
 
 class Worker:
@@ -66,14 +68,14 @@ class Worker:
         self.metrics.observe_batch(size, seconds, waited)
         self.metrics.waiting.set(self.batcher.waiting)
 
-    async def suggest(self, asked: SuggestRequest) -> list[Item]:
+    async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
         """The items of a request.
 
         Raises:
             Refusal: no room for its messages, or no answer in time.
         """
-        tags = tuple(asked.allow), tuple(asked.deny)
-        questions = [Question(text, asked.language, asked.k, asked.explain, *tags) for text in asked.messages]
+        rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer
+        questions = [Question(text, *rest) for text in asked.messages]
         items = [self.served.refusal(question) for question in questions]
         open_ones = [number for number, item in enumerate(items) if item is None]
         try:
@@ -230,10 +232,22 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
     async def suggest(request: Request) -> Response:
         """Up to `k` replies to each message. A message that cannot be answered has an `error`; the others are."""
         asked = _parse(await request.body(), settings)
-        answers = await worker.suggest(asked)
+        answers = await worker.suggest(asked, _accepted(request.headers.get("accept-language", "")))
         errors = sum("error" in answer for answer in answers)
         request.scope["log_fields"].update(messages=len(answers), errors=errors)
         return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
+
+
+def _accepted(header: str) -> tuple[str, ...] | None:
+    """The languages of an `Accept-Language` header, the best first; None where it names none."""
+    found = []
+    for part in header[:MOST_ACCEPTED].split(","):
+        code, _, quality = part.partition(";")
+        weight = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", quality)
+        share = float(weight[1]) if weight else 1.0
+        if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*", code.strip()) and share > 0:
+            found.append((share, code.strip()))
+    return tuple(code for _, code in sorted(found, key=lambda one: -one[0])) or None
 
 
 def _parse(body: bytes, settings: Settings) -> SuggestRequest:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mrs_core.errors import ArgumentError
+from mrs_core.guard import NO_REPLIES, UNLIKELY
 from mrs_core.guard import REASONS as GUARDED
-from mrs_core.guard import UNLIKELY
 from mrs_models.answering import Suggestion
 from mrs_models.suggester import Suggester
 
@@ -31,6 +31,7 @@ REASONS = {
     "tags": "no reply in this language has the tags that are asked for",
     "none": "the model found no reply",
     UNLIKELY: "a suggestion would hardly be used",
+    NO_REPLIES: "the model has no replies in this language, or none that fits a message like this one",
     **{code: f"the message seems to be about {about}" for code, about in GUARDED.items()},
 }
 

@@ -91,7 +91,15 @@ class AnswerItem(BaseModel):
     model: str
     suggestions: Annotated[list[SuggestionItem], Field(description="the best first")]
     reason: Annotated[
-        str | None, Field(description="a code: why there is nothing to suggest; absent where there is")
+        str | None,
+        Field(
+            description="a code: why there is nothing to suggest, such as `no_replies` (the model has none in the "
+            "language, or none that fits a short message); absent where there is"
+        ),
+    ] = None
+    note: Annotated[
+        str | None,
+        Field(description="the languages that a short message fits equally: `Accept-Language` decides, else English"),
     ] = None
     used: Annotated[
         float | None, Field(description="probability that a suggestion is used, if the server has a precision")

@@ -30,6 +30,7 @@ class Question:
     explain: bool
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    prefer: tuple[str, ...] | None = None
 
     @property
     def tags(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -44,6 +45,7 @@ class ServedSuggester:
         self._suggester, self._settings = suggester, settings
         self.loaded = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.languages = list(suggester.languages)
+        self._known = {*suggester.languages, *suggester.silent_languages}
         self.detects_language = self._can_detect()
 
     @classmethod
@@ -78,7 +80,7 @@ class ServedSuggester:
                 question, TOO_LONG, f"the message has {len(text)} characters; the server takes {most}, shorten it."
             )
         known = " ".join(self.languages)
-        if language is not None and language not in self.languages:
+        if language is not None and language not in self._known:
             return self._error(question, UNKNOWN, f"the model answers {known}; pass one of these.")
         if language is None and not self.detects_language:
             return self._error(question, MISSING, f"the model cannot detect it; pass language with one of {known}.")
@@ -87,30 +89,28 @@ class ServedSuggester:
     def answer(self, questions: Sequence[Question]) -> list[Item]:
         """An item for each question; those of one language, `k` and tags are answered together."""
         items: list[Item | None] = [self.refusal(question) for question in questions]  # the model may be a new one
-        groups: dict[tuple[str, int, tuple[tuple[str, ...], ...]], list[int]] = {}
+        groups: dict[Any, list[int]] = {}
         for number, question in enumerate(questions):
-            if items[number] is not None:
-                continue
-            language = question.language or self._suggester.sure_language(question.message)
-            if language is None:
-                sentence = unclear_language(self._suggester, question.message, "language")
-                items[number] = self._error(question, UNCLEAR, sentence)
-            else:
-                groups.setdefault((language, question.k, question.tags), []).append(number)
-        for (language, k, tags), numbers in groups.items():
+            if items[number] is None:
+                key = question.language, question.k, question.tags, question.prefer
+                groups.setdefault(key, []).append(number)
+        for (language, k, tags, prefer), numbers in groups.items():
             some = [questions[number] for number in numbers]
             try:
-                rows = self._suggester.suggest([question.message for question in some], language, k, *tags)
+                asked = [question.message for question in some]
+                rows = self._suggester.suggest(asked, language, k, *tags, prefer=prefer)
             except ArgumentError as error:
                 found = [self._error(question, INVALID, str(error), language) for question in some]
             else:
-                found = [
-                    answer_json(question.message, language, self._settings.shown_name, row, question.explain)
-                    for question, row in zip(some, rows, strict=True)
-                ]
+                found = [self._item(question, row) for question, row in zip(some, rows, strict=True)]
             for number, item in zip(numbers, found, strict=True):
                 items[number] = item
         return [item for item in items if item is not None]
+
+    def _item(self, question: Question, answer: Answer) -> Item:
+        if answer.language is None:
+            return self._error(question, UNCLEAR, unclear_language(self._suggester, question.message, "language"))
+        return answer_json(question.message, answer.language, self._settings.shown_name, answer, question.explain)
 
     def _error(self, question: Question, code: str, sentence: str, language: str | None = None) -> Item:
         item = answer_json(question.message, language or question.language, self._settings.shown_name, Answer())

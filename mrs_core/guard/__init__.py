@@ -25,4 +25,4 @@ REASONS = MappingProxyType(
 SENSITIVE = tuple(REASONS)
 EVERYDAY = "everyday"
 # Reasons why there is no answer that are not the guard's.
-BLANK, UNCLEAR, UNLIKELY = "blank", "language_unclear", "unlikely"
+BLANK, UNCLEAR, UNLIKELY, NO_REPLIES = "blank", "language_unclear", "unlikely", "no_replies"

@@ -87,6 +87,7 @@ def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
             told.append(
                 f"- `{language}`: {change['change']} from `{change['file']}`, now {change['replies']:,} replies "
                 f"({change['new']:,} new, {change['gone']:,} gone{f'; tags: {tags}' if tags else ''}){ranked}."
+                + (f" It no longer answers in {_codes(change['dropped'])}." if change["dropped"] else "")
             )
     yield (
         "The response set was changed after training (`mrs models index`); the figures above were measured before "

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from mrs_core.text import normalise_reply
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.language_detector import DETECTOR, LanguageDetector
 from mrs_models.ranking.changed_replies import with_replies
+from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
 from mrs_models.ranking.reply_ngrams import ReplyNgrams
 from mrs_models.reply_tags import ReplyTags
@@ -142,6 +143,7 @@ class ResponseSets:
         file: Path,
         out: Path | None = None,
         overwrite: bool = False,
+        keep_others: bool = False,
     ) -> Record:
         """Write the run with another response set; return what its record tells of the change.
 
@@ -151,6 +153,8 @@ class ResponseSets:
             file: where the rows come from, for the record.
             out: a folder for a copy of the model; None: the run itself is replaced.
             overwrite: replace `out`, if it holds a run.
+            keep_others: keep the languages whose replies nobody gave; default: what is built answers in the languages
+                of given replies only.
 
         Raises:
             InputError: no reply would be left, or the language's tokenizer or the disk space is missing. Then nothing
@@ -165,16 +169,23 @@ class ResponseSets:
         if not replies.texts:
             raise InputError(f"{file}: no reply would be left in {language}; nothing has been changed.")
         index = self._built(language, replies, origin)
-        told = self._told(language, action, file, index, replies)
-        record = {**self.record, KEY: {**self.record.get(KEY, {})}}
-        record[KEY][language] = [*record[KEY].get(language, []), told]
-        with _copied(self.folder, language, out, overwrite) as partial:
+        others = [code for code in self.indexes if code != language and not self._is_own(code)]
+        dropped = others if action == BUILT and not keep_others else []
+        told = {**self._told(language, action, file, index, replies), "dropped": dropped}
+        changes = {code: rows for code, rows in self.record.get(KEY, {}).items() if code not in dropped}
+        record = {**self.record, KEY: {**changes, language: [*changes.get(language, []), told]}}
+        with _copied(self.folder, [language, *dropped], out, overwrite) as partial:
             place = partial / ResponseIndexes.FOLDER / language
             index.save(place)
             ReplyTags.of(replies.tags).save(place)
-            self._save_ranker(index, replies.own, language, partial)
+            self._save_ranker(index, replies.own, language, partial, dropped, approved=action == BUILT)
             write_record(partial, record, FAMILY)
         return told
+
+    def _is_own(self, language: str) -> bool:
+        """Whether all replies of a language were given by a user: none is left of the set that training made."""
+        changes = self.record.get(KEY, {}).get(language, [])
+        return any(change["change"] == BUILT or change["new"] == change["replies"] for change in changes)
 
     def _changed(self, rows: Sequence[ResponseRow], language: str, action: str) -> tuple[Replies, list[int]]:
         """The replies of the new index, and for each the row of the old one, or -1."""
@@ -223,9 +234,35 @@ class ResponseSets:
             known = [-math.log(len(replies.texts))] * len(replies.texts)
         return ResponseIndex.build(encode, replies.texts, replies.clusters, known, alpha)
 
-    def _save_ranker(self, index: ResponseIndex, own: int | None, language: str, folder: Path) -> None:
-        if language not in self.rankers:
-            return
+    def _save_ranker(
+        self,
+        index: ResponseIndex,
+        own: int | None,
+        language: str,
+        folder: Path,
+        dropped: Sequence[str],
+        approved: bool,
+    ) -> None:
+        """Write the ranker of the language, if it has one, and the settings, if they change.
+
+        Args:
+            approved: the replies of the index and no others may be suggested, so a generator must not write any.
+        """
+        rankers = {code: self.rankers[code] for code in self.rankers if code not in dropped}
+        changed = bool(dropped)
+        if language in rankers:
+            old, ranker = rankers[language], self._save_own_ranker(index, own, language, folder)
+            if approved and ranker.second is not None and ranker.second.generated:
+                ranker = replace(ranker, second=None)
+            rankers[language] = ranker
+            changed = changed or (old.own, old.second) != (ranker.own, ranker.second)
+        settings = folder / RANKER_FOLDER / SETTINGS
+        if not rankers:
+            shutil.rmtree(folder / RANKER_FOLDER, ignore_errors=True)
+        elif changed:
+            atomic_write(settings, json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True) + "\n")
+
+    def _save_own_ranker(self, index: ResponseIndex, own: int | None, language: str, folder: Path) -> LanguageRanker:
         with metric_errors(f"--lang {language}"):
             tokenizer = get_tokenizer(language)
         ranker = with_replies(self.rankers[language], index, ReplyNgrams.build(index.replies, tokenizer), own)
@@ -233,10 +270,7 @@ class ResponseSets:
             save_rankers({language: ranker}, Path(scratch))
             name = f"{RANKER_FOLDER}/{language}.safetensors"
             (Path(scratch) / name).replace(folder / name)
-        if own != self.rankers[language].own:
-            settings = folder / RANKER_FOLDER / SETTINGS
-            rankers = {**{code: self.rankers[code] for code in self.rankers}, language: ranker}
-            atomic_write(settings, json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True) + "\n")
+        return ranker
 
     def _told(self, language: str, action: str, file: Path, index: ResponseIndex, replies: Replies) -> Record:
         before, now = set(self.known(language)), {normalise_reply(reply) for reply in index.replies}
@@ -285,13 +319,15 @@ def log_probs(before: Sequence[float], weights: Sequence[float | None]) -> list[
 
 
 @contextmanager
-def _copied(run: Path, language: str, out: Path | None, overwrite: bool) -> Iterator[Path]:
+def _copied(run: Path, languages: Sequence[str], out: Path | None, overwrite: bool) -> Iterator[Path]:
     """A copy of a run that becomes `out`, or replaces the run, when the block ends; without the files to be changed.
 
     The copy that replaces the run has all its files, as hard links if the disk supports them; one beside it has what
     would be published of it.
     """
-    changed = {f"{ResponseIndexes.FOLDER}/{language}", f"{RANKER_FOLDER}/{language}.safetensors", RECORD, CARD}
+    changed = {RECORD, CARD}
+    for language in languages:
+        changed |= {f"{ResponseIndexes.FOLDER}/{language}", f"{RANKER_FOLDER}/{language}.safetensors"}
 
     def ignored(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if (Path(folder) / name).relative_to(run).as_posix() in changed}

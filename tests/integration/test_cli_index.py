@@ -84,7 +84,17 @@ def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     for action, kept in (("skip", ["Let me look into it.", "OK"]), ("keep", None)):
         code, printed, err = index(
-            run, "--lang", "en", "--responses", file, "--on-finding", action, "--out", out, "--overwrite"
+            run,
+            "--lang",
+            "en",
+            "--responses",
+            file,
+            "--on-finding",
+            action,
+            "--out",
+            out,
+            "--overwrite",
+            "--keep-other-languages",
         )
         assert (code, err) == (0, "")
         own = [line for line in dict.fromkeys(MIXED.splitlines()) if line and line != "Let me look into it!"]

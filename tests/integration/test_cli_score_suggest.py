@@ -357,8 +357,11 @@ def test_refusals_without_a_language(run: Command, model: Path, detecting: Path,
     assert run("suggest", "--model", folder, "--lang", "en", "hi")[0] == 0
     shutil.copy(detecting / "languages.safetensors", folder)
     (folder / "response_index" / "es").rename(folder / "response_index" / "it")
-    sentence = refused(run("suggest", "--model", folder, "hi"))
-    assert "detects en es, and the model answers en it; the detector belongs to another model." in sentence
+    code, out, _ = run("suggest", "--model", folder, "--json", "hola", "hi")
+    spanish, english = map(json.loads, out.splitlines())
+    assert (code, spanish["lang"], spanish["suggestions"], spanish["reason"]) == (0, "es", [], "no_replies")
+    assert english["lang"] == "en"
+    assert english["suggestions"]
 
 
 def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:

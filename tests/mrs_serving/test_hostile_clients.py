@@ -59,9 +59,14 @@ def test_odd_messages_are_answered_or_told(server: ServerProcess) -> None:
 
 def test_without_a_language_unclear_ones_are_told(server: ServerProcess) -> None:
     with Client(server.url) as client:
-        answers = client.suggest(["🎉🎉🎉", "ok", "See you tomorrow?"])
-    assert [answer.error for answer in answers] == ["unclear_language", "unclear_language", None]
-    assert [answer.language for answer in answers] == [None, None, "en"]
+        answers = client.suggest(["123", "?!", "See you tomorrow?", "ok"])
+    assert [answer.error for answer in answers] == ["unclear_language", "unclear_language", None, None]
+    assert [answer.language for answer in answers] == [None, None, "en", "en"]
+    body = {"messages": ["ok", "Thanks!", "Bonjour"]}
+    header = {"accept-language": "fr;q=0.5, de-CH, en;q=0"}
+    found = httpx.post(f"{server.url}/v1/suggest", json=body, headers=header).json()["answers"]
+    assert [one["lang"] for one in found] == ["de", "en", "fr"]
+    assert found[0]["note"].endswith("answered in de.")
 
 
 def test_a_client_that_writes_slowly_is_told_and_leaves_others_alone(strict: ServerProcess) -> None:

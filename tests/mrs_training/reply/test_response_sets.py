@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from mrs_core.errors import InputError
 from mrs_core.manifest import require_undamaged
 from mrs_models.dual_encoder import load_dual_encoder
 from mrs_models.ranked_suggester import RankedSuggester
+from mrs_models.ranking.second_stage import SecondStage
 from mrs_models.reply_tags import ReplyTags
 from mrs_models.response_index import ResponseIndex, ResponseIndexes
 from mrs_models.retrieval_suggester import encode_replies
@@ -45,11 +48,16 @@ def run(tmp_path: Path) -> Path:
 
 
 def changed(
-    run: Path, text: str, action: str = BUILT, language: str = "en", out: Path | None = None
+    run: Path,
+    text: str,
+    action: str = BUILT,
+    language: str = "en",
+    out: Path | None = None,
+    keep_others: bool = False,
 ) -> dict[str, object]:
     file = run.parent / "own.csv"
     file.write_text(text, encoding="utf-8")
-    return ResponseSets(run).change(read_response_file(file), language, action, file, out)
+    return ResponseSets(run).change(read_response_file(file), language, action, file, out, keep_others=keep_others)
 
 
 def ranked(folder: Path) -> RankedSuggester:
@@ -143,7 +151,7 @@ def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) ->
     part = model.restricted("en", np.array([0, 401, 402]))
     assert isinstance(part, RankedSuggester)
     assert part.rankers["en"].own == 2
-    changed(run, OWN)
+    changed(run, OWN, keep_others=True)
     stored = {**facts, "own_replies": {"es": 100}, "width": 40}
     assert json.loads(settings.read_text(encoding="utf-8")) == stored
 
@@ -160,7 +168,7 @@ def test_a_removed_reply_is_never_suggested(run: Path) -> None:
 def test_the_run_in_place_keeps_its_files_and_tells_of_the_change(run: Path) -> None:
     own = ("response_index/en/", "ranker/en.", "run.json", "README.md")
     files = {path.relative_to(run).as_posix(): path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    changed(run, OWN)
+    changed(run, OWN, keep_others=True)
     require_undamaged(run, verify=True)
     others = {name: content for name, content in files.items() if not name.startswith(own)}
     assert "checkpoint-3/optimizer.pt" in others
@@ -201,6 +209,81 @@ def test_a_language_without_memory_is_ranked_by_direct_scores(run: Path) -> None
     assert (
         suggester.detect("Kommst du heute Abend zum Essen?")[0] == "de"
     )  # the detector does not know the new language
+
+
+GERMAN = "reply\nDas sehe ich mir gleich an.\nDazu melde ich mich morgen.\n"
+
+
+def replies_of(folder: Path) -> dict[str, set[str]]:
+    model = ranked(folder)
+    assert set(model.rankers) <= set(model.indexes)
+    return {code: set(index.replies) for code, index in model.indexes.items()}
+
+
+def test_a_set_of_one_s_own_is_answered_from_in_its_language_and_no_other(run: Path) -> None:
+    told = changed(run, OWN)
+    assert told["dropped"] == ["de", "es", "fr", "it", "ja", "nl", "pt", "ru", "sv"]
+    approved = {row.reply for row in read_response_file(run.parent / "own.csv")}
+    assert replies_of(run) == {"en": approved}
+    assert not list(run.glob("response_index/de/*"))
+    assert not list(run.glob("ranker/de.*"))
+    suggester = Suggester.load(run)
+    others = ["Kommst du heute Abend zum Essen?", "¿Quedamos mañana?", "hola", "Danke!"]
+    for answers in (suggester.suggest(others), [suggester.suggest([text], "de")[0] for text in others]):
+        assert [(list(answer), answer.reason) for answer in answers] == [([], "no_replies")] * 4
+    for message in ("Where is my order?", "hi", "ok", "😂", "Thanks!"):
+        (answer,) = suggester.suggest([message], k=50, prefer=["de"])
+        assert answer.language == "en"
+        assert {one.reply for one in answer} <= approved
+    with pytest.raises(InputError, match="the model answers en"):
+        suggester.suggest(["Tere!"], "et")
+    assert "It no longer answers in `de`, `es`" in (run / "README.md").read_text(encoding="utf-8")
+
+
+def test_sets_of_one_s_own_in_several_languages_come_one_after_another(run: Path) -> None:
+    changed(run, OWN)
+    assert changed(run, GERMAN, language="de")["dropped"] == []
+    assert {code: len(replies) for code, replies in replies_of(run).items()} == {"en": 6, "de": 2}
+    changed(run, "reply\nBien reçu.\n", ADDED, language="fr")
+    assert changed(run, OWN)["dropped"] == []
+    assert set(replies_of(run)) == {"de", "en", "fr"}
+
+
+def test_added_replies_make_no_set_of_one_s_own(run: Path) -> None:
+    changed(run, GERMAN, ADDED, language="de")
+    assert len(replies_of(run)) == 10
+    assert "de" in changed(run, OWN)["dropped"]
+    assert set(replies_of(run)) == {"en"}
+
+
+def test_a_generator_writes_no_replies_to_a_set_of_one_s_own(run: Path) -> None:
+    file = run.parent / "own.csv"
+    file.write_text(OWN, encoding="utf-8")
+    for generated, kept in ((0, True), (3, False)):
+        sets = ResponseSets(run)
+        stage = SecondStage(Mock(), Mock(), "en", generated, {"model": "some"})
+        sets.rankers._loaded["en"] = replace(sets.rankers["en"], second=stage)  # type: ignore[attr-defined]
+        out = run.parent / f"out-{generated}"
+        sets.change(read_response_file(file), "en", BUILT, file, out)
+        assert ("generator" in json.loads((out / "ranker" / "ranker.json").read_text(encoding="utf-8"))) == kept
+
+
+def test_other_languages_are_kept_where_that_is_wished(run: Path) -> None:
+    before = replies_of(run)
+    assert changed(run, OWN, keep_others=True)["dropped"] == []
+    after = replies_of(run)
+    assert len(after.pop("en")) == 6
+    assert after == {code: replies for code, replies in before.items() if code != "en"}
+
+
+def test_a_new_language_alone_leaves_no_ranker(run: Path) -> None:
+    changed(run, 'reply\n"Ja, gerne!"\n"Nein, leider nicht."\n', language="de-AT")
+    suggester = Suggester.load(run, verify=True)
+    assert suggester.languages == ["de-AT"]
+    assert not isinstance(suggester.model, RankedSuggester)
+    assert {one.reply for one in suggester.suggest(["Kommst du heute Abend zum Essen?"])[0]} == {
+        "Ja, gerne!", "Nein, leider nicht.",
+    }  # fmt: skip
 
 
 def test_a_generator_has_no_response_set(tmp_path: Path) -> None:
