@@ -27,9 +27,10 @@ class Settings:
         guard, precision: when it keeps silent, see `mrs_models.suggester.Suggester`.
         port: 0 takes a free one.
         workers: processes that share the port, each with the model.
-        threads: of the arithmetic in each worker; None: the machine's cores shared among the workers.
+        threads: of the arithmetic in each worker. More than one can be slower by far where other processes are busy: each
+            product waits for its slowest thread.
         max_batch: messages that the model answers at a time.
-        max_batch_ms: a batch grows no further where it would take longer than this, by the time that messages took.
+        max_batch_ms: a batch grows no further where it is expected to take longer than this, or than twice its fixed cost.
         max_waiting: messages that may wait for the model; more get 429. It bounds the wait: 256 at 4 ms are a second.
         max_body: bytes of a request.
         max_messages: of a request.
@@ -52,7 +53,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
-    threads: int | None = None
+    threads: int | None = None  # one
     max_batch: int = 32
     max_batch_ms: float = 50
     max_waiting: int = 256
