@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from starlette.middleware.cors import CORSMiddleware
 from mrs_core import __version__
 from mrs_core.errors import MrsError
 from mrs_serving.batcher import Batcher, QueueFullError
-from mrs_serving.gate import Gate, Refusal, error_json
+from mrs_serving.gate import Gate, GoneError, Refusal, error_json
 from mrs_serving.logs import LOGGER, log
 from mrs_serving.metrics import Metrics
 from mrs_serving.schema import (
@@ -215,10 +215,32 @@ def _add_suggest(app: FastAPI, worker: Worker) -> None:
     async def suggest(request: Request) -> Response:
         """Up to `k` replies to each message. A message that cannot be answered has an `error`; the others are."""
         asked = _parse(await request.body(), settings)
-        answers = await worker.suggest(asked)
+        answers = await _unless_gone(request, worker.suggest(asked))
         errors = sum("error" in answer for answer in answers)
         request.scope["log_fields"].update(messages=len(answers), errors=errors)
         return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
+
+
+async def _unless_gone(request: Request, answering: Coroutine[Any, Any, list[Item]]) -> list[Item]:
+    """The answers; where the client leaves first, its messages leave the queue.
+
+    Raises:
+        GoneError: it has left.
+    """
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answers, gone = asyncio.ensure_future(answering), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait((answers, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise GoneError
+        return answers.result()
+    finally:
+        answers.cancel()
+        gone.cancel()
 
 
 def _parse(body: bytes, settings: Settings) -> SuggestRequest:
