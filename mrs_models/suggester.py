@@ -165,7 +165,7 @@ class Suggester:
         allow: Collection[str] = (),
         deny: Collection[str] = (),
     ) -> list[Answer]:
-        """Up to k suggestions per message, best first, without duplicates.
+        """Up to k suggestions per message, in the order of `Answer`, without duplicates.
 
         Args:
             messages: a list of texts. A blank one (nothing but white space) gets an empty list: there is nothing to

@@ -52,7 +52,7 @@ class ReceivedAnswer:
 
     Attributes:
         language: given or detected; None where it is not clear.
-        suggestions: the best first.
+        suggestions: in the order in which to show them.
         reason: why there is nothing to suggest, a code; None where there is.
         error, problem: the code and the sentence of a message that cannot be answered, else None.
         used: the probability that a suggestion is used, where the server was told a precision.

@@ -27,7 +27,7 @@ class Settings:
         guard, precision: when it keeps silent, see `mrs_models.suggester.Suggester`.
         port: 0 takes a free one.
         workers: processes that share the port, each with the model.
-        threads: of the arithmetic in each worker. Where other processes are busy, several are far slower than one, since
+        threads: of the arithmetic in each worker. If other processes are busy, several are far slower than one, since
             each product waits for its slowest thread.
         max_batch: messages that the model answers at a time.
         max_batch_ms: a batch grows no further if it should take longer than this, or than twice its fixed cost.

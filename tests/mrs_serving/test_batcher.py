@@ -7,9 +7,11 @@ import random
 import threading
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 
+from mrs_serving import batcher as batcher_module
 from mrs_serving.batcher import LONGEST_PAUSE, Batcher, BatchTimes, QueueFullError
 
 
@@ -59,14 +61,22 @@ def test_a_lone_question_is_taken_at_once_and_others_gather_behind_it() -> None:
     asyncio.run(run())
 
 
-def test_a_batch_takes_no_more_than_its_time_allows() -> None:
+def test_a_batch_takes_no_more_than_its_time_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, batches = 0.0, list[str]()
+
+    def answer(questions: Sequence[str]) -> list[str]:
+        nonlocal now
+        now += 0.02 * len(questions)
+        batches.append("".join(questions))
+        return list(questions)
+
+    monkeypatch.setattr(batcher_module, "time", SimpleNamespace(monotonic=lambda: now))
+
     async def run() -> None:
-        model = Model(seconds=0.02)
-        batcher = make(model, most=100, seconds=0.07)
-        await gathered(batcher, ["a"])  # the average is known now
+        batcher = Batcher(answer, 100, 0.07, 100)
+        await gathered(batcher, ["a"])  # the time of one is known now
         await gathered(batcher, [*"bcdefghi"])
-        assert max(map(len, model.batches)) in (1, 2, 3)
-        assert sum(map(len, model.batches)) == 9
+        assert batches == ["a", "bcd", "efg", "hi"]
         await batcher.stop()
 
     asyncio.run(run())
