@@ -56,6 +56,7 @@ class ReceivedAnswer:
         reason: why there is nothing to suggest, a code; None where there is.
         error, problem: the code and the sentence of a message that cannot be answered, else None.
         used: the probability that a suggestion is used, where the server was told a precision.
+        order: "choice" if the suggestions were chosen as a set; None if their scores descend.
     """
 
     message: str
@@ -66,6 +67,7 @@ class ReceivedAnswer:
     error: str | None = None
     problem: str | None = None
     used: float | None = None
+    order: str | None = None
 
     @property
     def replies(self) -> list[str]:
@@ -276,6 +278,7 @@ def _answers(content: Mapping[str, Any]) -> list[ReceivedAnswer]:
             error=item["error"]["code"] if "error" in item else None,
             problem=item["error"]["message"] if "error" in item else None,
             used=item.get("used"),
+            order=item.get("order"),
         )
         for item in content["answers"]
     ]
