@@ -4,7 +4,8 @@ Workload: the retriever that ships in the package, English messages of its data'
 replies each, over loopback; server and bare call with one thread of arithmetic. Overhead: the median of requests one
 at a time, less that of `Suggester.suggest` in this process, in turns. Throughput: 32 connections without a pause,
 against one; the client runs on the same machine. Half of saturation: requests at random moments (Poisson), half as
-many a second as 32 connections get through; times count from the moment at which a request was due.
+many a second as 32 connections get through; times count from the moment at which a request was due. Threads: one worker
+on 16 connections, with the default threads, one, and one per core; alone, and next to a busy process per core.
 
 Run: python benchmarks/bench_serve.py [--seconds S] [--workers N]
 """
@@ -32,14 +33,15 @@ from timing import write_result
 
 from mrs_datasets.prepared import open_prepared
 from mrs_models.suggester import Suggester
+from mrs_serving.settings import usable_cores
 
 CONCURRENCY = 32
 GOALS = {"overhead ms": 2.0, "p99 over median": 3.0, "throughput ratio": 3.0}
 
 
 @contextmanager
-def server(workers: int) -> Iterator[tuple[str, int]]:
-    """A running server's host and port."""
+def server(workers: int, threads: int | None = 1) -> Iterator[tuple[str, int]]:
+    """A running server's host and port; threads None: the default."""
     command = [
         sys.executable,
         "-m",
@@ -47,10 +49,9 @@ def server(workers: int) -> Iterator[tuple[str, int]]:
         "serve",
         "--port",
         "0",
-        "--threads",
-        "1",
         "--workers",
         str(workers),
+        *([] if threads is None else ["--threads", str(threads)]),
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -167,6 +168,30 @@ def measure(messages: list[str], bare: Callable[[str], object], workers: int, se
     return {name: round(value, 3) for name, value in figures.items()}
 
 
+@contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """So many processes that compute without a pause."""
+    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def by_threads(messages: list[str], seconds: float) -> dict[str, dict[str, float]]:
+    """Requests a second on 16 connections."""
+    cores, found = usable_cores(), dict[str, dict[str, float]]()
+    for name, threads in (("default", None), ("--threads 1", 1), (f"--threads {cores}", cores)):
+        for load, count in (("alone", 0), ("busy", cores)):
+            with server(1, threads) as address, busy_processes(count):
+                rate = asyncio.run(throughput(address, messages, 16, seconds))
+            found.setdefault(name, {})[load] = round(rate, 1)
+            print(f"{name}, {load}: {rate:.1f} requests a second", flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -186,6 +211,7 @@ def main() -> None:
         "messages": len(messages),
         "goals": GOALS,
         **by_workers,
+        "requests a second by threads": by_threads(messages, options.seconds),
     }
     write_result(__file__, __doc__, result, ("numpy", "fastapi", "uvicorn", "httptools"))
 

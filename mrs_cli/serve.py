@@ -19,7 +19,7 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "host": (str, "address to listen on; 0.0.0.0 for all"),
     "port": (int, "0 takes a free one"),
     "workers": (int, "processes that share the port, each with the model"),
-    "threads": (int, "of a worker's arithmetic (default: the machine's cores shared among the workers)"),
+    "threads": (int, "of a worker's arithmetic (default 1)"),
     "max_batch": (int, "messages that the model answers at a time"),
     "max_batch_ms": (float, "a batch grows no further where it would take longer"),
     "max_waiting": (int, "messages that may wait for the model; more get 429"),

@@ -23,10 +23,14 @@ def answer_json(
 
     Returns:
         Also the `reason` why there are none, if there is one, a `note` where the message fits several languages
-        equally, and how likely one of them is `used`, where it was asked.
+        equally, and how likely one of them is `used`, where it was asked. `"order": "choice"` marks suggestions that
+        were chosen together as a set: each one adds most to those before it, so their scores do not descend.
     """
     shown = [_suggestion_json(suggestion, explain) for suggestion in answer]
     found: dict[str, Any] = {"message": message, "lang": language, "model": model, "suggestions": shown}
+    scores = [suggestion["score"] for suggestion in shown]
+    if scores != sorted(scores, reverse=True):
+        found["order"] = "choice"
     if answer.among:
         found["note"] = assumed_language(answer)
     if answer.used is not None:

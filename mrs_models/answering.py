@@ -35,7 +35,10 @@ class Suggestion:
 
 
 class Answer(list[Suggestion]):
-    """The suggestions for one message, best first, and, where there are none or only neutral ones, why.
+    """The suggestions for one message, and, where there are none or only neutral ones, why.
+
+    They stand in the order in which to show them: by score, or, if a ranker chooses them as a set, in the order of
+    choice, in which each adds most to those before it and scores need not descend.
 
     Attributes:
         reason: a code: one of `mrs_core.guard.REASONS`, or another one of that module; None for an ordinary answer.
@@ -57,7 +60,7 @@ class Answerer(Protocol):
     """Suggests replies: a model that is served, or a system that is evaluated."""
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        """Up to k suggestions per message, best first, without duplicates; one list per message, in order."""
+        """Up to k suggestions per message as in `Answer`, without duplicates; one list per message, in order."""
 
 
 class ServedModel(ABC):

@@ -78,7 +78,7 @@ class ReplySuggestionPipeline(Pipeline):
     - `k`: how many suggestions, from 1;
     - `allow`, `deny`: tags that replies must or must not have.
 
-    It returns for each message a list of `{"reply": ..., "score": ...}`, best first, with `source` where the model has
+    It returns for each message a list of `{"reply": ..., "score": ...}`, in display order, with `source` if there are
     several. A message that is not answered has one entry, `{"reply": None, "score": None, "reason": ...}`; the reasons
     are those of `Suggester.suggest`. A list gives a list of such lists, anything else that is iterated an iterator,
     which reads as it goes.

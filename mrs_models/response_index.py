@@ -25,7 +25,7 @@ Array = NDArray[np.float32]
 Encode = Callable[[list[str]], Array]
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
 _SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; the set is converted from float16 once for each such part
-_FEW = 8  # messages that are searched one by one in a large set: more are faster in one float32 product
+_FEW = 16  # messages that are searched one by one in a large set: more are faster in one float32 product
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class ResponseIndex:
             Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
         """
         k = min(k, self._distinct_clusters)
-        if self.table.coded and 0 < len(messages) < _FEW:
+        if self.table.codes is not None and 0 < len(messages) < _FEW:
             rows_found = [self._search_coded(message, k) for message in np.asarray(messages, np.float32)]
             return np.stack([numbers for numbers, _ in rows_found]), np.stack([scores for _, scores in rows_found])
         rows = max(1, _SCORES_AT_A_TIME // len(self.replies))

@@ -194,7 +194,7 @@ class Suggester:
         deny: Collection[str] = (),
         prefer: Sequence[str] | None = None,
     ) -> list[Answer]:
-        """Up to k suggestions per message, best first, without duplicates.
+        """Up to k suggestions per message, in the order of `Answer`, without duplicates.
 
         A greeting, thanks, an emoji and the like get the replies of the set that fit one (`mrs_models.short_messages`);
         with `guard=False` the model ranks all of its replies for them, too.

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from starlette.middleware.cors import CORSMiddleware
 from mrs_core import __version__
 from mrs_core.errors import MrsError
 from mrs_serving.batcher import Batcher, QueueFullError
-from mrs_serving.gate import MAX_FIELDS, MAX_HEAD, Gate, Refusal, error_json
+from mrs_serving.gate import MAX_FIELDS, MAX_HEAD, Gate, GoneError, Refusal, error_json
 from mrs_serving.logs import LOGGER, log
 from mrs_serving.metrics import Metrics
 from mrs_serving.schema import (
@@ -232,7 +232,8 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
     async def suggest(request: Request) -> Response:
         """Up to `k` replies to each message. A message that cannot be answered has an `error`; the others are."""
         asked = _parse(await request.body(), settings)
-        answers = await worker.suggest(asked, _accepted(request.headers.get("accept-language", "")))
+        languages = _accepted(request.headers.get("accept-language", ""))
+        answers = await _unless_gone(request, worker.suggest(asked, languages))
         errors = sum("error" in answer for answer in answers)
         request.scope["log_fields"].update(messages=len(answers), errors=errors)
         return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
@@ -248,6 +249,28 @@ def _accepted(header: str) -> tuple[str, ...] | None:
         if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*", code.strip()) and share > 0:
             found.append((share, code.strip()))
     return tuple(code for _, code in sorted(found, key=lambda one: -one[0])) or None
+
+
+async def _unless_gone(request: Request, answering: Coroutine[Any, Any, list[Item]]) -> list[Item]:
+    """The answers; where the client leaves first, its messages leave the queue.
+
+    Raises:
+        GoneError: it has left.
+    """
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answers, gone = asyncio.ensure_future(answering), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait((answers, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise GoneError
+        return answers.result()
+    finally:
+        answers.cancel()
+        gone.cancel()
 
 
 def _parse(body: bytes, settings: Settings) -> SuggestRequest:

@@ -60,10 +60,11 @@ class ReceivedAnswer:
 
     Attributes:
         language: given or detected; None where it is not clear.
-        suggestions: the best first.
+        suggestions: in the order in which to show them.
         reason: why there is nothing to suggest, a code; None where there is.
         error, problem: the code and the sentence of a message that cannot be answered, else None.
         used: the probability that a suggestion is used, where the server was told a precision.
+        order: "choice" if the suggestions were chosen as a set; None if their scores descend.
     """
 
     message: str
@@ -74,6 +75,7 @@ class ReceivedAnswer:
     error: str | None = None
     problem: str | None = None
     used: float | None = None
+    order: str | None = None
 
     @property
     def replies(self) -> list[str]:
@@ -338,4 +340,5 @@ def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
         error=error["code"] if error else None,
         problem=error["message"] if error else None,
         used=item.get("used"),
+        order=item.get("order"),
     )

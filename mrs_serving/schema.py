@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
@@ -89,7 +89,11 @@ class AnswerItem(BaseModel):
     message: str
     lang: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
     model: str
-    suggestions: Annotated[list[SuggestionItem], Field(description="the best first")]
+    suggestions: Annotated[list[SuggestionItem], Field(description="in the order in which to show them")]
+    order: Annotated[
+        Literal["choice"] | None,
+        Field(description="`choice`: chosen as a set, each adding most to those before; absent: by descending score"),
+    ] = None
     reason: Annotated[
         str | None,
         Field(

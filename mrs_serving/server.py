@@ -27,7 +27,7 @@ from mrs_core.text import visible
 from mrs_serving.logs import configure_logs, log
 from mrs_serving.metrics import SHARED
 from mrs_serving.protocol import LimitedProtocol, ServerConfig
-from mrs_serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
+from mrs_serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings, usable_cores
 
 BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
 ANSWERS_WITHIN = 60  # seconds in which a worker tells the supervisor that it lives: it may be importing torch
@@ -102,6 +102,9 @@ def serve(settings: Settings, log_level: str = "info") -> int:
         for variable in THREADS:
             if settings.threads is not None or variable not in os.environ:
                 os.environ[variable] = str(settings.own_threads)
+        wanted, cores = settings.workers * settings.own_threads, usable_cores()
+        if wanted > cores:
+            log(logging.WARNING, "more threads than cores: lower --workers or --threads", threads=wanted, cores=cores)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)

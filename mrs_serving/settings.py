@@ -27,9 +27,10 @@ class Settings:
         guard, precision: when it keeps silent, see `mrs_models.suggester.Suggester`.
         port: 0 takes a free one.
         workers: processes that share the port, each with the model.
-        threads: of the arithmetic in each worker; None: the machine's cores shared among the workers.
+        threads: of the arithmetic in each worker. If other processes are busy, several are far slower than one, since
+            each product waits for its slowest thread.
         max_batch: messages that the model answers at a time.
-        max_batch_ms: a batch grows no further where it would take longer than this, by the time that messages took.
+        max_batch_ms: a batch grows no further if it should take longer than this, or than twice its fixed cost.
         max_waiting: messages that may wait for the model; more get 429. It bounds the wait: 256 at 4 ms are a second.
         max_body: bytes of a request.
         max_messages: of a request.
@@ -54,7 +55,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
-    threads: int | None = None
+    threads: int | None = None  # one
     max_batch: int = 32
     max_batch_ms: float = 50
     max_waiting: int = 256
@@ -95,8 +96,25 @@ class Settings:
 
     @property
     def own_threads(self) -> int:
-        """Threads of the arithmetic in each worker."""
-        return self.threads or max(1, len(os.sched_getaffinity(0)) // self.workers)
+        """Threads of the arithmetic in each worker: one, unless told otherwise."""
+        return self.threads or 1
+
+
+def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """The cores that this process may use: those of its affinity, at most its quota (rounded down), and at least 1.
+
+    Args:
+        cgroup: where the kernel shows the quota, as `cpu.max` (version 2) or `cpu/cpu.cfs_quota_us` (version 1).
+    """
+    cores = len(os.sched_getaffinity(0))
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = " ".join((cgroup / name).read_text(encoding="ascii") for name in files).split()
+            if int(quota) > 0:
+                cores = min(cores, int(quota) // int(period))
+        except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max": no quota
+            continue
+    return max(1, cores)
 
 
 def _at_least(field: str, value: int, least: int) -> None:

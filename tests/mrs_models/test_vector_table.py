@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -64,9 +65,9 @@ def test_estimates_are_wrong_by_their_slack_at_most(seed: int, n: int, dimension
     query = norm * vectors(seed + 1, 1, dimension)[0]
     true = table.rows.astype(np.float64) @ query.double().numpy()
     slack = table.slack(query.numpy())
-    assert table.coded == (n >= THRESHOLD)
+    assert (table.codes is not None) == (n >= THRESHOLD)
     rounding = 1e-6 * float(np.abs(true).max()) * dimension
-    assert np.abs(table.estimates(query.numpy()) - true).max() <= slack + (0 if table.coded else rounding)
+    assert np.abs(table.estimates(query.numpy()) - true).max() <= slack + (0 if table.codes else rounding)
     some = np.arange(0, n, 3)
     np.testing.assert_allclose(table.products_of(some, query.numpy()), true[some], rtol=1e-6)
     np.testing.assert_allclose(table.products(query[None])[0], true, rtol=1e-4, atol=1e-4 * (1e-6 + np.abs(true).max()))
@@ -118,29 +119,42 @@ def test_what_float16_cannot_hold_stays_float32() -> None:
     assert VectorTable.build(vectors(0, THRESHOLD, 8)).rows.dtype == np.float16
 
 
-def test_a_processor_whose_products_saturate_is_answered_by_full_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    index, query = index_of(vectors(0, 300, 8)), vectors(1, 1, 8)
-    expected = index.search(query, 3)[0].tolist()
-    monkeypatch.setattr(torch, "_int_mm", lambda a, b: (a.int() @ b.int()).clamp(-32768, 32767))
+@pytest.fixture(params=["without torch", "saturating"])
+def _no_products_by_torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Without torch, or on a processor whose 8-bit products saturate; a conversion of all rows is an error."""
     vector_table._codes_work.cache_clear()
-    try:
-        assert not index.table.coded
-        assert index.search(query, 3)[0].tolist() == expected
-    finally:
-        vector_table._codes_work.cache_clear()
+    if request.param == "saturating":
+        monkeypatch.setattr(torch, "_int_mm", lambda a, b: (a.int() @ b.int()).clamp(-32768, 32767))
+    else:
+        monkeypatch.setitem(sys.modules, "torch", None)
+
+    def all_rows(table: VectorTable, queries: np.ndarray) -> np.ndarray:
+        raise AssertionError("all rows were converted to float32")
+
+    monkeypatch.setattr(VectorTable, "products", all_rows)
+    yield
+    vector_table._codes_work.cache_clear()
 
 
-def test_without_torch_full_products_give_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    index, queries = index_of(vectors(0, 300, 8)), vectors(1, 3, 8)
-    expected = index.search(queries, 3)[0].tolist()
-    assert index.table.coded
-    vector_table._codes_work.cache_clear()
-    monkeypatch.setitem(sys.modules, "torch", None)
-    try:
-        assert not index.table.coded
-        assert index.search(queries.numpy(), 3)[0].tolist() == expected
-    finally:
-        vector_table._codes_work.cache_clear()
+@pytest.mark.usefixtures("_no_products_by_torch")
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 3, 64, 700]), kinds, st.sampled_from([8, 1000, 1 << 18]))
+def test_without_torch_codes_are_multiplied_in_blocks(seed: int, dimension: int, kind: str, block: int) -> None:
+    table = VectorTable.build(vectors(seed, 300, dimension, kind).numpy())
+    query = vectors(seed + 1, 1, dimension)[0].numpy()
+    true = table.rows.astype(np.float64) @ query.astype(np.float64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_table, "_BLOCK", block)
+        assert np.abs(table.estimates(query) - true).max() <= table.slack(query)
+
+
+@pytest.mark.usefixtures("_no_products_by_torch")
+def test_without_torch_answers_are_exact_and_no_row_is_converted() -> None:
+    index, queries = index_of(vectors(0, 300, 8)), vectors(1, 3, 8).numpy()
+    true = queries.astype(np.float64) @ index.vectors.astype(np.float64).T
+    numbers, scores = index.search(queries, 3)
+    assert numbers.tolist() == np.argsort(-true, axis=1)[:, :3].tolist()
+    np.testing.assert_allclose(scores, np.take_along_axis(true, numbers, 1), rtol=1e-6)
 
 
 def test_a_saved_index_answers_equally_and_files_without_codes_load(tmp_path: Path) -> None:

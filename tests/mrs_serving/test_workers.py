@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import socket
@@ -183,6 +184,25 @@ def test_workers_that_keep_ending_are_started_again_ever_later(tmp_path: Path, m
         clock += 0.5
     pauses = [later - earlier for earlier, later in itertools.pairwise(starts)]
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_messages_of_a_client_that_left_are_not_answered(tmp_path: Path) -> None:
+    arguments = ("--max-batch", 1, "--max-waiting", 2000, "--max-messages", 1000)
+    with ServerProcess(*arguments, "--answer-seconds", 300, folder=tmp_path) as server:
+        server.wait_for_workers()
+        address = urlsplit(server.url)
+        body = json.dumps({"messages": ["See you tomorrow?"] * 1000, "language": "en"}).encode()
+        with socket.create_connection((str(address.hostname), address.port or 0), timeout=60) as connection:
+            head = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(body)
+            connection.sendall(head + body)
+            while waiting(server) == 0:
+                time.sleep(0.01)
+        with Client(server.url, seconds=300) as client:
+            assert client.suggest(["See you tomorrow?"], "en")[0].replies  # it stands behind the others
+        page = httpx.get(f"{server.url}/metrics", timeout=60).text
+        (answered,) = [line.split()[-1] for line in page.splitlines() if line.startswith("mrs_batch_messages_sum ")]
+        assert float(answered) < 1001
+        assert waiting(server) == 0
 
 
 def test_workers_leave_when_their_supervisor_is_killed(tmp_path: Path) -> None:
