@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import mrs_trainers
-
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 

@@ -78,8 +78,9 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         raise InputError(_unsure(suggester, message))
     tags = options.allow_tag, options.deny_tag
     suggester.require_tags(*tags)
-    if not options.json:  # there, every object names the model
-        print(f"model: {visible(options.model)}", file=sys.stderr)
+    named = options.json  # there, every object names the model
+    if not named and options.interactive:
+        named = _name_model(options)
     messages = _typed_messages() if options.interactive else iter(options.message)
     for message in map(_as_text, messages):
         if not message.strip() and not options.json:
@@ -87,6 +88,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         language = options.lang or (suggester.sure_language(message) if message.strip() else None)
         silent = Answer(reason=UNCLEAR if message.strip() else BLANK)
         answer = suggester.suggest([message], language, options.count, *tags)[0] if language else silent
+        named = named or _name_model(options)  # a model that cannot answer gets its one sentence alone
         if options.json:
             line = answer_json(message, language, str(options.model), answer, options.explain)
             print(visible_json(line), flush=True)
@@ -100,6 +102,11 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
                 told = f"   ({_told(suggestion)})" if options.explain else ""
                 print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
     return 0
+
+
+def _name_model(options: argparse.Namespace) -> bool:
+    print(f"model: {visible(options.model)}", file=sys.stderr)
+    return True
 
 
 def _silence(answer: Answer) -> str:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from pkgutil import iter_modules
 
-import mrs_trainers
 from tqdm import tqdm
 
+import mrs_trainers
 from mrs_core.arguments import parse_with_config, words_of
 from mrs_core.console import make_console
 from mrs_core.launcher import announce_launcher

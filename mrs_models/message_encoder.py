@@ -63,6 +63,9 @@ class MessageEncoder:
         tokenizer = Tokenizer.from_file(str(files[1]))
         tokenizer.enable_truncation(int(_json(files[2])["model_max_length"]))
         tokenizer.no_padding()
+        rows = len(weights["embeddings.word_embeddings.weight"])
+        if tokenizer.get_vocab_size() > rows:
+            raise ValueError(f"{tokenizer.get_vocab_size():,} tokens, but vectors of {rows:,}")
         prompt, _ = checkpoint_prompts(str(folder))
         return cls(config, weights, tokenizer, pooling, normalize, prompt)
 

@@ -184,7 +184,8 @@ def test_own_examples_count_once_more_for_each_shrinkage() -> None:
     """100 examples of each of two languages and a shrinkage of 200: a language's own share is 100 / 300 = 1/3, and the
     other 2/3 are half its own, half the other's. Together 2/3 and 1/3, as if its own were there twice."""
     en, es = examples(100, 0), examples(100, 1, signal=2)
-    twice = Examples(*(np.concatenate(three) for three in zip(*[(one.parts, one.gains) for one in (en, en, es)])))
+    both = (en, en, es)
+    twice = Examples(np.concatenate([one.parts for one in both]), np.concatenate([one.gains for one in both]))
     found = tune({"en": en, "es": es}, NAMES, shrinkage=200)["en"].weights
     assert found == pytest.approx(tune({"all": twice}, NAMES)["all"].weights, abs=2e-3)
 
