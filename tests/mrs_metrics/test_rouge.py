@@ -334,7 +334,7 @@ def test_the_defaults_are_english_and_the_official_rules():
 
 
 def test_the_average_of_two_examples_by_hand():
-    """ "a b" of "a b c": precisions 1 and 1, recalls 2/3 and 1/2, F1s 4/5 and 2/3, weighted 2/15 + 2/9. The other example
+    """Of "a b" and "a b c": precisions 1 and 1, recalls 2/3 and 1/2, F1s 4/5 and 2/3, weighted 2/15 + 2/9. The other
     has nothing in common, and the ceiling of its one word is 1/6."""
     found = aggregate(score_examples([["a b"], ["x"]], ["a b c", "y"]))
     expected = {
