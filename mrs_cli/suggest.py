@@ -77,13 +77,15 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
         raise InputError(_unsure(suggester, message))
     tags = options.allow_tag, options.deny_tag
     suggester.require_tags(*tags)
-    if not options.json:  # there, every object names the model
-        print(f"model: {visible(options.model)}", file=sys.stderr)
+    named = options.json  # there, every object names the model
+    if not named and options.interactive:
+        named = _name_model(options)
     messages = _typed_messages() if options.interactive else iter(options.message)
     for message in map(_as_text, messages):
         if not message.strip() and not options.json:
             continue
         (answer,) = suggester.suggest([message], options.lang, options.count, *tags)
+        named = named or _name_model(options)  # a model that cannot answer gets its one sentence alone
         if options.json:
             line = answer_json(message, answer.language, str(options.model), answer, options.explain)
             print(visible_json(line), flush=True)
@@ -99,6 +101,11 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
                 told = f"   ({_told(suggestion)})" if options.explain else ""
                 print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
     return 0
+
+
+def _name_model(options: argparse.Namespace) -> bool:
+    print(f"model: {visible(options.model)}", file=sys.stderr)
+    return True
 
 
 def _silence(answer: Answer, suggester: Suggester) -> str:

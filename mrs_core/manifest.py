@@ -117,7 +117,7 @@ def _read_files(folder: Path) -> dict[str, FileEntry] | None:
         record = json.loads(path.read_text(encoding="utf-8"))
         files: dict[str, FileEntry] | None = record.get(KEY)
         sound = files is None or all(map(_is_sound, files, files.values()))
-    except (OSError, ValueError, AttributeError, TypeError, KeyError):
+    except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError):
         sound, files = False, None
     if not sound:
         raise InputError(f"{path}: damaged; {again(folder)}.")

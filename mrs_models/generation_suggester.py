@@ -9,14 +9,15 @@ from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion
 from mrs_models.exports import CTRANSLATE2
 from mrs_models.generator import MOST_SUGGESTIONS, Generator, ReplyWriter
+from mrs_models.model_folder import panics_told, tokenizer_probed
 from mrs_models.suggest_arguments import answer_all, require_count, require_messages
 
 
 class GenerationSuggester(ServedModel):
     """Writes the replies; a score is the reply's mean log-probability a token, comparable for one message only."""
 
-    def __init__(self, generator: ReplyWriter) -> None:
-        self.generator = generator
+    def __init__(self, generator: ReplyWriter, folder: Path | None = None) -> None:
+        self.generator, self._folder = generator, folder or Path("the generator")
 
     @classmethod
     def load_from(cls, path: Path) -> GenerationSuggester:
@@ -25,13 +26,10 @@ class GenerationSuggester(ServedModel):
         Raises:
             InputError: a file is missing or damaged.
         """
-        if (path / CTRANSLATE2).is_dir():
-            from mrs_models.ctranslate2_generator import ExportedGenerator
-
-            exported = ExportedGenerator.load(path)
-            if exported is not None:
-                return cls(exported)
-        return cls(Generator.load(path))
+        with tokenizer_probed(path, path):
+            generator = _writer(path)
+            generator.coder.messages(["?"], generator.languages[0])  # a tokenizer that fails does so now
+        return cls(generator, path)
 
     @property
     def languages(self) -> list[str]:
@@ -43,7 +41,19 @@ class GenerationSuggester(ServedModel):
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
         texts, count = require_messages(messages), require_count(k, MOST_SUGGESTIONS)
-        return answer_all(texts, lambda asked: Writer(self.generator).suggest(asked, language, count))
+        with panics_told(self._folder, self._folder):
+            return answer_all(texts, lambda asked: Writer(self.generator).suggest(asked, language, count))
+
+
+def _writer(path: Path) -> ReplyWriter:
+    """The generator of a folder: its export, where that can be used."""
+    if (path / CTRANSLATE2).is_dir():
+        from mrs_models.ctranslate2_generator import ExportedGenerator
+
+        exported = ExportedGenerator.load(path)
+        if exported is not None:
+            return exported
+    return Generator.load(path)
 
 
 class Writer:

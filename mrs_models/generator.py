@@ -395,8 +395,8 @@ def read_generator_settings(folder: Path) -> GeneratorSettings:
         row, lengths = row_named(facts["language_tokens"]), (int(facts["message_tokens"]), int(facts["reply_tokens"]))
         decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
         direction = Direction(**facts.get("direction", {}))  # older files have none
-        if not isinstance(languages, list):
-            raise TypeError(f"languages: expected a list, found {languages!r}")
+        if not isinstance(languages, list) or not languages or not all(isinstance(code, str) for code in languages):
+            raise TypeError(f"languages: expected a list of codes, found {languages!r}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
         raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
     return GeneratorSettings(row, *lengths, decoding, languages, direction)

@@ -70,6 +70,7 @@ class Guard:
             return found
         vectors = self._model.message_vectors(open_ones)
         assert vectors is not None, "a model with a space has vectors"
+        self.space.require_width(vectors.shape[1], self._folder)
         near = iter(self.space.reasons(open_ones, vectors))
         return [next(near) if asked else reason for asked, reason in zip(vague, found, strict=True)]
 

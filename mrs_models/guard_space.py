@@ -146,6 +146,11 @@ class GuardSpace:
             for score, number, is_known in zip(rows[:, 0], best, known, strict=True)
         ]
 
+    def require_width(self, width: int, folder: Path | None) -> None:
+        """Raise InputError if it was made for vectors of another width."""
+        if folder is not None and len(self.weights) != BUCKETS + width:
+            raise InputError(f"{folder / GUARD_FOLDER}: made for another encoder; {again(folder)}.")
+
     def save(self, folder: Path) -> None:
         """Write `guard/` to a model's folder."""
         facts = {"reasons": list(SENSITIVE), "buckets": BUCKETS, "threshold": self.threshold}
@@ -176,6 +181,8 @@ class GuardSpace:
             )
             if tuple(facts["reasons"]) != SENSITIVE or facts["buckets"] != BUCKETS or len(space.weights) < BUCKETS:
                 raise ValueError("made for other reasons")
+            if space.weights.shape[1:] != (1 + len(SENSITIVE),) or space.bias.shape != (1 + len(SENSITIVE),):
+                raise ValueError("expected a column for each reason")
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             raise InputError(f"{place}: damaged ({error}); {again(folder)}.") from None
         return space

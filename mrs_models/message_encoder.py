@@ -72,6 +72,9 @@ class MessageEncoder:
         tokenizer.no_padding()
         query_prompt, reply_prompt = checkpoint_prompts(str(folder))
         prompt = query_prompt if route == QUERY else reply_prompt
+        rows = len(weights["embeddings.word_embeddings.weight"])
+        if tokenizer.get_vocab_size() > rows:
+            raise ValueError(f"{tokenizer.get_vocab_size():,} tokens, but vectors of {rows:,}")
         return cls(config, weights, tokenizer, pooling, normalize, prompt)
 
     def encode(self, texts: Sequence[str], batch_size: int = 64) -> Array:

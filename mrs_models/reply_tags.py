@@ -104,7 +104,7 @@ def _read(folder: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         sound = isinstance(content["tags"], dict)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         sound = False
     if not sound:
         raise InputError(f"{path}: damaged; {again(folder)}.")

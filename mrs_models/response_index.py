@@ -187,7 +187,11 @@ class ResponseIndex:
             table = VectorTable.from_arrays(arrays)
             log_probs = np.asarray(arrays["log_probs"], np.float32)  # a small copy has fp16
             index = cls(facts["replies"], table, arrays["clusters"], log_probs, float(facts["alpha"]))
-        except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
+            if not isinstance(index.replies, list) or not all(isinstance(reply, str) for reply in index.replies):
+                raise ValueError("expected replies to be a list of texts")
+            if not np.abs(index.alpha * log_probs.astype(np.float64)).max(initial=0) <= np.finfo(np.float32).max:
+                raise ValueError(f"alpha {index.alpha:g} gives a bonus that is not finite")
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
             raise InputError(f"{folder}: no usable response index ({error}); {again(folder)}.") from None
         if not len(index.replies) == len(index.table) == len(index.clusters) == len(index.log_probs):
             raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; {again(folder)}.")

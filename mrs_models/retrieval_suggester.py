@@ -16,6 +16,7 @@ from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import MODEL, ServedModel, Suggestion
 from mrs_models.exports import ONNX
 from mrs_models.message_encoder import DOCUMENT, MessageEncoder
+from mrs_models.model_folder import panics_told, tokenizer_probed
 from mrs_models.reply_tags import TagsByLanguage
 from mrs_models.response_index import Array, Encode, ResponseIndex, ResponseIndexes
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR
@@ -63,8 +64,9 @@ class RetrievalSuggester(ServedModel):
         if not indexes:
             raise InputError(f"{name}: no {ResponseIndexes.FOLDER}/ folder, so there is nothing to suggest.")
         try:
-            encode = _message_encoder(path)
-            width = encode(["?"]).shape[1]  # a damaged model fails here, not at the first message
+            with tokenizer_probed(path, path), np.errstate(all="ignore"):
+                raw = _message_encoder(path)
+                vectors = raw(["?"])  # a damaged model fails here, not at the first message
         except InputError:
             raise
         except Exception as error:  # each library raises its own errors
@@ -72,7 +74,14 @@ class RetrievalSuggester(ServedModel):
                 raise missing from error
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise InputError(f"{name}: cannot load the message encoder ({reason}); {again(path)}.") from error
-        indexes.width = width
+        if vectors.ndim != 2 or not np.isfinite(vectors).all():
+            raise InputError(f"{name}: the message encoder gives no finite vectors; {again(path)}.")
+        indexes.width = vectors.shape[1]
+
+        def encode(texts: list[str]) -> Array:
+            with panics_told(path, path):
+                return raw(texts)
+
         return cls(remembering(encode), indexes, TagsByLanguage(place / ResponseIndexes.FOLDER, indexes))
 
     def with_encoder(self, encode: Encode) -> Self:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import ArgumentError, InputError
 from mrs_core.guard import BLANK, NO_REPLIES, UNCLEAR, UNLIKELY
 from mrs_core.guard.lists import GuardData
-from mrs_core.manifest import require_undamaged
+from mrs_core.manifest import again
 from mrs_core.predictions import SUGGESTIONS
 from mrs_models.answering import Answer, ServedModel
 from mrs_models.guard import Guard
+from mrs_models.model_folder import open_model_folder
 from mrs_models.ranking.trigger import choose_threshold
 from mrs_models.short_messages import fitting_languages, has_table, kind_of, preferred_language
 from mrs_models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
@@ -84,7 +88,7 @@ class Suggester:
             InputError: no such model, or its files are damaged or do not fit each other; or the guard's folder is.
         """
         path = resolve_model(str(folder), revision)
-        require_undamaged(path, verify)
+        open_model_folder(path, verify)
         if (path / GENERATOR).is_file():
             from mrs_models.generation_suggester import GenerationSuggester
 
@@ -243,14 +247,18 @@ class Suggester:
     def _answer(self, model: ServedModel, messages: list[str], language: str, count: int, given: bool) -> list[Answer]:
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
-        if self.guard is None:
-            answers = [Answer(row) for row in model.suggest(messages, language, count)]
-        else:
-            others = [self._other_language(message, language) for message in messages] if given else []
-            answers = self.guard.answer(messages, language, count, self._fitting(model), others)
-            for message, answer in zip(messages, answers, strict=True):
-                if not answer and answer.reason is None and kind_of(message, language) and has_table(language):
-                    answer.reason = NO_REPLIES
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+            if self.guard is None:
+                answers = [Answer(row) for row in model.suggest(messages, language, count)]
+            else:
+                others = [self._other_language(message, language) for message in messages] if given else []
+                answers = self.guard.answer(messages, language, count, self._fitting(model), others)
+                for message, answer in zip(messages, answers, strict=True):
+                    if not answer and answer.reason is None and kind_of(message, language) and has_table(language):
+                        answer.reason = NO_REPLIES
+        if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
+            where = self.folder or Path(".")
+            raise InputError(f"{self.folder or 'the model'}: its scores are not finite; {again(where)}.")
         chances = self.model.used(messages, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
 

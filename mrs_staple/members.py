@@ -14,10 +14,11 @@ from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError
 from mrs_core.files import content_hash
 from mrs_core.hub import split_revision
-from mrs_core.manifest import RECORD, require_undamaged
+from mrs_core.manifest import RECORD
 from mrs_models.adapters import base_of, has_adapter
 from mrs_models.checkpoint_loading import load_config
 from mrs_models.generator import GeneratorSettings, read_generator_settings
+from mrs_models.model_folder import open_model_folder
 from mrs_models.starting_points import GENERATOR
 
 NAME = re.compile(r"[\w.+-]+")
@@ -112,7 +113,7 @@ def open_run(text: str) -> Run:
         raise InputError(
             f"{rest}: is not the folder of a generator (no {GENERATOR}); pass a run of `mrs train generation`."
         )
-    require_undamaged(folder)
+    open_model_folder(folder)
     if not name:
         name = Path(rest).resolve().name if Path(rest).is_dir() else split_revision(rest)[0].rpartition("/")[2]
     if not NAME.fullmatch(name):

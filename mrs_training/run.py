@@ -232,13 +232,15 @@ def read_record(folder: Path) -> Record:
     """
     path = folder / RECORD
     try:
+        if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait
+            raise ValueError("no file")
         record = json.loads(path.read_text(encoding="utf-8"))
         record["trainer"], record["metrics"]
     except OSError:
         raise InputError(
             f"{folder}: no {RECORD}, so not a finished run; pass the folder that a training run wrote."
         ) from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{path}: damaged or not written by a trainer; train the model again.") from None
     return dict(record)
 

@@ -71,10 +71,10 @@ def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    index = "models index sample-retriever --lang en --responses".split()
+    index = ["models", "index", "sample-retriever", "--lang", "en", "--responses"]
     made = [[*index, name, "--out", f"made-{name}"] for name in files]
     asked = [["suggest", "--json", "--model", f"made-{name}", "I have sent you the report."] for name in files]
-    changed = "models index made-own.txt --lang en --responses own.csv --remove".split()
+    changed = ["models", "index", "made-own.txt", "--lang", "en", "--responses", "own.csv", "--remove"]
     found = run([*made, *asked, changed], tmp_path)
     assert [one for one in found[:-1] if one["code"] != 0] == []
     assert (found[-1]["code"], "no reply would be left" in found[-1]["err"]) == (2, True)

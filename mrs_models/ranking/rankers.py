@@ -26,6 +26,7 @@ from mrs_models.response_index import ResponseIndex
 from mrs_models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
 
 SETTINGS = "ranker.json"
+LEAST_TEMPERATURE = 1e-6  # below, and above its inverse, exponentials leave the range of float32
 _MEMORY, _REPLIES = "memory.", "replies."
 
 
@@ -92,7 +93,10 @@ class Rankers(Mapping[str, LanguageRanker]):
         path = self._folder / SETTINGS
         try:
             facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            weights = {language: Mixture(dict(row)) for language, row in facts.pop("weights").items()}
+            weights = {
+                language: Mixture({name: float(one) for name, one in row.items()})
+                for language, row in facts.pop("weights").items()
+            }
             self._own = {language: int(own) for language, own in facts.pop("own_replies", {}).items()}
             self._stages = self._second_stages(facts.pop("generator", None))
             trigger = Trigger.from_json(facts.pop("trigger")) if "trigger" in facts else None
@@ -101,6 +105,9 @@ class Rankers(Mapping[str, LanguageRanker]):
                 raise ValueError("unknown parts or choice")
             if settings.width < 1:
                 raise ValueError(f"width {settings.width}, expected 1 or more")
+            for name in ("vote_temperature", "tfidf_temperature", "temperature"):
+                if not LEAST_TEMPERATURE <= getattr(settings, name) <= 1 / LEAST_TEMPERATURE:
+                    raise ValueError(f"{name} {getattr(settings, name)}, expected {LEAST_TEMPERATURE:g} or more")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
         return settings, weights
@@ -135,8 +142,12 @@ class Rankers(Mapping[str, LanguageRanker]):
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
         size, replies = len(index.replies), ranker.memory.replies
-        if not size == len(remembered) == len(share) == len(ranker.ngrams) or replies[-1] >= size:
+        places = remembered.min(initial=0) >= 0 and remembered.max(initial=0) < len(replies) and replies[-1] < size
+        if not size == len(remembered) == len(share) == len(ranker.ngrams) or not places:
             raise InputError(f"{path}: made for another response index; {again(self._folder.parent)}.")
+        axes, width = ranker.memory.axes, index.vectors.shape[1]
+        if (ranker.memory.vectors if axes is None else axes.T).shape[1:] != (width,):
+            raise InputError(f"{path}: made for vectors of another width; {again(self._folder.parent)}.")
         return ranker
 
     def __iter__(self) -> Iterator[str]:

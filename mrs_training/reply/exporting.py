@@ -13,7 +13,8 @@ from pathlib import Path
 
 from mrs_core.errors import InputError
 from mrs_core.files import atomic_write, writing
-from mrs_core.manifest import has_hashes, require_undamaged
+from mrs_core.manifest import has_hashes
+from mrs_models.model_folder import open_model_folder
 from mrs_models.starting_points import ADAPTER_RECORD
 from mrs_training.allowlist import CARD, EXPORTS, RECORD
 from mrs_training.card import Record
@@ -33,7 +34,7 @@ def require_exportable(run: Path) -> None:
     """
     if (run / ADAPTER_RECORD).is_file():
         raise InputError(f"{run}: holds adapters only; pass the folder of their run, where they are merged.")
-    require_undamaged(run, verify=has_hashes(run))  # the record gets the hashes of all files anew
+    open_model_folder(run, verify=has_hashes(run))  # the record gets the hashes of all files anew
 
 
 @contextmanager

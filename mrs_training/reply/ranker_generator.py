@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from mrs_core.baselines import resolve_model
 from mrs_core.errors import InputError
-from mrs_core.manifest import again, require_undamaged
+from mrs_core.manifest import again
 from mrs_models.adapters import has_adapter
 from mrs_models.fingerprints import fingerprint
 from mrs_models.generator import Generator
+from mrs_models.model_folder import open_model_folder
 from mrs_models.ranking.stored_generator import write_replies
 from mrs_models.starting_points import GENERATOR, GENERATOR_FOLDER
 from mrs_training.allowlist import GENERATOR_FILES
@@ -41,7 +42,7 @@ def generator_folder(name: str) -> Path:
             )
         if not (path / GENERATOR).is_file():
             raise InputError(f"{name}: no trained generator (no {GENERATOR}); pass what `mrs train generation` wrote.")
-        require_undamaged(path)
+        open_model_folder(path)
     except InputError as error:
         raise InputError(f"--generator {error}") from None
     return path

@@ -19,12 +19,12 @@ from mrs_core.errors import InputError
 from mrs_core.files import atomic_folder, atomic_write, file_sha256
 from mrs_core.guard.lists import GuardData
 from mrs_core.languages import find_language
-from mrs_core.manifest import require_undamaged
 from mrs_core.metric_errors import metric_errors
 from mrs_core.provenance import versions
 from mrs_core.text import normalise_reply
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_models.language_detector import DETECTOR, LanguageDetector
+from mrs_models.model_folder import open_model_folder
 from mrs_models.ranking.changed_replies import with_replies
 from mrs_models.ranking.language_ranker import LanguageRanker
 from mrs_models.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
@@ -81,7 +81,7 @@ class ResponseSets:
         self.folder, self.record = folder, read_record(folder)
         if self.record["trainer"] != RETRIEVAL:
             raise InputError(f"{folder}: a {self.record['trainer']} model has no response set; pass a retriever's run.")
-        require_undamaged(folder)
+        open_model_folder(folder)
         self.indexes = ResponseIndexes(folder)
         self.rankers = Rankers(folder, self.indexes)
 

@@ -27,7 +27,6 @@ def walked(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 def test_no_parser_of_the_command_line_takes_abbreviations() -> None:
     from docs.site.parsers import commands, trainers
-
     from mrs_cli import data, models, staple
 
     made = [make_parser(), *commands().values(), *trainers().values()]

@@ -298,6 +298,53 @@ def _columns(scores: RougeScores) -> list[list[float]]:
     return [table[0].tolist() for table in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
 
 
+# Of the reference "a b c d e f": two suggestions, the second of which is better, and the weighted score of each by
+# hand, F1 / 6 + F1 / 3 + F1 / 2. In the first row, "a c b e d" has 5 words of 5 and of 6 (F1 10/11) and no pair, hence
+# 10/66; "b c x" has 2 of 3 and of 6 (4/9) and one pair of 2 and of 5 (2/7), hence 4/54 + 2/21.
+@pytest.mark.parametrize(
+    ("worse", "better", "scores"),
+    [
+        ("a c b e d", "b c x", (10 / 66, 4 / 54 + 2 / 21)),
+        ("b c d x", "a b c f d", (0.6 / 6 + 0.5 / 3 + 1 / 6, 10 / 66 + 4 / 27 + 2 / 14)),
+        ("c d", "a b d c x", (0.5 / 6 + 1 / 9, 8 / 66 + 2 / 27)),
+        ("c d a b e f", "b c d x y", (1 / 6 + 0.6 / 3, 6 / 66 + 4 / 27 + 2 / 14)),
+    ],
+)
+@pytest.mark.parametrize("rules", RULES)
+def test_the_orders_weigh_a_sixth_a_third_and_a_half_in_the_choice(rules, worse, better, scores):
+    alone = [_one([text], "a b c d e f", rules=rules).weighted[0] for text in (worse, better)]
+    assert alone == pytest.approx(list(scores), abs=1e-7)
+    assert _one([worse, better], "a b c d e f", rules=rules).chosen.tolist() == [1]
+
+
+def test_a_long_suggestion_is_split_at_its_dots_after_the_cut():
+    """100 words with a dot in each are 200 n-gram words; the next is cut. All 100 tokens of the reference match one of
+    the halves, in no pair: precision 100/200, recall 1, F1 2/3 of ROUGE-1 alone."""
+    tokenizer = Tokenizer("words", "1", str, split=str.split)
+    suggestion = " ".join(f"a{i}.b{i}" for i in range(101))
+    scores = score_examples([[suggestion]], [" ".join(f"a{i}" for i in range(100))], tokenizer=tokenizer)
+    assert scores.rouge[0].tolist() == pytest.approx([2 / 3, 0, 0])
+
+
+def test_the_defaults_are_english_and_the_official_rules():
+    """By the official rules, a repeated word counts once: F1 of "yes yes" is 1, by the paper's 2/3."""
+    scores = rouge.RougeScorer().score([["yes yes"]], ["Yes"])
+    assert scores.rouge[0].tolist() == pytest.approx([1, 0, 0])
+    assert scores.signature == rouge_signature(1, get_tokenizer("en"), "en", "official")
+
+
+def test_the_average_of_two_examples_by_hand():
+    """Of "a b" and "a b c": precisions 1 and 1, recalls 2/3 and 1/2, F1s 4/5 and 2/3, weighted 2/15 + 2/9. The other
+    has nothing in common, and the ceiling of its one word is 1/6."""
+    found = aggregate(score_examples([["a b"], ["x"]], ["a b c", "y"]))
+    expected = {
+        "n": 2, "rouge1": 2 / 5, "rouge2": 1 / 3, "rouge3": 0, "weighted": 8 / 45, "ceiling": 7 / 12,
+        "rouge1_precision": 1 / 2, "rouge2_precision": 1 / 2, "rouge3_precision": 0, "rouge1_recall": 1 / 3,
+        "rouge2_recall": 1 / 4, "rouge3_recall": 0, "empty_suggestions": 0,
+    }  # fmt: skip
+    assert found == pytest.approx(expected, abs=1e-7)
+
+
 # --- Several references ---------------------------------------------------------------------------------------------
 
 

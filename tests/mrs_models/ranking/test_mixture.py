@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_models.ranking.mixture import ABSENT, Examples, Mixture, best_of_top, expected_log_gain, standardised, tune
+from mrs_models.ranking.mixture import (
+    ABSENT,
+    Examples,
+    Mixture,
+    _sparse,
+    best_of_top,
+    expected_log_gain,
+    mean_and_deviation,
+    standardised,
+    tune,
+)
 
 NAMES = ("noise", "signal", "other")
 
@@ -122,3 +132,64 @@ def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
     assert weights["signal"] > 0
     assert weights["other"] > 0
     assert weights["noise"] < 0.05
+
+
+# --- worked by hand
+
+
+def test_two_candidates_stand_one_deviation_from_their_mean() -> None:
+    """1 and 3 have mean 2 and deviation 1; the second part is equal for both. So do 1e-9 and 3e-9: no unit is small."""
+    parts = np.array([[1, 7], [3, 7]], np.float32)
+    assert standardised(parts).tolist() == [[-1, 0], [1, 0]]
+    assert standardised(parts[:, :1] * np.float32(1e-9)) == pytest.approx(np.array([[-1], [1]]), abs=1e-5)
+
+
+def test_over_other_candidates_their_mean_and_deviation_count() -> None:
+    """0 and 4 have mean 2 and deviation 2, so 3 is half a deviation above."""
+    over, asked = np.array([[0], [4]], np.float32), np.array([[3]], np.float32)
+    assert standardised(asked, over).tolist() == [[0.5]]
+
+
+def test_a_deviation_of_a_millionth_is_noise() -> None:
+    """1e6 +- 0.5 has a deviation of 0.5, below a millionth of 1e6; of +- 2.0625 it is 2.0625, to the last bit."""
+    noise, told = (np.array([[1e6 - by], [1e6 + by]], np.float32) for by in (0.5, 2.0625))
+    assert mean_and_deviation(noise)[1].tolist() == [[0]]
+    assert [one.tolist() for one in mean_and_deviation(told)] == [[[1e6]], [[2.0625]]]
+
+
+def test_a_small_expected_gain_counts_with_the_floor() -> None:
+    """Equal chances of gains 0 and 2e-4 expect 1e-4, the floor once more: ln 2e-4. One more unit of the second's score
+    moves the expectation by p (1 - p) 2e-4 = 5e-5, hence the slope 5e-5 / 2e-4 = 1/4."""
+    some = Examples(np.array([[[0.0], [1.0]]], np.float32), np.array([[0.0, 2e-4]], np.float32))
+    value, slope = expected_log_gain(np.zeros(1), some)
+    assert value == pytest.approx(np.log(2e-4), abs=1e-5)
+    assert slope.tolist() == pytest.approx([0.25], abs=1e-5)
+
+
+def test_the_best_of_the_top_of_many() -> None:
+    """The third best score of 50 has the only gain: it counts among three, not among two."""
+    scores = np.stack([np.random.default_rng(seed).permutation(50) for seed in range(20)]).astype(np.float32)
+    gains = (scores == 47).astype(np.float32)
+    assert best_of_top(scores, gains).tolist() == [1] * 20
+    assert best_of_top(scores, gains, 2).tolist() == [0] * 20
+
+
+def test_a_hundredth_of_the_weights_is_kept_and_less_is_not() -> None:
+    assert _sparse(np.array([99.0, 1.0])).tolist() == [0.99, 0.01]
+    assert _sparse(np.array([99.5, 0.5])).tolist() == [1, 0]
+    assert _sparse(np.zeros(4)).tolist() == [0.25] * 4
+
+
+def test_own_examples_count_once_more_for_each_shrinkage() -> None:
+    """100 examples of each of two languages and a shrinkage of 200: a language's own share is 100 / 300 = 1/3, and the
+    other 2/3 are half its own, half the other's. Together 2/3 and 1/3, as if its own were there twice."""
+    en, es = examples(100, 0), examples(100, 1, signal=2)
+    both = (en, en, es)
+    twice = Examples(np.concatenate([one.parts for one in both]), np.concatenate([one.gains for one in both]))
+    found = tune({"en": en, "es": es}, NAMES, shrinkage=200)["en"].weights
+    assert found == pytest.approx(tune({"all": twice}, NAMES)["all"].weights, abs=2e-3)
+
+
+def test_300_examples_of_all_languages_count_like_own_ones() -> None:
+    languages = {"en": examples(60, 0), "es": examples(30, 1, signal=2)}
+    assert tune(languages, NAMES) == tune(languages, NAMES, shrinkage=300)
