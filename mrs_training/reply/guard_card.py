@@ -8,8 +8,9 @@ from mrs_core.cards import markdown_table
 
 WITHOUT = "All other figures of this card are measured without the guard."
 TOLD = (
-    "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, threats, "
-    "abuse, illness, death, the law, or a loss of work, home or partner, and never suggest slurs, private data, links, "
+    "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, the "
+    "exploitation of minors, blackmail with intimate pictures, threats, abuse, illness, death, war, the law, or a loss of "
+    "work, home or partner, and never suggest slurs, private data, links, "
     "or dates and places that the message does not name (docs/guard.md; `--guard off`)."
 )
 
