@@ -62,7 +62,9 @@ def test_the_lists_let_the_everyday_examples_pass(data: GuardData, language: str
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_lists_silence_few_lines_of_real_chat(data: GuardData, shared_data: Path, language: str) -> None:
-    files = [shared_data / folder / f"{language}.tsv" for folder in ("replies", "dialogues/persona", "dialogues/coffee")]
+    files = [
+        shared_data / folder / f"{language}.tsv" for folder in ("replies", "dialogues/persona", "dialogues/coffee")
+    ]
     rows = [row for file in files if file.is_file() for row in file.read_text(encoding="utf-8").splitlines()]
     texts = list(dict.fromkeys(text for row in rows for text in row.split("\t")[:2] if text.strip()))
     silenced = [text for text in texts if data[language].sensitive(text)]
