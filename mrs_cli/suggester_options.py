@@ -36,7 +36,7 @@ def add_silence_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="P",
         help="suggest nothing where fewer than a share P of the answers would be used, as far as validation tells "
-        "(the model card has the figures); default: answer every message",
+        "(on other data than the model's own the share is far smaller, see its card); default: answer every message",
     )
 
 

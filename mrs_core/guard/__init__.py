@@ -14,10 +14,13 @@ from types import MappingProxyType
 REASONS = MappingProxyType(
     {
         "self_harm": "suicide or self-harm",
+        "exploitation": "the sexual exploitation or grooming of a minor",
+        "extortion": "blackmail with intimate pictures",
         "threat": "a threat of violence",
         "abuse": "abuse, violence or insults",
         "medical": "a serious illness, an injury or medical advice",
         "grief": "a death or the loss of a loved one",
+        "war": "shelling, bombing or war",
         "legal": "crime, police or a court",
         "hardship": "the loss of work, home, money or a partner",
     }

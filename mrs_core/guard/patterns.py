@@ -38,7 +38,8 @@ def fold(text: str, accents: bool = True) -> str:
     >>> fold("JE SUIS DÉCÉDÉ", accents=False), fold("Wa\u200bffe")
     ('je suis decede', 'waffe')
     """
-    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold().translate(_QUOTES)
+    # Apostrophes first: NFKC takes an acute accent on its own apart.
+    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text).translate(_QUOTES)).casefold()
     if accents or folded.isascii():
         return folded
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", folded)))

@@ -6,10 +6,18 @@ from typing import Any
 
 from mrs_core.cards import markdown_table
 
+# Of real chat; measured for the shipped model.
+REAL = (
+    "The sample's messages are tamer than what people write, and the shares below do not carry over to real chat: "
+    "the shipped model keeps silent at 0.5% of coffee orders, but at 11% of everyday English, French and Italian small "
+    "talk and 14% of Japanese (1,500 messages each), and, with earlier lists, at 15% of messages from Reddit, nearly "
+    "all of which could be answered."
+)
 WITHOUT = "All other figures of this card are measured without the guard."
 TOLD = (
-    "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, threats, "
-    "abuse, illness, death, the law, or a loss of work, home or partner, and never suggest slurs, private data, links, "
+    "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, the "
+    "exploitation of minors, blackmail with intimate pictures, threats, abuse, illness, death, war, the law, or a loss "
+    "of work, home or partner, and never suggest slurs, private data, links, "
     "or dates and places that the message does not name (docs/guard.md; `--guard off`)."
 )
 
@@ -33,8 +41,9 @@ def guard_paragraph(record: dict[str, Any]) -> str:
     )
     half = _HALVES[guard["half"]]
     return (
-        f"{TOLD} {WITHOUT} On a sheet of messages ({half}) it is silent for these shares of the sensitive messages, of "
-        "everyday ones, many of which only sound grave, and of the embedded sample's test messages:\n\n" + table
+        f"{TOLD} {WITHOUT} {REAL} On a sheet of messages ({half}) it is silent for these shares of the sensitive "
+        "messages, of everyday ones, many of which only sound grave, and of the embedded sample's test messages:\n\n"
+        + table
     )
 
 

@@ -47,7 +47,9 @@ def _silence(ranker: Record, on_test: list[list[float]] | None) -> str:
     return (
         f"\n\nA suggestion counts as used if its weighted ROUGE against the real reply is {trigger['used']:g} or more. "
         "How likely that is for the best of three was calibrated on validation. With `mrs suggest --precision P` (off "
-        "by default) nothing is suggested where fewer than a share P of the answers would be used. "
+        "by default) nothing is suggested where fewer than a share P of the answers would be used. This holds for "
+        "messages like those of the model's own data only: on 1,800 real pairs the shipped model with a precision of "
+        "0.7 answered 11% of the messages, and 1.5% of these answers were used. Measure it on your own data first. "
         "On the test split:\n\n" + markdown_table(["least probability", "messages answered", "of these used"], rows)
     )
 
