@@ -15,6 +15,7 @@ import importlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError, MissingExtraError
@@ -92,9 +93,7 @@ def _train_parser(trainers: Sequence[str], left_out: dict[str, str]) -> argparse
     return parser
 
 
-def _add(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str, made: argparse.ArgumentParser
-) -> None:
+def _add(verbs: argparse._SubParsersAction[Any], name: str, what: str, made: argparse.ArgumentParser) -> None:
     """Add a parser as a subcommand."""
     verbs.add_parser(name, help=_plain(what), parents=[made], add_help=False)
 

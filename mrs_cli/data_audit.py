@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_core.text import visible, visible_json
 
 
-def add_audit(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     from mrs_datasets.audit.files import ANNOTATORS, SEED
     from mrs_datasets.audit.questions import KINDS
 

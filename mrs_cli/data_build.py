@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mrs_cli.data_toxicity import add_toxicity_options, toxicity_pass
 from mrs_cli.data_translate import add_translation_options, translation_pass
 from mrs_cli.remote_options import add_out_options, out_location
+from mrs_core.command_parser import CommandParser
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.languages import LANGUAGES
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 MONTHS_ALONE = "months"
 
 
-def add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser("build", help="build MRS from monthly dumps of Reddit comments (RC_*.zst)")
     parser.add_argument(
         "--dumps", required=True, nargs="+", metavar="GLOB", help="the monthly dumps, such as 'RC_*.zst'; or URLs"

@@ -8,11 +8,12 @@ import sys
 from dataclasses import asdict
 from functools import partial
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.console import make_console
 from mrs_core.text import visible
 
 
-def add_check(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_check(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser("check", help="look for errors in a prepared folder: schema, sizes, leaks, labels, texts")
     parser.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
     parser.add_argument("--revision", help="revision of a hub data set: a branch, a tag or a commit (default main)")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_datasets.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 
 
-def add_responses(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser("responses", help="make the response sets that a prepared mrs folder lacks")
     parser.add_argument("folder", type=Path, help="a prepared folder; the sets are added to it")
     parser.add_argument(

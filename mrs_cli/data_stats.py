@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.console import make_console
 from mrs_core.languages import require_any_language
 from mrs_core.metric_errors import metric_errors
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Printed = tuple[dict[str, Any], "list[Table | str]"]  # what --json prints, and what people read
 
 
-def add_stats(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_stats(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
     stats.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
     stats.add_argument("--revision", help="revision of a hub data set: a branch, a tag or a commit (default main)")

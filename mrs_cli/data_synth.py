@@ -6,10 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.text import visible
 
 
-def add_synth(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_synth(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     make_parser(verbs.add_parser("synth", help="write synthetic Reddit dumps, with the irregularities of real ones"))
 
 

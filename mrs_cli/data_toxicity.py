@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.text import visible
@@ -26,7 +27,7 @@ NEEDS_SCORER = {
 }
 
 
-def add_toxicity(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_toxicity(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser("toxicity", help="drop toxic pairs and replies from a prepared folder")
     parser.add_argument("data", help="a prepared folder of mrs, or a hub id")
     parser.add_argument("--out", required=True, type=Path, metavar="NEW", help="the folder to write")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.errors import InputError
 from mrs_core.text import visible
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 NEEDED = "--translator MODEL"
 
 
-def add_translate(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_translate(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser("translate", help="translate English pairs and response sets of a prepared folder")
     parser.add_argument("data", metavar="DIR", help="a prepared folder or hub id of mrs")
     parser.add_argument("--out", required=True, type=Path, metavar="NEW", help="the folder to write")

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from mrs_core.command_parser import CommandParser
 from mrs_core.console import make_console
 from mrs_core.errors import InputError
 from mrs_core.text import visible, visible_json
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 STOP, SKIP, KEEP = "stop", "skip", "keep"
 
 
-def add_index(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser(
         "index",
         help="build, extend, shorten or check the response set of a trained retriever, without training",

@@ -137,7 +137,7 @@ def parse_report(text: str) -> PreparedReport:
     level: list[Any] = [report]
     for _ in range(MAX_DEPTH):
         lists = [value for value in level if isinstance(value, list)]
-        lists += [value.values() for value in level if isinstance(value, dict)]
+        lists += [list(value.values()) for value in level if isinstance(value, dict)]
         level = [inner for values in lists for inner in values if isinstance(inner, (dict, list))]
     if level:
         raise ValueError(too_deep)

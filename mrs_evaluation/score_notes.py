@@ -31,9 +31,10 @@ def repeated_messages(examples: int, messages: int) -> list[str]:
     """
     if not 0 < messages < examples:
         return []
+    many = "message" if messages == 1 else "messages"
     return [
-        f"warning: {examples:,} examples have only {messages:,} distinct message{'s' * (messages > 1)}, but intervals and tests treat examples as "
-        "independent: the intervals are too narrow and the p-values too small"
+        f"warning: {examples:,} examples have only {messages:,} distinct {many}, but intervals and tests treat examples "
+        "as independent: the intervals are too narrow and the p-values too small"
     ]
 
 

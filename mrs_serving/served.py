@@ -94,11 +94,11 @@ class ServedSuggester:
             if items[number] is None:
                 key = question.language, question.k, question.tags, question.prefer
                 groups.setdefault(key, []).append(number)
-        for (language, k, tags, prefer), numbers in groups.items():
+        for (language, k, (allow, deny), prefer), numbers in groups.items():
             some = [questions[number] for number in numbers]
             try:
                 asked = [question.message for question in some]
-                rows = self._suggester.suggest(asked, language, k, *tags, prefer=prefer)
+                rows = self._suggester.suggest(asked, language, k, allow, deny, prefer)
             except ArgumentError as error:
                 found = [self._error(question, INVALID, str(error), language) for question in some]
             else:
