@@ -33,8 +33,8 @@ def repeated_messages(examples: int, messages: int) -> list[str]:
         return []
     many = "message" if messages == 1 else "messages"
     return [
-        f"warning: {examples:,} examples have only {messages:,} distinct {many}, but intervals and tests treat examples "
-        "as independent: the intervals are too narrow and the p-values too small"
+        f"warning: {examples:,} examples have only {messages:,} distinct {many}, but intervals and tests treat "
+        "examples as independent: the intervals are too narrow and the p-values too small"
     ]
 
 
