@@ -49,8 +49,8 @@ class PreparedData:
         """One split of one config.
 
         Raises:
-            InputError: the source lacks the config or split (the sentence names those that it has), or a row cannot be
-            used (see `soundness`).
+            InputError: the source lacks the config or split (the sentence names those that it has), or has a row that
+                cannot be used, see `soundness`.
         """
         if self.folder is None:
             rows = self._load_from_hub(config, split)

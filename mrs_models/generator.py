@@ -462,14 +462,11 @@ def load_seq2seq(
             name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **at(revision)
         )
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        reason = f"{name}: cannot load the seq2seq model ({first_line(error)})"
         if saved:
-            raise InputError(
-                f"{name}: cannot load the seq2seq model ({first_line(error)}); {again(Path(name))}."
-            ) from None
-        raise InputError(
-            f"--model_name_or_path {name}: cannot load the seq2seq model ({first_line(error)}); its weights must be "
-            "safetensors, and its own code is never run."
-        ) from None
+            raise InputError(f"{reason}; {again(Path(name))}.") from None
+        its = "its weights must be safetensors, and its own code is never run."
+        raise InputError(f"--model_name_or_path {reason}; {its}") from None
     if tokenizer.eos_token_id is None:
         raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")
     return corrected(model), tokenizer

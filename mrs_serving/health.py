@@ -15,7 +15,7 @@ SECONDS = 4  # less than the time that the image gives the check
 
 def port_of(process: str) -> int:
     """The `--port` of a process, by its command line."""
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--port", type=int, default=8000)
     known, _ = parser.parse_known_args(Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8").split("\0"))
     return int(known.port)

@@ -354,7 +354,7 @@ def test_refusals_without_a_language(run: Command, model: Path, detecting: Path,
     shutil.copytree(detecting, folder)
     (folder / "languages.safetensors").write_bytes(b"\0" * 100)
     assert "languages.safetensors: damaged" in refused(run("suggest", "--model", folder, "hi"))
-    assert run("suggest", "--model", folder, "--lang", "en", "hi")[0] == 0
+    assert "languages.safetensors: damaged" in refused(run("suggest", "--model", folder, "--lang", "en", "hi"))
     shutil.copy(detecting / "languages.safetensors", folder)
     (folder / "response_index" / "es").rename(folder / "response_index" / "it")
     code, out, _ = run("suggest", "--model", folder, "--json", "hola", "hi")
@@ -379,7 +379,7 @@ def test_a_damaged_index_is_refused(run: Command, model: Path, tmp_path: Path) -
     broken = tmp_path / "model"
     shutil.copytree(model, broken)
     (broken / "response_index" / "en" / "replies.json").write_text('{"alpha": 0.0, "replies": [')
-    assert "no usable response index" in refused(run("suggest", "--model", broken, "--lang", "en", "hi"))
+    assert "replies.json: damaged, not JSON" in refused(run("suggest", "--model", broken, "--lang", "en", "hi"))
 
 
 def test_a_damaged_model_is_refused(run: Command, model: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,10 +27,11 @@ def walked(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 
 def test_no_parser_of_the_command_line_takes_abbreviations() -> None:
-    from docs.site.parsers import commands, trainers
     from mrs_cli import data, models, staple
 
-    made = [make_parser(), *commands().values(), *trainers().values()]
+    pages = runpy.run_path(str(ROOT / "docs" / "site" / "parsers.py"))
+
+    made = [make_parser(), *pages["commands"]().values(), *pages["trainers"]().values()]
     found = [
         one for parser in [*made, *(part.make_parser() for part in (data, models, staple))] for one in walked(parser)
     ]

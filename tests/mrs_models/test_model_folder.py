@@ -174,7 +174,7 @@ def model(sound: Path, tmp_path: Path) -> Path:
 
 
 def test_a_sound_copy_of_links_answers(model: Path, mrs: Mrs) -> None:
-    done = mrs("suggest", "--model", model, "--lang", "en", "See you tomorrow?", cwd=model)
+    done = mrs("suggest", "--model", model, "--lang", "en", "Are you coming to dinner tonight?", cwd=model)
     assert (done.returncode, done.stdout.count("\n")) == (0, 4)
 
 
@@ -182,7 +182,7 @@ def test_a_sound_copy_of_links_answers(model: Path, mrs: Mrs) -> None:
 def test_a_damaged_model_gets_one_sentence(name: str, model: Path, mrs: Mrs) -> None:
     damage, parts = TABLE[name]
     damage(model)
-    done = mrs("suggest", "--model", model, "--lang", "en", "See you tomorrow?", cwd=model)
+    done = mrs("suggest", "--model", model, "--lang", "en", "Are you coming to dinner tonight?", cwd=model)
     sentence = refused((done.returncode, done.stdout, done.stderr))
     assert all(part in sentence for part in parts), sentence
     assert len(sentence) < 500
@@ -302,5 +302,5 @@ def test_scores_that_overflow_are_refused(model: Path, mrs: Mrs) -> None:
     arrays["vectors"] = signs.astype(np.float32)
     (model / VECTORS).unlink()
     save_file(arrays, model / VECTORS)
-    done = mrs("suggest", "--model", model, "--lang", "en", "See you tomorrow?", cwd=model)
+    done = mrs("suggest", "--model", model, "--lang", "en", "Are you coming to dinner tonight?", cwd=model)
     assert "not finite" in refused((done.returncode, done.stdout, done.stderr))

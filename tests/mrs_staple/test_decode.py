@@ -236,7 +236,7 @@ def test_wrong_runs_and_sources_are_one_sentence(
     cases: list[tuple[list[object], str]] = [
         ([staple_data, *data], "is not the folder of a generator (no generator.json)"),
         ([tmp_path / "none", *data], "no such folder"),
-        ([damaged, *data], "no usable settings of a generator"),
+        ([damaged, *data], "generator.json: damaged, not JSON"),
         ([staple_run, staple_run, *data], "one: two members have this name"),
         ([f"a b={staple_run}", *data], "is no name of a member"),
         ([other_run, *data, "--dropout_passes", 2], "was trained without dropout; pass --dropout_rate"),

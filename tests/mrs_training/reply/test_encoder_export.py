@@ -57,7 +57,8 @@ def encoder_of(suggester: Suggester) -> object:
     """What computes the vectors, below the functions that keep the last ones."""
     encode: Any = suggester.model._encode  # type: ignore[attr-defined]
     while not hasattr(encode, "__self__"):
-        encode = getclosurevars(encode).nonlocals["encode"]
+        inner = getclosurevars(encode).nonlocals
+        encode = inner.get("encode") or inner["raw"]
     return encode.__self__
 
 

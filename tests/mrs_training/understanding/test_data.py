@@ -133,7 +133,7 @@ def pair(label: str | None) -> pa.Table:
         (
             "xnli",
             question("Rome", 10),
-            "expected the columns premise, hypothesis, label of XNLI, but premise is missing",
+            "has no column 'premise', only id, context, question, answers",
         ),
         ("mlqa", question("Rome", 9), "row 1: the context has no 'Rome' at character 9; prepare the data again"),
         ("mlqa", question("Rome", 10).set_column(3, "answers", pa.array([[]], ANSWERS)), "expected answers with text"),
