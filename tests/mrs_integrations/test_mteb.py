@@ -70,7 +70,7 @@ def prepared_folder(folder: Path, test: list[tuple[str, str]], responses: list[s
 
     for config, split, columns in (
         ("en", "test", {"message": [m for m, _ in test], "reply": [r for _, r in test]}),
-        ("en-responses", "train", {"reply": responses, "cluster": [None] * len(responses)}),
+        ("en-responses", "train", {"reply": responses, "cluster": [str(n) for n in range(len(responses))]}),
     ):
         (folder / "data" / config).mkdir(parents=True, exist_ok=True)
         Dataset.from_dict(columns).to_parquet(folder / "data" / config / f"{split}-00000-of-00001.parquet")
