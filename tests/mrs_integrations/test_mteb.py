@@ -66,14 +66,15 @@ def test_reranking_has_the_pools_of_a_run_and_hides_where_the_reply_is() -> None
 
 def prepared_folder(folder: Path, test: list[tuple[str, str]], responses: list[str]) -> PreparedData:
     """The files of a prepared folder that the tasks read."""
-    from datasets import Dataset
+    from datasets import Dataset, Features, Value
 
     for config, split, columns in (
         ("en", "test", {"message": [m for m, _ in test], "reply": [r for _, r in test]}),
         ("en-responses", "train", {"reply": responses, "cluster": [str(n) for n in range(len(responses))]}),
     ):
         (folder / "data" / config).mkdir(parents=True, exist_ok=True)
-        Dataset.from_dict(columns).to_parquet(folder / "data" / config / f"{split}-00000-of-00001.parquet")
+        features = Features({name: Value("string") for name in columns})
+        Dataset.from_dict(columns, features).to_parquet(folder / "data" / config / f"{split}-00000-of-00001.parquet")
     return open_prepared(str(folder))
 
 
