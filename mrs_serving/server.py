@@ -107,6 +107,8 @@ def serve(settings: Settings, log_level: str = "info") -> int:
             log(logging.WARNING, "more threads than cores: lower --workers or --threads", threads=wanted, cores=cores)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
+        if settings.workers == 1:  # before uvicorn has its own handler, and when it raises the signal again at its end
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)
         if not keys and settings.host not in LOOPBACK:
             log(logging.WARNING, "no API keys: everyone who reaches the port may ask (--api-keys)")
@@ -119,7 +121,6 @@ def serve(settings: Settings, log_level: str = "info") -> int:
         config.client_seconds, config.max_connections = settings.read_seconds, settings.max_connections
         if figures and settings.workers > 1:
             return _supervise(config, listener, figures)
-        signal.signal(signal.SIGTERM, lambda *_: None)  # what uvicorn raises again once it has stopped: a good end
         uvicorn.Server(config).run([listener])
     return 0
 

@@ -47,5 +47,5 @@ def test_the_quota_of_a_container_bounds_the_cores(tmp_path: Path, files: dict[s
 def test_more_threads_than_cores_are_warned_of(tmp_path: Path) -> None:
     wanted = usable_cores() + 1
     with ServerProcess("--threads", wanted, folder=tmp_path) as server:
-        pass
+        assert server.stop() == 0, "a server that is still loading leaves when it is asked to"
     assert any("more threads than cores" in line and f'"threads": {wanted}' in line for line in server.log)
