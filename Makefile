@@ -113,7 +113,7 @@ release-check: $(STAMP)  ## may the last commit be released? dist/ gets what wou
 	$(BIN)/python .ci/release_check $(RELEASE)
 
 results: $(STAMP)  ## the tables of results in README and docs, from the JSON files of `mrs reproduce`
-	$(BIN)/python -m mrs_training.reproduce.quotes README.md $(wildcard docs/*.md)
+	$(BIN)/python -m mrs_suggest.reproduce.quotes README.md $(wildcard docs/*.md)
 
 docs: $(STAMP)  ## the documentation site, in build/site; any warning is an error
 	$(OFFLINE) $(BIN)/python docs/site/assemble.py build/site-pages
@@ -126,12 +126,12 @@ bench: $(STAMP)  ## every script prints a ratio against a named alternative and 
 	set -e; for script in benchmarks/bench_*.py; do $(OFFLINE) $(BIN)/python $$script; done
 
 sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
-	$(BIN)/python -m mrs_datasets.build_sample
+	$(BIN)/python -m mrs_datasets.synthetic.build_sample
 
 baseline: $(STAMP)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
 	$(BIN)/mrs train retrieval --config trainers/configs/retrieval/e5/sample.yaml --model_name_or_path $(ENCODER)
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/student.yaml
-	$(OFFLINE) $(BIN)/python -m mrs_training.reply.shrink build/student mrs_models/embedded/sample-retriever \
+	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.reply.retrieval.shrink build/student mrs_suggest/suggest/embedded/sample-retriever \
 		--base intfloat/multilingual-e5-small --base-license mit
 
 clean:

@@ -94,7 +94,7 @@ class OneProcess:
     """The engine that does the shards here, so that language identification can be replaced."""
 
     def do(self, shards: Sequence[Any], bar: Any) -> Iterator[tuple[Any, Any]]:
-        from mrs_datasets.pipeline.workers import Workers
+        from mrs_datasets.builders.pipeline.workers import Workers
 
         yield from Workers(1).do(shards, bar)
 
@@ -108,10 +108,10 @@ class AllEnglish:
 
 def our_build(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
     """The whole build; a digest of its pairs."""
-    from mrs_datasets.reddit import shards
-    from mrs_datasets.reddit.build import build
-    from mrs_datasets.reddit.plan import make_build_plan
-    from mrs_datasets.reddit.settings import make_settings
+    from mrs_datasets.builders.reddit.build import build
+    from mrs_datasets.builders.reddit.plan import make_build_plan
+    from mrs_datasets.builders.reddit.settings import make_settings
+    from mrs_datasets.builders.reddit.shards import shards
 
     _load_libraries()
     shards._identifier = lambda _: AllEnglish()  # type: ignore[assignment]
@@ -161,7 +161,7 @@ def digest(files: Sequence[Path], masked: bool) -> dict[str, Any]:
     """The number of pairs, and a digest of them, masked, in any order."""
     import pyarrow.parquet as pq
 
-    from mrs_datasets.reddit.markup import mask
+    from mrs_datasets.builders.reddit.cleaning.markup import mask
 
     keys = []
     for path in files:
@@ -189,9 +189,9 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Microseconds a pair to mask and to clean, as the build does it and text by text."""
     import pyarrow as pa
 
-    from mrs_datasets.reddit.clean import clean_pairs, clean_text
-    from mrs_datasets.reddit.markup import mask
-    from mrs_datasets.reddit.shards import _masked
+    from mrs_datasets.builders.reddit.cleaning.clean import clean_pairs, clean_text
+    from mrs_datasets.builders.reddit.cleaning.markup import mask
+    from mrs_datasets.builders.reddit.shards.shards import _masked
 
     _load_libraries()
     messages, replies = zip(*pairs, strict=True)
@@ -227,9 +227,9 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
 
 def synthetic_pairs(dumps: Sequence[Path]) -> dict[str, Any]:
     """Pairs of one bucket of the dumps."""
-    from mrs_datasets.reddit.join import join_bucket
-    from mrs_datasets.reddit.settings import Settings
-    from mrs_datasets.reddit.shards import month_shard
+    from mrs_datasets.builders.reddit.settings import Settings
+    from mrs_datasets.builders.reddit.shards.join import join_bucket
+    from mrs_datasets.builders.reddit.shards.shards import month_shard
 
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         target = Path(folder) / "month.arrow"

@@ -3,8 +3,8 @@
 Workload: the message encoder of one retriever, English messages of the sample's test split, one at a time (batch 1);
 200 messages a round, the encoders take turns for three rounds, the best round of each counts, a message. Agreement:
 the share of the sample's test messages, in all languages of the model, that get the same three suggestions as by the
-weights, and the smallest cosine of a vector with theirs. The rival is `mrs_models.message_encoder` on NumPy, which
-answers where there is no export (sentence-transformers for anything but BERT).
+weights, and the smallest cosine of a vector with theirs. The rival is `mrs_suggest.models.retrieval.message_encoder` on
+NumPy, which answers where there is no export (sentence-transformers for anything but BERT).
 
 Run: python benchmarks/bench_export.py [RUN]  (default: the retriever that ships, which is tiny)
 """
@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from timing import best_in_turns, write_result
 
-from mrs_core.baselines import resolve_model
-from mrs_datasets.prepared import open_prepared
-from mrs_models.onnx_encoder import OnnxEncoder
-from mrs_models.onnx_writer import write_onnx_encoder
-from mrs_models.retrieval_suggester import weights_encoder
-from mrs_models.suggester import Suggester
-from mrs_training.reply.agreement import agreement
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
+from mrs_suggest.models.retrieval.onnx_writer import write_onnx_encoder
+from mrs_suggest.suggest.retrieval_suggester import weights_encoder
+from mrs_suggest.suggest.suggester import Suggester
+from mrs_suggest.training.reply.retrieval.agreement import agreement
 
 MESSAGES = 200
 Encode = Callable[[list[str]], np.ndarray]
@@ -35,7 +35,7 @@ Encode = Callable[[list[str]], np.ndarray]
 
 def exported(folder: Path, place: Path, int8: bool) -> tuple[Encode, int]:
     """The exported encoder, and the bytes of its graph."""
-    from mrs_models.dual_encoder import load_dual_encoder
+    from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 
     place.mkdir()
     write_onnx_encoder(load_dual_encoder(folder).eval(), folder, place, int8)

@@ -4,7 +4,7 @@ Workload: one generator with its own settings of the search, English messages of
 suggestions each; alone (batch 1) and all at once. 30 messages a round, the systems take turns for three rounds, the
 best round of each counts, a message. Beside it, on the sample's test split in all languages of the model: weighted
 ROUGE of the best of three, the 95 % interval of its difference from torch's, and the share of messages with the same
-three suggestions. The rival is `mrs_models.generator`, which answers where there is no export.
+three suggestions. The rival is `mrs_suggest.models.generation.generator`, which answers where there is no export.
 
 Run: python benchmarks/bench_generator_export.py [RUN]  (default: a tiny generator, trained here on the sample for a
 minute, which writes poor replies)
@@ -22,15 +22,15 @@ from typing import Any
 import torch
 from timing import best_in_turns, write_result
 
-from mrs_core.predictions import SUGGESTIONS
-from mrs_datasets.prepared import open_prepared
-from mrs_evaluation.language_data import EVALUATION_SEED
-from mrs_evaluation.results import difference
-from mrs_models.ctranslate2_generator import ExportedGenerator
-from mrs_models.ctranslate2_writer import write_ctranslate2
-from mrs_models.exports import CTRANSLATE2
-from mrs_models.generator import Generator, ReplyWriter
-from mrs_training.reply.generator_export import evaluated, mean_rouge, same_suggestions
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.evaluation.results import difference
+from mrs_suggest.models.exports import CTRANSLATE2
+from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
+from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
+from mrs_suggest.models.generation.generator import Generator, ReplyWriter
+from mrs_suggest.training.reply.generation.generator_export import evaluated, mean_rouge, same_suggestions
 
 MESSAGES = 30
 STEPS = 400  # of the tiny generator
@@ -47,7 +47,7 @@ def exported(folder: Path, place: Path, int8: bool) -> tuple[ReplyWriter, int]:
 
 def trained(folder: Path) -> Path:
     """The folder of a run of the tiny generator."""
-    command = [sys.executable, "-m", "mrs_cli.main", "train", "generation", "--data", "sample"]
+    command = [sys.executable, "-m", "mrs_suggest.cli.main", "train", "generation", "--data", "sample"]
     subprocess.run([*command, "--output_dir", str(folder), "--max_steps", str(STEPS)], check=True)
     return folder
 

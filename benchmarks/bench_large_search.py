@@ -26,9 +26,9 @@ import torch
 from sentence_transformers.util import dot_score, semantic_search
 from timing import seconds, write_result
 
-from mrs_models.ranking.memory import MessageMemory
-from mrs_models.response_index import ResponseIndex
-from mrs_models.vector_table import VectorTable
+from mrs_suggest.suggest.index.response_index import ResponseIndex
+from mrs_suggest.suggest.index.vector_table import VectorTable
+from mrs_suggest.suggest.ranking.memory import MessageMemory
 
 REPLIES = ((45_000, 384), (45_000, 256), (500_000, 256), (1_000_000, 384))
 MESSAGES, OF_REPLIES, DIMENSION, K = (200_000, 1_000_000), 45_000, 384, 3
@@ -36,7 +36,7 @@ READER = """
 import sys
 from pathlib import Path
 import torch
-from mrs_models.response_index import ResponseIndex
+from mrs_suggest.suggest.index.response_index import ResponseIndex
 if sys.argv[1]:
     index = ResponseIndex.load(Path(sys.argv[1]))
     generator = torch.Generator().manual_seed(3)

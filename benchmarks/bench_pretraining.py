@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 from datasets.utils.logging import disable_progress_bar as no_data_bars
-from mrs_trainers.pretraining import Pretraining, PretrainingTrainingArguments
 from torch import Tensor
 from torch.nn import functional
 from training_race import (
@@ -45,12 +44,13 @@ from training_race import (
 from transformers import BertConfig, BertForMaskedLM
 from transformers.utils.logging import disable_progress_bar as no_model_bars
 
-from mrs_datasets.prepared import open_prepared
-from mrs_models.padding import IGNORED
-from mrs_models.tiny import VOCABULARY, train_tokenizer
-from mrs_training.pretraining.mixture import WHICH
-from mrs_training.pretraining.options import PretrainingArguments
-from mrs_training.pretraining.texts import Splits, TextData
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer
+from mrs_suggest.training.pretraining.mixture import WHICH
+from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.texts import Splits, TextData
+from mrs_trainers.pretraining import Pretraining, PretrainingTrainingArguments
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = {"accelerate": 0.95, "padded": 1.4}

@@ -23,12 +23,12 @@ from timing import seconds, write_result
 
 from mrs_metrics.rouge import WEIGHTS, f1_by_order, prepare_official
 from mrs_metrics.tokenize import get_tokenizer
-from mrs_models.ranking.char_tfidf import CharTfidf
-from mrs_models.ranking.choice import choose_expected, softmax
-from mrs_models.ranking.memory import MessageMemory
-from mrs_models.ranking.reply_ngrams import ReplyNgrams
-from mrs_models.response_index import ResponseIndex
-from mrs_training.reply.ranker_tuning import WIDTH
+from mrs_suggest.suggest.index.response_index import ResponseIndex
+from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
+from mrs_suggest.suggest.ranking.choice import choose_expected, softmax
+from mrs_suggest.suggest.ranking.memory import MessageMemory
+from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+from mrs_suggest.training.reply.retrieval.ranker_tuning import WIDTH
 
 REPLIES, MESSAGES, LEXICAL, DIMENSION = 45_000, 200_000, 20_000, 384
 

@@ -167,7 +167,17 @@ def race_whole_processes(predictions: list[list[str]], references: list[str], pu
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         sentences = ["--sentences", "punkt", "--punkt", punkt] if punkt else []
         commands = {
-            "ours": [sys.executable, "-m", "mrs_cli.main", "score", str(path), "--lang", "en", "--json", *sentences],
+            "ours": [
+                sys.executable,
+                "-m",
+                "mrs_suggest.cli.main",
+                "score",
+                str(path),
+                "--lang",
+                "en",
+                "--json",
+                *sentences,
+            ],
             "rival": [sys.executable, __file__, "--rival", str(path), *(["--punkt", punkt] if punkt else [])],
         }
         seconds = dict.fromkeys(commands, float("inf"))

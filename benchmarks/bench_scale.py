@@ -58,8 +58,8 @@ def fresh(job: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
 
 def prepare(folder: Path, comments: int) -> dict[str, Any]:
     """Write two months and a language model."""
-    from mrs_datasets.reddit.synth import write_dumps
-    from mrs_datasets.reddit.synth_languages import write_language_model
+    from mrs_datasets.synthetic.dumps.synth import write_dumps
+    from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
 
     manifest = write_dumps(folder / "dumps", MONTHS, comments // len(MONTHS), SEED)
     if "MRS_LANGUAGE_MODEL" not in os.environ:
@@ -70,13 +70,13 @@ def prepare(folder: Path, comments: int) -> dict[str, Any]:
 
 def build(folder: Path, profile: str) -> dict[str, Any]:
     """One build, stage by stage."""
-    from mrs_datasets.pipeline.stages import name_and_bytes
-    from mrs_datasets.pipeline.work_folder import WorkFolder, work_place
-    from mrs_datasets.pipeline.workers import Workers
-    from mrs_datasets.reddit.build import stages_of
-    from mrs_datasets.reddit.pipeline import Build, Pipeline
-    from mrs_datasets.reddit.plan import find_dumps, make_build_plan
-    from mrs_datasets.reddit.settings import make_settings
+    from mrs_datasets.builders.pipeline.stages import name_and_bytes
+    from mrs_datasets.builders.pipeline.work_folder import WorkFolder, work_place
+    from mrs_datasets.builders.pipeline.workers import Workers
+    from mrs_datasets.builders.reddit.build import stages_of
+    from mrs_datasets.builders.reddit.pipeline import Build, Pipeline
+    from mrs_datasets.builders.reddit.plan import find_dumps, make_build_plan
+    from mrs_datasets.builders.reddit.settings import make_settings
 
     model, out = Path(os.environ.get("MRS_LANGUAGE_MODEL", folder / "small.bin")), folder / profile / "mrs"
     plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), out, 1, int(MEMORY), BUCKETS)

@@ -16,7 +16,7 @@ import torch
 from sentence_transformers.util import dot_score, semantic_search
 from timing import seconds, write_result
 
-from mrs_models.response_index import ResponseIndex
+from mrs_suggest.suggest.index.response_index import ResponseIndex
 
 FULL_SIZE, DIMENSION, K = 45_000, 768, 3
 

@@ -31,9 +31,9 @@ from urllib.parse import urlsplit
 from threadpoolctl import threadpool_limits
 from timing import write_result
 
-from mrs_datasets.prepared import open_prepared
-from mrs_models.suggester import Suggester
-from mrs_serving.settings import usable_cores
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.serving.settings import usable_cores
+from mrs_suggest.suggest.suggester import Suggester
 
 CONCURRENCY = 32
 GOALS = {"overhead ms": 2.0, "p99 over median": 3.0, "throughput ratio": 3.0}
@@ -45,7 +45,7 @@ def server(workers: int, threads: int | None = 1) -> Iterator[tuple[str, int]]:
     command = [
         sys.executable,
         "-m",
-        "mrs_cli.main",
+        "mrs_suggest.cli.main",
         "serve",
         "--port",
         "0",

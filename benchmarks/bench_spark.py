@@ -47,11 +47,11 @@ def build_on(engine: str, dumps: Sequence[Path], model: Path, out: Path) -> dict
     import polars
     import xxhash
 
-    from mrs_datasets.reddit.build import build
-    from mrs_datasets.reddit.plan import make_build_plan
-    from mrs_datasets.reddit.settings import make_settings
-    from mrs_datasets.spark.engine import SparkEngine
-    from mrs_datasets.spark.stages import stages_on
+    from mrs_datasets.builders.reddit.build import build
+    from mrs_datasets.builders.reddit.plan import make_build_plan
+    from mrs_datasets.builders.reddit.settings import make_settings
+    from mrs_datasets.builders.spark.engine import SparkEngine
+    from mrs_datasets.builders.spark.stages import stages_on
 
     assert polars
     assert xxhash

@@ -38,7 +38,7 @@ REFERENCES = "train.en_ja.aws_baseline.pred.txt"
 
 def make_track(folder: Path, n_translations: int, seed: int = SEED) -> None:
     """Write the gold file and the references of the workload that the module's docstring describes."""
-    from mrs_datasets.staple_statistics import lrf_weights
+    from mrs_datasets.describe.staple_statistics import lrf_weights
 
     draw = random.Random(seed)
     letters = [chr(code) for code in (*range(0x3042, 0x3093), *range(0x4E00, 0x4F00))]
@@ -75,7 +75,7 @@ def plain_parse(folder: Path) -> int:
 
 def prepare(folder: Path) -> dict[str, Any]:
     """This project; returns the report."""
-    from mrs_datasets.prepare import prepare
+    from mrs_datasets.prepared.prepare import prepare
 
     return prepare("staple", [str(folder)], folder / "out", overwrite=True)
 
@@ -92,7 +92,7 @@ def prepared_translations(folder: Path) -> int:
 
 def measure(name: str, folder: Path) -> dict[str, float]:
     """Run one of the two in this process; imports stay out of the time and count in the memory."""
-    import mrs_datasets.prepare  # noqa: F401
+    import mrs_datasets.prepared.prepare  # noqa: F401
 
     start = time.perf_counter()
     result = plain_parse(folder) if name == "rival" else prepare(folder)

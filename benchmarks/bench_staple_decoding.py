@@ -24,13 +24,13 @@ import torch
 from timing import best_in_turns, write_result
 
 from mrs_metrics.translations_f1 import score_translations
-from mrs_models.ctranslate2_generator import ExportedGenerator
-from mrs_models.ctranslate2_writer import write_ctranslate2
-from mrs_models.decoding_settings import Decoding
-from mrs_models.generator import Generator, PairCollator, ReplyWriter
-from mrs_models.nbest import fitting_batch, n_best
-from mrs_models.tiny_generator import initialize, tiny_tokenizer
-from mrs_models.unicoder import unicoder_config
+from mrs_suggest.models.generation.architectures.unicoder import unicoder_config
+from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
+from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
+from mrs_suggest.models.generation.decoding.nbest import fitting_batch, n_best
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.generator import Generator, PairCollator, ReplyWriter
+from mrs_suggest.models.generation.tiny_generator import initialize, tiny_tokenizer
 
 SEED, PROMPTS, BEAMS, TOKENS = 20200709, 32, 50, 16
 PAIRS, STEPS, BATCH = 4_000, 150, 32

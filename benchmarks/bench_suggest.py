@@ -1,4 +1,4 @@
-"""Answering: `mrs_models.suggester.Suggester` against the same model through sentence-transformers.
+"""Answering: `mrs_suggest.suggest.suggester.Suggester` against the same model through sentence-transformers.
 
 Workload: the retriever that ships in the package, English messages of its data's test split, one at a time, three
 replies each. First answer: a fresh process from its start to its first answer, the best of three. Warm: 200 messages in
@@ -22,23 +22,23 @@ from typing import Any
 import torch
 from timing import write_result
 
-from mrs_core.baselines import read_baselines
-from mrs_datasets.prepared import open_prepared
-from mrs_models.ranking.rankers import Rankers
-from mrs_models.response_index import ResponseIndexes
-from mrs_models.suggester import Suggester
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.common.hub.baselines import read_baselines
+from mrs_suggest.suggest.index.response_index import ResponseIndexes
+from mrs_suggest.suggest.ranking.rankers import Rankers
+from mrs_suggest.suggest.suggester import Suggester
 
 OURS = """
 import sys
-from mrs_models.suggester import Suggester
+from mrs_suggest.suggest.suggester import Suggester
 print([s.reply for s in Suggester.load(sys.argv[1], guard=False).suggest([sys.argv[2]], "en")[0]])
 """
 RIVAL = """
 import sys
 from pathlib import Path
 from sentence_transformers import SentenceTransformer
-from mrs_models.ranking.rankers import Rankers
-from mrs_models.response_index import ResponseIndexes
+from mrs_suggest.suggest.ranking.rankers import Rankers
+from mrs_suggest.suggest.index.response_index import ResponseIndexes
 folder = Path(sys.argv[1])
 ranker = Rankers(folder, ResponseIndexes(folder))["en"]
 vector = SentenceTransformer(str(folder), device="cpu").encode_query([sys.argv[2]])[0]

@@ -32,15 +32,15 @@ from timing import write_result
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertForSequenceClassification
 from transformers.utils.logging import disable_progress_bar
 
-from mrs_datasets.passes import run_passes
-from mrs_datasets.prepared import open_prepared
-from mrs_datasets.reddit.synth_text import speeches
-from mrs_datasets.report import Report
-from mrs_datasets.schema import MRS, PAIR_SCHEMA
-from mrs_datasets.toxicity import ToxicityPass, multilingual_rule
-from mrs_datasets.writer import write_prepared
-from mrs_models.scorers.classifier import BATCH, ClassifierScorer
-from mrs_models.tiny import POSITIONS, train_tokenizer, write_checkpoint
+from mrs_datasets.builders.passes import run_passes
+from mrs_datasets.builders.toxicity import ToxicityPass, multilingual_rule
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA
+from mrs_datasets.prepared.writer import write_prepared
+from mrs_datasets.synthetic.dumps.synth_text import speeches
+from mrs_suggest.models.retrieval.tiny import POSITIONS, train_tokenizer, write_checkpoint
+from mrs_suggest.services.scorers.classifier import BATCH, ClassifierScorer
 
 SEED = 20210605
 LANGUAGES = ("en", "ja")

@@ -38,8 +38,6 @@ import numpy as np
 import torch
 from datasets import Dataset
 from datasets.utils.logging import disable_progress_bar as no_data_bars
-from mrs_trainers.generation import Generation, GenerationArguments, GenerationTrainingArguments
-from mrs_trainers.retrieval import Retrieval
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.sentence_transformer.losses import (
     CachedMultipleNegativesRankingLoss,
@@ -63,16 +61,18 @@ from training_race import (
 from transformers import BartForConditionalGeneration, BertConfig, BertModel, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar as no_model_bars
 
-from mrs_datasets.prepared import open_prepared
-from mrs_models.padding import IGNORED
-from mrs_models.routes import encoders
-from mrs_models.tiny import VOCABULARY, train_tokenizer
-from mrs_models.tiny_generator import build_tiny_generator
-from mrs_models.unicoder import unicoder_config
-from mrs_training.reply.data import RunData
-from mrs_training.reply.retrieval_options import RetrievalArguments, RetrievalTrainingArguments
-from mrs_training.reply.settings import make_plan
-from mrs_training.sampling import WINDOW
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.models.generation.architectures.unicoder import unicoder_config
+from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.retrieval.routes import encoders
+from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer
+from mrs_suggest.training.reply.data import RunData
+from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments, RetrievalTrainingArguments
+from mrs_suggest.training.reply.settings import make_plan
+from mrs_suggest.training.sampling import WINDOW
+from mrs_trainers.generation import Generation, GenerationArguments, GenerationTrainingArguments
+from mrs_trainers.retrieval import Retrieval
 
 RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("retrieval", "generation", "sorting")

@@ -29,13 +29,13 @@ import pyarrow.parquet as pq
 import torch
 from timing import write_result
 
-from mrs_core.language_id import LanguageIdentifier
-from mrs_core.text_services import Translator
-from mrs_datasets.passes import Rows
-from mrs_datasets.reddit.synth_languages import write_language_model
-from mrs_datasets.translation.shards import Translation
-from mrs_models.translators.opening import open_translator
-from mrs_models.translators.seq2seq import CheckpointTranslator, Search, batches
+from mrs_datasets.builders.passes import Rows
+from mrs_datasets.builders.translation.shards import Translation
+from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+from mrs_suggest.common.text.language_id import LanguageIdentifier
+from mrs_suggest.common.text.text_services import Translator
+from mrs_suggest.services.translators.opening import open_translator
+from mrs_suggest.services.translators.seq2seq import CheckpointTranslator, Search, batches
 
 SEED, WORDS, STEPS, BATCH = 20210801, 1_900, 50, 32
 ANSWER = 9  # words

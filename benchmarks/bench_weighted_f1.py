@@ -1,4 +1,5 @@
-"""Weighted F1 from file to number: `mrs_evaluation.score_staple.score_files` against a scorer that goes line by line.
+"""Weighted F1 from file to number: `mrs_suggest.evaluation.scores.score_staple.score_files` against a scorer that goes
+line by line.
 
 Workload: a gold file of 60,000 accepted translations of 500 prompts, as many as the Portuguese development set of
 STAPLE has (Mayhew et al. 2020, Table 2: 500 and 60,294), and a prediction file of as many lines for the same prompts,
@@ -36,7 +37,7 @@ RUNS = 5
 
 def make_files(folder: Path, n_translations: int, seed: int = SEED) -> tuple[Path, Path]:
     """Write the gold and the prediction file of the workload that the module's docstring describes."""
-    from mrs_datasets.staple_statistics import lrf_weights
+    from mrs_datasets.describe.staple_statistics import lrf_weights
 
     draw = random.Random(seed)
     letters = "aaabcdeeefghiiijlmnoooprsttuuvzáãâçéêíóõú"
@@ -120,8 +121,8 @@ def line_by_line(gold: Path, predictions: Path, rules: str) -> dict[str, float]:
 
 def at_once(gold: Path, predictions: Path, rules: str) -> dict[str, float]:
     """This project."""
-    from mrs_evaluation.score_staple import score_files
     from mrs_metrics.translations_f1 import official_report
+    from mrs_suggest.evaluation.scores.score_staple import score_files
 
     return official_report(score_files(gold, predictions, rules))
 

@@ -19,14 +19,14 @@ from typing import Any
 import torch
 from timing import best_in_turns, write_result
 
-from mrs_datasets.prepared import open_prepared
-from mrs_models.denoising import next_token_losses
-from mrs_models.future_ngrams import FutureNgramLoss, SpanMaskingCollator
-from mrs_models.generator import load_seq2seq
-from mrs_models.language_tokens import TokenFrame, row_of
-from mrs_models.masking import vocabulary_of
-from mrs_models.prophetnet_start import build_tiny_prophetnet
-from mrs_training.pretraining.rows import encode
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.models.generation.architectures.prophetnet_start import build_tiny_prophetnet
+from mrs_suggest.models.generation.generator import load_seq2seq
+from mrs_suggest.models.generation.language_tokens import TokenFrame, row_of
+from mrs_suggest.models.pretraining.denoising import next_token_losses
+from mrs_suggest.models.pretraining.future_ngrams import FutureNgramLoss, SpanMaskingCollator
+from mrs_suggest.models.pretraining.masking import vocabulary_of
+from mrs_suggest.training.pretraining.rows import encode
 
 ROWS, TOKENS, BATCHES = 16, 64, 8
 

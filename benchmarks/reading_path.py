@@ -1,7 +1,7 @@
 """How many files a reader opens to follow a call: from a function, through what it calls by name, to the last line.
 
     python benchmarks/reading_path.py trainers/retrieval.py:main
-    python benchmarks/reading_path.py mrs_cli/suggest.py:main --edges
+    python benchmarks/reading_path.py mrs_suggest/cli/suggest.py:main --edges
 
 Imports and calls are followed as text; nothing is run. A method call is followed into every class that the path has
 reached and that defines the method, so the count is an upper bound where two classes share a method's name, and misses
@@ -149,7 +149,9 @@ class Walk:
 
 def main() -> None:
     parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("start", metavar="FILE:FUNCTION", help="where the path begins, such as mrs_cli/suggest.py:main")
+    parser.add_argument(
+        "start", metavar="FILE:FUNCTION", help="where the path begins, such as mrs_suggest/cli/suggest.py:main"
+    )
     parser.add_argument("--edges", action="store_true", help="also print which call led to each file first")
     options = parser.parse_args()
     file, _, function = options.start.partition(":")

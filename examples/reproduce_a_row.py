@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from mrs_cli.main import main as mrs
+from mrs_suggest.cli.main import main as mrs
 
 CELL = "retrieval-monolingual-es"
 

@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from mrs_cli.main import main as mrs
-from mrs_serving import Client
+from mrs_suggest.cli.main import main as mrs
+from mrs_suggest.serving import Client
 
 REPLIES = """reply,tags
 "Yes, I will be there.",yes
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
     if code := mrs([*index, "--out", str(folder / "office"), "--overwrite"]):
         sys.exit(code)
 
-    command = [sys.executable, "-m", "mrs_cli.main", "serve", "--model", str(folder / "office"), "--port", "0"]
+    command = [sys.executable, "-m", "mrs_suggest.cli.main", "serve", "--model", str(folder / "office"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as server:
         assert server.stderr is not None
         try:

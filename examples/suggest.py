@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from mrs_models import Suggester
+from mrs_suggest import Suggester
 
 MESSAGES = [
     "¿Quedamos mañana?",

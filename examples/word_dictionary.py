@@ -18,9 +18,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Normalize, Pooling, Transformer
 
-from mrs_core.files import atomic_write
-from mrs_datasets.prepared import open_prepared
+from mrs_datasets.prepared.prepared import open_prepared
 from mrs_metrics.tokenize import get_tokenizer
+from mrs_suggest.common.io.files import atomic_write
 
 PROMPT = "query: "  # on both sides, as e5's card says for similarity
 NEIGHBOURS = 10  # of CSLS (Conneau et al. 2018)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mrs_core.lazy import lazy_names
+from mrs_suggest.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
-    from mrs_datasets.check import check as check_prepared
-    from mrs_datasets.describe import describe as describe_prepared
-    from mrs_datasets.install import install_dataset
-    from mrs_datasets.prepare import prepare as prepare_dataset
-    from mrs_datasets.prepare import prepare_mrs
-    from mrs_datasets.prepared import PreparedData, open_prepared
+    from mrs_datasets.check.check import check as check_prepared
+    from mrs_datasets.describe.describe import describe as describe_prepared
+    from mrs_datasets.prepared.install import install_dataset
+    from mrs_datasets.prepared.prepare import prepare as prepare_dataset
+    from mrs_datasets.prepared.prepare import prepare_mrs
+    from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 
 __all__ = [
     "DatasetRecord",
@@ -35,11 +35,11 @@ if not TYPE_CHECKING:  # else a type checker would accept any name of the packag
         __name__,
         {
             **dict.fromkeys(["DatasetRecord", "catalogued", "read_record"], "catalogue"),
-            **dict.fromkeys(["PreparedData", "open_prepared"], "prepared"),
-            "check_prepared": "check:check",
-            "describe_prepared": "describe:describe",
-            "install_dataset": "install",
-            "prepare_dataset": "prepare:prepare",
-            "prepare_mrs": "prepare",
+            **dict.fromkeys(["PreparedData", "open_prepared"], "prepared.prepared"),
+            "check_prepared": "check.check:check",
+            "describe_prepared": "describe.describe:describe",
+            "install_dataset": "prepared.install",
+            "prepare_dataset": "prepared.prepare:prepare",
+            "prepare_mrs": "prepared.prepare",
         },
     )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from mrs_core.errors import InputError
-from mrs_core.languages import KNOWN, Language, find_language, is_made_up, require_known
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import KNOWN, Language, find_language, is_made_up, require_known
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -302,7 +302,8 @@ def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]
 
 
 def _language(code: str, where: str) -> Language:
-    """A language of `mrs_core/languages.yaml`, or a made-up one with a private-use code (ISO 639-3: qaa to qtz)."""
+    """A language of `mrs_suggest/common/text/languages.yaml`, or a made-up one with a private-use code (ISO 639-3: qaa
+    to qtz)."""
     made_up = find_language(code) if isinstance(code, str) and is_made_up(code) else None
     return made_up or require_known(code, where)
 

@@ -42,7 +42,8 @@ __all__ = [
     "score_translations",
     "score_xglue_task",
 ]
-# name -> topic, and the name there if it differs. Not by `mrs_core.lazy`: this package imports nothing of the project.
+# name -> topic, and the name there if it differs. Not by `mrs_suggest.common.lazy`: this package imports nothing of the
+# project.
 _HOMES = {
     "aggregate": "figures",
     "bootstrap_interval": "significance",

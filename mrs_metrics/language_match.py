@@ -181,7 +181,7 @@ def fasttext_identifier(model: str | Path) -> Identify:
     """Return an identifier that uses a fastText model with labels `__label__CODE`, such as lid.176.ftz.
 
     Only the kind of file is checked, and a truncated one may crash the process. If the whole project is installed,
-    pass `identify` of `mrs_core.language_id.LanguageIdentifier`, which checks all of it.
+    pass `identify` of `mrs_suggest.common.text.language_id.LanguageIdentifier`, which checks all of it.
 
     Raises:
         ValueError: there is no such file, or it is not a fastText model.

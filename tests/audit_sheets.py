@@ -11,7 +11,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared.prepared import PreparedData
 
 Row = dict[str, str]
 Pairs = Sequence[tuple[str, str]]

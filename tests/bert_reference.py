@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mrs_models.padding import IGNORED
+from mrs_suggest.models.generation.padding import IGNORED
 
 
 def norm(x: NDArray[np.float64], weight: Any, bias: Any, eps: float) -> NDArray[np.float64]:

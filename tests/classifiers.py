@@ -22,7 +22,7 @@ def write_classifier(
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    from mrs_models.tiny import train_tokenizer, write_checkpoint
+    from mrs_suggest.models.retrieval.tiny import train_tokenizer, write_checkpoint
 
     tokenizer = train_tokenizer([*texts, *texts], 300)
     config = BertConfig(

@@ -32,7 +32,7 @@ from hypothesis.internal.conjecture import providers  # noqa: E402
 from tests import warm_python  # noqa: E402
 
 if TYPE_CHECKING:
-    from mrs_datasets.prepared import PreparedData
+    from mrs_datasets.prepared.prepared import PreparedData
 
 pytest_plugins = ["tests.browser", "tests.hub.fixtures", "tests.s3_server"]
 
@@ -92,7 +92,7 @@ def shared_models() -> Path:
 def lid_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a fastText model that knows the synthetic dumps; skip the test where fastText is missing."""
     pytest.importorskip("fasttext")
-    from mrs_datasets.reddit.synth_languages import write_language_model
+    from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
 
     path = tmp_path_factory.mktemp("lid") / "lid.bin"
     write_language_model(path)
@@ -104,7 +104,7 @@ def mrs() -> Mrs:
     """Return a function that runs the `mrs` command in its own process, in the folder `cwd`."""
 
     def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-        return warm_python.run([sys.executable, "-m", "mrs_cli.main", *arguments], cwd=cwd)
+        return warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *arguments], cwd=cwd)
 
     return run
 
@@ -112,8 +112,8 @@ def mrs() -> Mrs:
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     """Return a small prepared folder in two languages, with translated pairs of one, made by the real reader."""
-    from mrs_datasets.prepare import prepare_mrs
-    from mrs_datasets.prepared import open_prepared
+    from mrs_datasets.prepared.prepare import prepare_mrs
+    from mrs_datasets.prepared.prepared import open_prepared
 
     folder = tmp_path_factory.mktemp("training")
     source = folder / "source"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import zstandard
 
-from mrs_models.language_detector import LanguageDetector
+from mrs_suggest.suggest.language_detector import LanguageDetector
 
 LETTERS = {"en": "abcdefgh", "de": "ijklmnop", "ru": "абвгдежз"}
 GOOD, GARBLED = 40, 20  # garbled lines are a third: the tail

@@ -15,7 +15,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from mrs_core.extras import modules_of_extras
+from mrs_suggest.common.extras import modules_of_extras
 
 # What the packages of extras bring along; httpx may come with the base, through huggingface-hub.
 BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp"} | modules_of_extras() - {"httpx"}
@@ -34,7 +34,7 @@ class Blocker(MetaPathFinder):
 
 def run(words: list[str]) -> dict[str, object]:
     """One command."""
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

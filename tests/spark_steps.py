@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mrs_datasets.spark.rows import Group, Row, Source
+from mrs_datasets.builders.spark.rows import Group, Row, Source
 
 
 class Steps:
@@ -44,7 +44,7 @@ def grouped(frame: Iterable[Row], tasks: int, make: Group) -> list[Row]:
 
 
 def without_spark(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> Any:
-    """Let modules of `mrs_datasets.spark` run their steps here; return the engine to pass."""
+    """Let modules of `mrs_datasets.builders.spark` run their steps here; return the engine to pass."""
     for module in modules:
         for function in (source, grouped):
             if hasattr(module, function.__name__):

@@ -7,6 +7,7 @@ import configparser
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Container, Iterator
 from graphlib import CycleError, TopologicalSorter
 from importlib import metadata
@@ -14,26 +15,44 @@ from pathlib import Path
 
 import pytest
 
-# package -> the other packages that it may import; a package may always import itself, but for trainers/
+# folder -> the other folders that it may import; a folder may always import itself, but for trainers/
+COMMON, MODELS, SUGGEST = "mrs_suggest/common", "mrs_suggest/models", "mrs_suggest/suggest"
+_BASE = {COMMON, "mrs_metrics"}
+_DATA = {*_BASE, "mrs_datasets"}
+_ANSWERS = {*_BASE, MODELS, SUGGEST}
+_MEASURED = {*_DATA, *_ANSWERS, "mrs_suggest/evaluation"}
+_TRAINED = {*_MEASURED, "mrs_suggest/training"}
 LAYERS: dict[str, set[str]] = {
     "mrs_metrics": set(),
-    "mrs_core": set(),
-    "mrs_datasets": {"mrs_metrics", "mrs_core"},
-    "mrs_models": {"mrs_metrics", "mrs_core"},
-    "mrs_evaluation": {"mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
-    "mrs_training": {"mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
-    "mrs_serving": {"mrs_models", "mrs_metrics", "mrs_core"},
-    "mrs_staple": {"mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
-    "trainers": {"mrs_training", "mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
-    "mrs_cli": {
-        "mrs_trainers", "mrs_model_cards", "mrs_training", "mrs_serving", "mrs_staple", "mrs_evaluation", "mrs_models",
-        "mrs_datasets", "mrs_metrics", "mrs_core",
+    COMMON: set(),
+    "mrs_datasets": _BASE,
+    MODELS: _BASE,
+    SUGGEST: {*_BASE, MODELS},
+    "mrs_suggest/services": _ANSWERS,
+    "mrs_suggest/evaluation": {*_DATA, *_ANSWERS},
+    "mrs_suggest/training": _MEASURED,
+    "mrs_suggest/staple": _TRAINED,
+    "mrs_suggest/reproduce": _TRAINED,
+    "mrs_suggest/serving": _ANSWERS,
+    "mrs_suggest/integrations": _MEASURED,
+    "mrs_suggest/cli": {
+        *_TRAINED, "mrs_suggest/services", "mrs_suggest/staple", "mrs_suggest/reproduce", "mrs_suggest/serving",
+        "trainers", "model_cards",
     },
+    "mrs_suggest": {COMMON, MODELS, SUGGEST},
+    "trainers": _TRAINED,
     "model_cards": set(),
-    "integrations": {"mrs_integrations", "mrs_evaluation", "mrs_models", "mrs_datasets", "mrs_metrics", "mrs_core"},
 }  # fmt: skip
-INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards", "integrations": "mrs_integrations"}
-OURS = {*LAYERS, *INSTALLED_AS.values()}
+INSTALLED_AS = {"trainers": "mrs_trainers", "model_cards": "mrs_model_cards"}
+OURS = {path.split("/")[0] for path in LAYERS} | set(INSTALLED_AS.values())
+
+
+def layer_of(dotted: str) -> str:
+    """The folder of `LAYERS` that a module is in; "" where it is not ours."""
+    top, *rest = dotted.split(".")
+    top = {installed: folder for folder, installed in INSTALLED_AS.items()}.get(top, top)
+    inner = f"{top}/{rest[0]}" if rest else top
+    return inner if inner in LAYERS else top if top in LAYERS else ""
 
 
 def imported_modules(path: Path, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
@@ -56,20 +75,27 @@ def imported_modules(path: Path, package: tuple[str, ...]) -> Iterator[tuple[int
                 yield node.lineno, str(name.value)
 
 
+def files_of(root: Path) -> Iterator[Path]:
+    """The Python files of all packages below `root`."""
+    for package in sorted({layer.split("/")[0] for layer in LAYERS}):
+        yield from sorted((root / package).rglob("*.py"))
+
+
 def upward_imports(root: Path) -> list[str]:
     """The forbidden imports below `root`, as `file:line imports module`."""
     found = {}
     siblings = {path.stem for path in (root / "trainers").glob("*.py")} - {"__init__"}
-    for package, below in LAYERS.items():
-        for path in sorted((root / package).rglob("*.py")):
-            relative = path.relative_to(root)
-            for line, module in imported_modules(path, relative.parts[:-1]):
-                top = module.split(".")[0]
-                wrong = top in OURS and top not in below | {package}
-                if package == "trainers":  # launched by path: its own folder is on sys.path, its name is not its own
-                    wrong = wrong or top in siblings | {"trainers"}
-                if wrong:
-                    found.setdefault((relative.as_posix(), line), f"{relative.as_posix()}:{line} imports {module}")
+    for path in files_of(root):
+        relative = path.relative_to(root)
+        own = layer_of(".".join(relative.with_suffix("").parts))
+        for line, module in imported_modules(path, relative.parts[:-1]):
+            top = module.split(".")[0]
+            layer = layer_of(module)
+            wrong = bool(layer) and (layer not in LAYERS[own] | {own} or top in INSTALLED_AS)
+            if own == "trainers":  # launched by path: its own folder is on sys.path, its name is not its own
+                wrong = wrong or top in siblings or layer == "trainers"
+            if wrong:
+                found.setdefault((relative.as_posix(), line), f"{relative.as_posix()}:{line} imports {module}")
     return list(found.values())
 
 
@@ -82,23 +108,26 @@ def test_no_package_imports_upward(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("mrs_core/a.py", "import mrs_metrics.rouge"),
-        ("mrs_metrics/a.py", "def f():\n    from mrs_core.errors import InputError"),
-        ("mrs_metrics/deep/a.py", "try:\n    import mrs_core\nexcept ImportError:\n    pass"),
-        ("mrs_datasets/a.py", "from mrs_models.suggester import Suggester"),
-        ("mrs_models/a.py", "from mrs_datasets import prepared as p"),
-        ("mrs_evaluation/a.py", "from mrs_training import data"),
-        ("mrs_serving/a.py", "from mrs_evaluation.tables import x"),
-        ("mrs_models/a.py", "import mrs_serving"),
-        ("mrs_training/a.py", "import numpy, mrs_trainers.retrieval"),
-        ("mrs_training/a.py", "from importlib import import_module\nimport_module('mrs_cli.main')"),
-        ("mrs_training/a.py", "import importlib\nimportlib.import_module(f'mrs_trainers.{name}')"),
-        ("mrs_cli/a.py", "from trainers import retrieval"),
+        ("mrs_suggest/common/a.py", "import mrs_metrics.rouge"),
+        ("mrs_suggest/common/io/a.py", "from mrs_suggest.models import adapters"),
+        ("mrs_metrics/a.py", "def f():\n    from mrs_suggest.common.errors import InputError"),
+        ("mrs_metrics/deep/a.py", "try:\n    import mrs_suggest\nexcept ImportError:\n    pass"),
+        ("mrs_datasets/a.py", "from mrs_suggest.suggest.suggester import Suggester"),
+        ("mrs_datasets/a.py", "from mrs_suggest import Suggester"),
+        ("mrs_suggest/models/a.py", "from mrs_datasets import prepared as p"),
+        ("mrs_suggest/models/retrieval/a.py", "from mrs_suggest.suggest import answering"),
+        ("mrs_suggest/evaluation/a.py", "from mrs_suggest.training import data"),
+        ("mrs_suggest/serving/a.py", "from mrs_suggest.evaluation.tables import x"),
+        ("mrs_suggest/suggest/a.py", "import mrs_suggest.serving"),
+        ("mrs_suggest/training/a.py", "import numpy, mrs_trainers.retrieval"),
+        ("mrs_suggest/training/a.py", "from importlib import import_module\nimport_module('mrs_suggest.cli.main')"),
+        ("mrs_suggest/training/a.py", "import importlib\nimportlib.import_module(f'mrs_trainers.{name}')"),
+        ("mrs_suggest/cli/a.py", "from trainers import retrieval"),
         ("trainers/a.py", "from .b import thing"),
         ("trainers/a.py", "import b"),
         ("trainers/a.py", "from trainers.b import thing"),
         ("trainers/a.py", "import mrs_trainers.b"),
-        ("model_cards/a.py", "import mrs_core"),
+        ("model_cards/a.py", "import mrs_suggest.common"),
     ],
 )
 def test_the_checker_catches_a_planted_upward_import(tmp_path: Path, path: str, source: str) -> None:
@@ -112,9 +141,13 @@ def test_the_checker_catches_a_planted_upward_import(tmp_path: Path, path: str, 
 
 def test_the_checker_lets_downward_imports_pass(tmp_path: Path) -> None:
     (tmp_path / "trainers").mkdir()
-    (tmp_path / "trainers" / "a.py").write_text("import torch\nfrom mrs_training.run import b\nimport mrs_core")
+    (tmp_path / "trainers" / "a.py").write_text(
+        "import torch\nfrom mrs_suggest.training.run import b\nimport mrs_suggest.common"
+    )
     (tmp_path / "mrs_datasets" / "readers").mkdir(parents=True)
-    (tmp_path / "mrs_datasets" / "readers" / "a.py").write_text("from ..schema import X\nfrom mrs_core import b")
+    (tmp_path / "mrs_datasets" / "readers" / "a.py").write_text(
+        "from ..schema import X\nfrom mrs_suggest.common import b"
+    )
     assert upward_imports(tmp_path) == []
 
 
@@ -125,10 +158,10 @@ def import_circle(root: Path) -> list[str]:
     a package, which every import of its modules runs, counts only where it is imported by name.
     """
     modules: dict[str, Path] = {}
-    for package in LAYERS:
-        for path in sorted((root / package).rglob("*.py")):
-            parts = [INSTALLED_AS.get(package, package), *path.relative_to(root / package).with_suffix("").parts]
-            modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for path in files_of(root):
+        package, *rest = path.relative_to(root).with_suffix("").parts
+        parts = [INSTALLED_AS.get(package, package), *rest]
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     graph: dict[str, set[str]] = {name: set() for name in modules}
     for name, path in modules.items():
         package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
@@ -162,30 +195,33 @@ def test_no_modules_import_each_other_in_a_circle(repository: Path) -> None:
 @pytest.mark.parametrize(
     "sources",
     [
-        {"a": "from mrs_core.b import f", "b": "from mrs_core.a import g"},
-        {"a": "from mrs_core.b import f", "b": "def f():\n    from mrs_core.a import g"},
-        {"a": "from mrs_core import b", "b": "import mrs_core.a"},
+        {"a": "from mrs_suggest.common.b import f", "b": "from mrs_suggest.common.a import g"},
+        {"a": "from mrs_suggest.common.b import f", "b": "def f():\n    from mrs_suggest.common.a import g"},
+        {"a": "from mrs_suggest.common import b", "b": "import mrs_suggest.common.a"},
         {"a": "from .b import f", "b": "from .deep.c import f", "deep/c": "from ..a import f"},
-        {"a": "from mrs_core.b import f", "b": "import importlib\nimportlib.import_module('mrs_core.a')"},
-        {"__init__": "from .a import f", "a": "from mrs_core import f"},
-        {"a": "import mrs_core.b", "b": "if TYPE_CHECKING:\n    import mrs_core.a"},
+        {
+            "a": "from mrs_suggest.common.b import f",
+            "b": "import importlib\nimportlib.import_module('mrs_suggest.common.a')",
+        },
+        {"__init__": "from .a import f", "a": "from mrs_suggest.common import f"},
+        {"a": "import mrs_suggest.common.b", "b": "if TYPE_CHECKING:\n    import mrs_suggest.common.a"},
     ],
 )
 def test_the_checker_catches_a_planted_circle(tmp_path: Path, sources: dict[str, str]) -> None:
-    _plant(tmp_path / "mrs_core", sources)
+    _plant(tmp_path / "mrs_suggest" / "common", sources)
     circle = import_circle(tmp_path)
     assert circle[0] == circle[-1]
-    assert "mrs_core.a" in circle
+    assert "mrs_suggest.common.a" in circle
 
 
 def test_the_checker_lets_pass_what_is_no_circle(tmp_path: Path) -> None:
     sources = {
         "__init__": "from .a import f",  # run by every import of the package, and no circle
         "a": "import typing",
-        "b": "from mrs_core import a\nfrom mrs_core.a import f",
-        "c": "def f():\n    from mrs_core.b import g",
+        "b": "from mrs_suggest.common import a\nfrom mrs_suggest.common.a import f",
+        "c": "def f():\n    from mrs_suggest.common.b import g",
     }
-    _plant(tmp_path / "mrs_core", sources)
+    _plant(tmp_path / "mrs_suggest" / "common", sources)
     assert import_circle(tmp_path) == []
 
 
@@ -199,14 +235,13 @@ def _plant(folder: Path, sources: dict[str, str]) -> None:
 def private_imports(root: Path) -> list[str]:
     """Names that begin with an underscore and are imported from another module of ours, as `file:line imports name`."""
     found = []
-    for package in LAYERS:
-        for path in sorted((root / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] in OURS):
-                    place = f"{path.relative_to(root).as_posix()}:{node.lineno}"
-                    parts = (node.module or "").split(".")
-                    names = [*parts, *(alias.name for alias in node.names)]
-                    found += [f"{place} imports {name}" for name in names if re.match(r"_(?!_)", name)]
+    for path in files_of(root):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] in OURS):
+                place = f"{path.relative_to(root).as_posix()}:{node.lineno}"
+                parts = (node.module or "").split(".")
+                names = [*parts, *(alias.name for alias in node.names)]
+                found += [f"{place} imports {name}" for name in names if re.match(r"_(?!_)", name)]
     return found
 
 
@@ -215,12 +250,20 @@ def test_no_module_imports_a_private_name_of_another(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["from mrs_core.b import _f", "def f():\n    from .b import g, _f as f", "from mrs_core._f import g"]
+    "source",
+    [
+        "from mrs_suggest.common.b import _f",
+        "def f():\n    from .b import g, _f as f",
+        "from mrs_suggest.common._f import g",
+    ],
 )
 def test_the_checker_catches_a_private_import(tmp_path: Path, source: str) -> None:
-    _plant(tmp_path / "mrs_core", {"a": source, "c": "from mrs_core import __version__\nfrom os import _exit"})
+    _plant(
+        tmp_path / "mrs_suggest" / "common",
+        {"a": source, "c": "from mrs_suggest.common import __version__\nfrom os import _exit"},
+    )
     (found,) = private_imports(tmp_path)
-    assert found.startswith("mrs_core/a.py:")
+    assert found.startswith("mrs_suggest/common/a.py:")
     assert found.endswith(" imports _f")
 
 
@@ -231,9 +274,7 @@ def listed_packages(repository: Path) -> set[str]:
 
 
 def test_every_folder_with_code_is_a_listed_package(repository: Path) -> None:
-    folders = {
-        path.parent.relative_to(repository) for package in LAYERS for path in (repository / package).rglob("*.py")
-    }
+    folders = {path.parent.relative_to(repository) for path in files_of(repository)}
     names = {".".join((INSTALLED_AS.get(f.parts[0], f.parts[0]), *f.parts[1:])) for f in folders}
     assert names == listed_packages(repository), "setup.cfg, [options] packages: what is not listed is not installed"
 
@@ -261,3 +302,9 @@ def test_no_tracked_file_names_a_path_of_one_machine(repository: Path) -> None:
         if b"\0" not in content and (hit := places.search(content)):
             found.append(f"{name}:{content.count(10, 0, hit.start()) + 1}")
     assert found == []
+
+
+def test_no_folder_has_more_than_fifteen_python_files(repository: Path) -> None:
+    """A folder that one cannot take in at a glance is split; `mrs_metrics` is flat, because Spaces copy siblings."""
+    counts = Counter(path.parent.relative_to(repository).as_posix() for path in files_of(repository))
+    assert {folder: n for folder, n in counts.items() if n > 15 and folder != "mrs_metrics"} == {}

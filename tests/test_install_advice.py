@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core.doctor.requirements import check_extras
-from mrs_core.errors import MissingExtraError
-from mrs_serving.page_space import requirements
+from mrs_suggest.cli.doctor.requirements import check_extras
+from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.serving.page.page_space import requirements
 
 # An installer, then the name, perhaps on the next line; not a path to a wheel. Or the name with an extra or a version.
 ADVICE = re.compile(
@@ -23,7 +23,7 @@ ADVICE = re.compile(
 )
 # Its extras name each other in setup.cfg, which pip satisfies from the clone; tests read and imitate that.
 OWN = {"setup.cfg", "CHANGELOG.md", "tests/test_base_install.py", "tests/test_install_advice.py"}
-OWN |= {"tests/mrs_core/doctor/test_requirements.py"}
+OWN |= {"tests/mrs_suggest/cli/doctor/test_requirements.py"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_evaluation", "mrs_serving")
+PACKAGES = (
+    "mrs_suggest.common",
+    "mrs_metrics",
+    "mrs_datasets",
+    "mrs_suggest",
+    "mrs_suggest.evaluation",
+    "mrs_suggest.serving",
+)
 HEAVY = ("numpy", "torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "pandas", "scipy", "yaml")
 
 
@@ -29,7 +36,7 @@ def test_every_name_can_be_imported(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_editors_and_type_checkers_see_the_same_names(package: str, repository: Path) -> None:
-    tree = ast.parse((repository / package / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse((repository / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
     (block,) = (n for n in tree.body if isinstance(n, ast.If) and getattr(n.test, "id", "") == "TYPE_CHECKING")
     module = importlib.import_module(package)
     seen = {}

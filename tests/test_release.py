@@ -34,7 +34,7 @@ def check(repository: Path) -> SimpleNamespace:
 
 
 def test_this_checkout_states_one_version(repository: Path, check: SimpleNamespace) -> None:
-    from mrs_core import __version__
+    from mrs_suggest.common import __version__
 
     assert check.versions_agree.check_versions(repository) == []
     assert set(check.versions_agree.stated(repository).values()) == {__version__}
@@ -43,8 +43,8 @@ def test_this_checkout_states_one_version(repository: Path, check: SimpleNamespa
 @pytest.fixture
 def places(tmp_path: Path) -> Path:
     """The four files that state a version, agreed on 1.2.3 of 2030-01-31."""
-    (tmp_path / "mrs_core").mkdir()
-    (tmp_path / "mrs_core" / "__init__.py").write_text('__version__ = "1.2.3"\n', encoding="utf-8")
+    (tmp_path / "mrs_suggest" / "common").mkdir(parents=True)
+    (tmp_path / "mrs_suggest" / "common" / "__init__.py").write_text('__version__ = "1.2.3"\n', encoding="utf-8")
     (tmp_path / "mrs_metrics").mkdir()
     (tmp_path / "mrs_metrics" / "signature.py").write_text('FALLBACK_VERSION = "1.2.3"\n', encoding="utf-8")
     (tmp_path / "CITATION.cff").write_text("version: 1.2.3\n", encoding="utf-8")
@@ -60,7 +60,7 @@ def places(tmp_path: Path) -> Path:
         ("CHANGELOG.md", "1.2.3", "1.3.0", None, "CHANGELOG.md: states version 1.3.0, but"),
         ("CHANGELOG.md", "2030-01-31", "soon", None, "CHANGELOG.md: expected a date as 2030-01-31, or unreleased"),
         ("CHANGELOG.md", "2029-12-31", "unreleased", None, "CHANGELOG.md: version 1.2.2 has no date, but"),
-        ("CHANGELOG.md", "", "", "v1.2.4", "tag v1.2.4: mrs_core.__version__ is 1.2.3"),
+        ("CHANGELOG.md", "", "", "v1.2.4", "tag v1.2.4: mrs_suggest.common.__version__ is 1.2.3"),
         ("CHANGELOG.md", "2030-01-31", "unreleased", "v1.2.3", "CHANGELOG.md: 1.2.3 is unreleased, but is tagged"),
     ],
 )
@@ -97,11 +97,11 @@ def test_every_file_that_ships_has_its_licence_in_notice(repository: Path, check
     names = shipped(repository)
     assert len(names) > 200
     assert contents.without_licence(names, lines) == []
-    (told,) = contents.without_licence([*names, "mrs_core/fonts/new.woff2"], lines)
-    assert told.startswith("mrs_core/fonts/new.woff2: ships in the wheel, but no line of NOTICE")
-    unused = [*lines, contents.Line("mrs_core/gone.bin", "MIT", "nowhere")]
+    (told,) = contents.without_licence([*names, "mrs_suggest/common/fonts/new.woff2"], lines)
+    assert told.startswith("mrs_suggest/common/fonts/new.woff2: ships in the wheel, but no line of NOTICE")
+    unused = [*lines, contents.Line("mrs_suggest/common/gone.bin", "MIT", "nowhere")]
     assert contents.without_licence(names, unused) == [
-        "NOTICE: mrs_core/gone.bin names no file of the wheel; remove the line."
+        "NOTICE: mrs_suggest/common/gone.bin names no file of the wheel; remove the line."
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_broken_table_of_licences_is_refused(check: SimpleNamespace, table: st
     ],
 )
 def test_secrets_and_paths_are_found(check: SimpleNamespace, content: bytes, says: str | None) -> None:
-    told = check.archive_contents.suspicious("mrs_core/x.json", content)
+    told = check.archive_contents.suspicious("mrs_suggest/common/x.json", content)
     assert len(told) == (says is not None)
     assert says is None or says in told[0]
 
@@ -130,10 +130,10 @@ def test_large_files_are_found(tmp_path: Path, check: SimpleNamespace, monkeypat
     contents = check.archive_contents
     wheel = tmp_path / "x.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("mrs_core/big.py", b"#" * 1001)
+        archive.writestr("mrs_suggest/common/big.py", b"#" * 1001)
     monkeypatch.setattr(contents, "MAX_FILE", 1000)
     told = contents.check_contents({"x.whl": wheel}, f"\n{contents.HEAD}\nnothing | MIT | x\n")
-    assert told[0] == "mrs_core/big.py: 1,001 bytes, expected at most 1,000; leave it out, or fetch it."
+    assert told[0] == "mrs_suggest/common/big.py: 1,001 bytes, expected at most 1,000; leave it out, or fetch it."
 
 
 def make_sdist(path: Path, names: list[str], mtime: int, mode: int) -> Path:
@@ -262,5 +262,11 @@ def test_the_page_names_what_exists(repository: Path) -> None:
     page = (repository / "docs" / "release.md").read_text(encoding="utf-8")
     makefile = (repository / "Makefile").read_text(encoding="utf-8")
     assert re.search(r"^release-check:.*\n\t.*\.ci/release_check \$\(RELEASE\)$", makefile, re.MULTILINE)
-    for name in ("mrs_core/__init__.py", "mrs_metrics/signature.py", "CITATION.cff", "CHANGELOG.md", "release.yml"):
+    for name in (
+        "mrs_suggest/common/__init__.py",
+        "mrs_metrics/signature.py",
+        "CITATION.cff",
+        "CHANGELOG.md",
+        "release.yml",
+    ):
         assert name in page

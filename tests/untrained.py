@@ -10,12 +10,12 @@ SILENCES_NOTHING = {"en": {"grief": ["see you"] * 8, "everyday": ["see you"] * 8
 
 def untrained_retriever(folder: Path, replies: Sequence[str], languages: Sequence[str]) -> Path:
     """Save an untrained retriever as a run saves it, with the same replies in each language; return its folder."""
-    from mrs_models.dual_encoder import build_dual_encoder
-    from mrs_models.guard_space import GuardSpace
-    from mrs_models.pipeline_config import save_config
-    from mrs_models.response_index import ResponseIndex, ResponseIndexes
-    from mrs_models.retrieval_suggester import encode_messages, encode_replies
-    from mrs_models.tiny import build_tiny
+    from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
+    from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
+    from mrs_suggest.models.retrieval.tiny import build_tiny
+    from mrs_suggest.suggest.guard.guard_space import GuardSpace
+    from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
+    from mrs_suggest.suggest.pipeline_config import save_config
 
     build_tiny([*replies, *replies], folder / "tiny", seed=1, vocabulary=200)
     dual = build_dual_encoder(str(folder / "tiny"), "mean")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from mrs_models.decoding_settings import Decoding
-from mrs_models.generator import Generator
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.generator import Generator
 
 WORDS = ["sim", "não", "claro", "talvez", "bom", "dia", "ele", "ela", "vai", "come", "água", "pão"]
 PROMPTS = ["yes, of course", "no", "maybe", "good day", "he drinks water", "she eats a bread", "thank you"]

@@ -17,18 +17,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import run_with_sentence
-from mrs_core.predictions import SUGGESTIONS
-from mrs_datasets.prepared import open_prepared
-from mrs_evaluation.comparison import MakeSystem
+from mrs_datasets.prepared.prepared import open_prepared
 from mrs_metrics.perplexity import perplexity_signature
-from mrs_models.answering import MODEL
-from mrs_models.generation_suggester import Writer
-from mrs_models.generator import Generator
-from mrs_training.card import Record
-from mrs_training.generation.model import GeneratorMethods, build_generator, make_pair_trainer
-from mrs_training.generation.options import (
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import run_with_sentence
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.evaluation.comparison import MakeSystem
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.suggest.answering import MODEL
+from mrs_suggest.suggest.generation_suggester import Writer
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.generation.model import GeneratorMethods, build_generator, make_pair_trainer
+from mrs_suggest.training.generation.options import (
     REPLY,
     STEPS,
     GenerationArguments,
@@ -36,21 +36,26 @@ from mrs_training.generation.options import (
     require_own_options,
     resolved_search,
 )
-from mrs_training.generation.recipe import TaskGeneration
-from mrs_training.generation.remedies import RESUME_KEYS
-from mrs_training.generation.tasks import task_of
-from mrs_training.launch import train
-from mrs_training.recipe import Fitted
-from mrs_training.reply.data import RunData
-from mrs_training.reply.denoising_steps import read_denoising_text
-from mrs_training.reply.families import GENERATION
-from mrs_training.reply.generation_training import METRICS, GenerationTrainer, encode_sources, perplexities
-from mrs_training.reply.interpolation import copied_weights, interpolate
-from mrs_training.reply.recipe import ReplyRecipe
-from mrs_training.reply.watching import make_watch, watch_record, watched_messages
-from mrs_training.sampling import make_sampler
-from mrs_training.staple.options import STAPLE
-from mrs_training.staple.recipe import StapleGeneration
+from mrs_suggest.training.generation.recipe import TaskGeneration
+from mrs_suggest.training.generation.remedies import RESUME_KEYS
+from mrs_suggest.training.generation.tasks import task_of
+from mrs_suggest.training.launch import train
+from mrs_suggest.training.recipe import Fitted
+from mrs_suggest.training.reply.data import RunData
+from mrs_suggest.training.reply.families import GENERATION
+from mrs_suggest.training.reply.generation.denoising_steps import read_denoising_text
+from mrs_suggest.training.reply.generation.generation_training import (
+    METRICS,
+    GenerationTrainer,
+    encode_sources,
+    perplexities,
+)
+from mrs_suggest.training.reply.generation.interpolation import copied_weights, interpolate
+from mrs_suggest.training.reply.recipe import ReplyRecipe
+from mrs_suggest.training.reply.watching import make_watch, watch_record, watched_messages
+from mrs_suggest.training.sampling import make_sampler
+from mrs_suggest.training.staple.options import STAPLE
+from mrs_suggest.training.staple.recipe import StapleGeneration
 
 if TYPE_CHECKING:
     from transformers import HfArgumentParser, Trainer, TrainingArguments

@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING, cast
 
 from torch import nn
 
-from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import InputError, run_with_sentence
-from mrs_models.choice_inputs import choice_scores
-from mrs_models.choice_start import ChoiceParts, build_choice_model, load_choice_model
-from mrs_models.multiple_choice import ChoiceModel
-from mrs_models.tiny import build_tiny
-from mrs_training.card import Record
-from mrs_training.choice.card import print_accuracies
-from mrs_training.choice.data import ChoiceData, load_choice_data
-from mrs_training.choice.families import MULTIPLE_CHOICE
-from mrs_training.choice.figures import Scores, figures_of, write_answers
-from mrs_training.choice.options import (
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import InputError, run_with_sentence
+from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.understanding.choice_inputs import choice_scores
+from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
+from mrs_suggest.models.understanding.multiple_choice import ChoiceModel
+from mrs_suggest.training.choice.card import print_accuracies
+from mrs_suggest.training.choice.data import ChoiceData, load_choice_data
+from mrs_suggest.training.choice.families import MULTIPLE_CHOICE
+from mrs_suggest.training.choice.figures import Scores, figures_of, write_answers
+from mrs_suggest.training.choice.options import (
     METRICS,
     STEPS,
     TRANSLATION,
@@ -40,12 +39,13 @@ from mrs_training.choice.options import (
     require_sound_choice,
     validates_on,
 )
-from mrs_training.choice.setups import TARGET, require_stage, setup_of
-from mrs_training.choice.training import BestOfEachLanguage, ChoiceTrainer, EncodedQuestions, choice_loss
-from mrs_training.launch import train
-from mrs_training.options import TINY
-from mrs_training.recipe import Evaluation, Fitted, Recipe
-from mrs_training.sampling import PairSampler
+from mrs_suggest.training.choice.setups import TARGET, require_stage, setup_of
+from mrs_suggest.training.choice.training import BestOfEachLanguage, ChoiceTrainer, EncodedQuestions, choice_loss
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.launch import train
+from mrs_suggest.training.options import TINY
+from mrs_suggest.training.recipe import Evaluation, Fitted, Recipe
+from mrs_suggest.training.sampling import PairSampler
 
 if TYPE_CHECKING:
     from transformers import HfArgumentParser, Trainer, TrainerCallback, TrainingArguments

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING
 
 from transformers import TrainingArguments
 
-from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import run_with_sentence
-from mrs_training.card import Record
-from mrs_training.launch import train
-from mrs_training.options import TrainerDefaults
-from mrs_training.pretraining.families import PRETRAINING
-from mrs_training.pretraining.mixture import mixture, require_sound_mixture
-from mrs_training.pretraining.objective import Pretrained
-from mrs_training.pretraining.objectives import OBJECTIVES
-from mrs_training.pretraining.options import METRICS, PretrainingArguments, load_texts, require_sound, resolved
-from mrs_training.pretraining.texts import TextData
-from mrs_training.pretraining.training import held_out, make_trainer, mixed_figures
-from mrs_training.recipe import Evaluation, Fitted, Recipe
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import run_with_sentence
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.launch import train
+from mrs_suggest.training.options import TrainerDefaults
+from mrs_suggest.training.pretraining.families import PRETRAINING
+from mrs_suggest.training.pretraining.mixture import mixture, require_sound_mixture
+from mrs_suggest.training.pretraining.objective import Pretrained
+from mrs_suggest.training.pretraining.objectives import OBJECTIVES
+from mrs_suggest.training.pretraining.options import METRICS, PretrainingArguments, load_texts, require_sound, resolved
+from mrs_suggest.training.pretraining.texts import TextData
+from mrs_suggest.training.pretraining.training import held_out, make_trainer, mixed_figures
+from mrs_suggest.training.recipe import Evaluation, Fitted, Recipe
 
 if TYPE_CHECKING:
     from transformers import HfArgumentParser, Trainer

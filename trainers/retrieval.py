@@ -22,42 +22,42 @@ from typing import TYPE_CHECKING, Any
 from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
-from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import InputError, run_with_sentence
-from mrs_evaluation.comparison import MakeSystem
-from mrs_evaluation.language_data import EVALUATION_SEED
-from mrs_models.answering import MODEL
-from mrs_models.distillation import DistilledReplyLoss, VectorLoss
-from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
-from mrs_models.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
-from mrs_models.losses import ReplyLoss
-from mrs_models.pipeline_config import save_config
-from mrs_models.ranked_suggester import RankedRetriever
-from mrs_models.ranking.rankers import save_rankers, settings_and_weights, with_settings
-from mrs_models.response_index import ResponseIndexes
-from mrs_models.retrieval_suggester import Retriever
-from mrs_models.routes import encoders, prompts_of
-from mrs_models.starting_points import ENCODER, start_kind
-from mrs_models.tiny import build_tiny
-from mrs_training.adapter_checkpoints import AdapterCheckpoints
-from mrs_training.card import Record
-from mrs_training.divergence import StopsWhenDiverged
-from mrs_training.launch import train
-from mrs_training.layer_rates import LayerRates
-from mrs_training.options import TINY
-from mrs_training.recipe import Fitted
-from mrs_training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
-from mrs_training.reply.derived_parts import coverage_on_test, derived_parts
-from mrs_training.reply.families import RETRIEVAL
-from mrs_training.reply.memory_candidates import response_sets
-from mrs_training.reply.ranker_generator import require_language_of, require_outside
-from mrs_training.reply.recipe import ReplyRecipe
-from mrs_training.reply.retrieval_evaluation import (
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import InputError, run_with_sentence
+from mrs_suggest.evaluation.comparison import MakeSystem
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.models.retrieval.distillation import DistilledReplyLoss, VectorLoss
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
+from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
+from mrs_suggest.models.retrieval.losses import ReplyLoss
+from mrs_suggest.models.retrieval.routes import encoders, prompts_of
+from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.starting_points import ENCODER, start_kind
+from mrs_suggest.suggest.answering import MODEL
+from mrs_suggest.suggest.index.response_index import ResponseIndexes
+from mrs_suggest.suggest.pipeline_config import save_config
+from mrs_suggest.suggest.ranked_suggester import RankedRetriever
+from mrs_suggest.suggest.ranking.rankers import save_rankers, settings_and_weights, with_settings
+from mrs_suggest.suggest.retrieval_suggester import Retriever
+from mrs_suggest.training.callbacks.adapter_checkpoints import AdapterCheckpoints
+from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged
+from mrs_suggest.training.callbacks.layer_rates import LayerRates
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.launch import train
+from mrs_suggest.training.options import TINY
+from mrs_suggest.training.recipe import Fitted
+from mrs_suggest.training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
+from mrs_suggest.training.reply.families import RETRIEVAL
+from mrs_suggest.training.reply.recipe import ReplyRecipe
+from mrs_suggest.training.reply.retrieval.derived_parts import coverage_on_test, derived_parts
+from mrs_suggest.training.reply.retrieval.memory_candidates import response_sets
+from mrs_suggest.training.reply.retrieval.ranker_generator import require_language_of, require_outside
+from mrs_suggest.training.reply.retrieval.retrieval_evaluation import (
     METRICS,
     ReplyEvaluator,
     RetrievalParts,
 )
-from mrs_training.reply.retrieval_options import (
+from mrs_suggest.training.reply.retrieval.retrieval_options import (
     STEPS,
     RetrievalArguments,
     RetrievalTrainingArguments,
@@ -65,7 +65,7 @@ from mrs_training.reply.retrieval_options import (
     resolved,
     teacher_vectors,
 )
-from mrs_training.sampling import SampledPairs, make_sampler
+from mrs_suggest.training.sampling import SampledPairs, make_sampler
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

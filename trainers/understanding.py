@@ -20,22 +20,22 @@ from typing import TYPE_CHECKING, cast
 
 from torch import nn
 
-from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import InputError, run_with_sentence
 from mrs_datasets.readers.xglue_files import predictions_path
-from mrs_models.text_rows import say
-from mrs_models.tiny import build_tiny
-from mrs_models.understanding_start import UnderstandingParts, build_understanding, has_head
-from mrs_training.card import Record
-from mrs_training.fit import has_steps
-from mrs_training.launch import train
-from mrs_training.options import TINY
-from mrs_training.recipe import Evaluation, Fitted, Recipe
-from mrs_training.understanding.card import print_scores
-from mrs_training.understanding.data import UnderstandingData, load_understanding_data
-from mrs_training.understanding.families import UNDERSTANDING
-from mrs_training.understanding.figures import Predictions, figures_of, write_predictions
-from mrs_training.understanding.options import (
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import InputError, run_with_sentence
+from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.understanding.text_rows import say
+from mrs_suggest.models.understanding.understanding_start import UnderstandingParts, build_understanding, has_head
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.fit import has_steps
+from mrs_suggest.training.launch import train
+from mrs_suggest.training.options import TINY
+from mrs_suggest.training.recipe import Evaluation, Fitted, Recipe
+from mrs_suggest.training.understanding.card import print_scores
+from mrs_suggest.training.understanding.data import UnderstandingData, load_understanding_data
+from mrs_suggest.training.understanding.families import UNDERSTANDING
+from mrs_suggest.training.understanding.figures import Predictions, figures_of, write_predictions
+from mrs_suggest.training.understanding.options import (
     METRICS,
     MULTITASK,
     STEPS,
@@ -44,8 +44,8 @@ from mrs_training.understanding.options import (
     UnderstandingTrainingArguments,
     require_sound_understanding,
 )
-from mrs_training.understanding.reading import predictions_of, rows_of
-from mrs_training.understanding.training import collator_of, make_understanding_trainer
+from mrs_suggest.training.understanding.reading import predictions_of, rows_of
+from mrs_suggest.training.understanding.training import collator_of, make_understanding_trainer
 
 if TYPE_CHECKING:
     from transformers import HfArgumentParser, Trainer, TrainingArguments

@@ -56,7 +56,7 @@ def _all(work: Path, out: Path, tag: str | None) -> list[str]:
         return told
 
     problems += _timed("two builds", build)
-    version = stated(REPOSITORY)["mrs_core/__init__.py"]
+    version = stated(REPOSITORY)["mrs_suggest/common/__init__.py"]
     expected = {f"mrs_suggest-{version}-py3-none-any.whl", f"mrs_suggest-{version}.tar.gz"}
     if set(files) != expected:
         return [*problems, f"{out}: expected {' and '.join(sorted(expected))}, found {' and '.join(files)}."]

@@ -27,12 +27,12 @@ def sections(changelog: str) -> list[Section]:
 
 def stated(repository: Path) -> dict[str, str]:
     """File -> the version that it states."""
-    code = (repository / "mrs_core" / "__init__.py").read_text(encoding="utf-8")
+    code = (repository / "mrs_suggest" / "common" / "__init__.py").read_text(encoding="utf-8")
     signature = (repository / "mrs_metrics" / "signature.py").read_text(encoding="utf-8")
     citation = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))
     top = sections((repository / "CHANGELOG.md").read_text(encoding="utf-8"))
     return {
-        "mrs_core/__init__.py": _only(r'^__version__ = "(.+)"$', code),
+        "mrs_suggest/common/__init__.py": _only(r'^__version__ = "(.+)"$', code),
         "mrs_metrics/signature.py": _only(r'^FALLBACK_VERSION = "(.+)"$', signature),
         "CITATION.cff": str(citation.get("version")),
         "CHANGELOG.md": top[0].version if top else "none",
@@ -40,17 +40,19 @@ def stated(repository: Path) -> dict[str, str]:
 
 
 def check_versions(repository: Path, tag: str | None = None) -> list[str]:
-    """A sentence for each place that states another version than `mrs_core.__version__`, and what a tag needs."""
+    """A sentence for each place that states another version than `mrs_suggest.common.__version__`, and what a tag
+    needs."""
     found = stated(repository)
-    version = found["mrs_core/__init__.py"]
+    version = found["mrs_suggest/common/__init__.py"]
     told = [
-        f"{place}: states version {other}, but mrs_core.__version__ is {version}; write the same in both."
+        f"{place}: states version {other}, but mrs_suggest.common.__version__ is {version}; write the same in both."
         for place, other in found.items()
         if other != version
     ]
     if not VERSION.fullmatch(version):
         told.append(
-            f"mrs_core/__init__.py: version {version!r} is not X.Y.Z (or X.Y.ZaN, bN, rcN); see docs/release.md."
+            f"mrs_suggest/common/__init__.py: version {version!r} is not X.Y.Z (or X.Y.ZaN, bN, rcN); "
+            "see docs/release.md."
         )
     top, *older = sections((repository / "CHANGELOG.md").read_text(encoding="utf-8"))
     told += [
@@ -65,7 +67,9 @@ def check_versions(repository: Path, tag: str | None = None) -> list[str]:
     if tag is None:
         return told
     if tag != f"v{version}":
-        told.append(f"tag {tag}: mrs_core.__version__ is {version}, whose tag is v{version}; tag the right commit.")
+        told.append(
+            f"tag {tag}: mrs_suggest.common.__version__ is {version}, whose tag is v{version}; tag the right commit."
+        )
     if not _is_date(top.date):
         told.append(f"CHANGELOG.md: {top.version} is {top.date}, but is tagged; write the day of the release.")
     return told

@@ -5,7 +5,14 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-PACKAGES = ("mrs_core", "mrs_metrics", "mrs_datasets", "mrs_models", "mrs_evaluation", "mrs_serving")
+PACKAGES = (
+    "mrs_suggest.common",
+    "mrs_metrics",
+    "mrs_datasets",
+    "mrs_suggest",
+    "mrs_suggest.evaluation",
+    "mrs_suggest.serving",
+)
 
 
 def api_pages(root: Path) -> dict[str, str]:
@@ -14,7 +21,7 @@ def api_pages(root: Path) -> dict[str, str]:
 
 
 def _page(root: Path, package: str) -> str:
-    tree = ast.parse((root / package / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse((root / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
     about = (ast.get_docstring(tree) or "").partition("\n\n")[0]
     names = public_names(tree, package)
     parts = [f"# {package}\n\n{about}\n\n"]

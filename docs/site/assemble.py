@@ -21,8 +21,8 @@ from config_page import anchor, config_page
 from fonts import write_fonts
 from result_page import result_page
 
-from mrs_core import __version__
-from mrs_core.errors import InputError
+from mrs_suggest.common import __version__
+from mrs_suggest.common.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from mrs_core.errors import InputError
+from mrs_suggest.common.errors import InputError
 
 LEDGER = Path("tests") / "docs" / "commands.yaml"
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^>]*) -->\n)?^```console\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

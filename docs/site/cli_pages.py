@@ -8,7 +8,7 @@ import re
 
 from parsers import commands, options_of
 
-from mrs_cli.main import VERBS
+from mrs_suggest.cli.main import VERBS
 
 HEAD = """# Command line
 

@@ -26,7 +26,7 @@ The keys that these files set are options of their trainers; [Training options](
 ABOUT = {
     "accelerate": "Processes and devices, for `accelerate launch --config_file FILE`; the keys are those of "
     "`accelerate config`.",
-    "reproduce": "Experiments, for `mrs reproduce NAME`; the format is described in `mrs_training/reproduce/table.py`.",
+    "reproduce": "Experiments, for `mrs reproduce NAME`; the format is described in `mrs_suggest/reproduce/table.py`.",
 }
 
 

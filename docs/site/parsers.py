@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 from unittest import mock
 
-from mrs_cli.main import VERBS
+from mrs_suggest.cli.main import VERBS
 
 
 class _FoundError(Exception):
@@ -22,7 +22,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
         if verb == "train":
             found |= {f"mrs train {name}": parser for name, parser in trainers().items()}
             continue
-        module = importlib.import_module(f"mrs_cli.{verb}")
+        module = importlib.import_module(f"mrs_suggest.cli.{verb}")
         found |= _leaves(f"mrs {verb}", _parser_of(module.main, getattr(module, "make_parser", None)))
         if make_publish := getattr(module, "make_publish_parser", None):
             found[f"mrs {verb} publish"] = make_publish()
@@ -31,7 +31,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
 
 def trainers() -> dict[str, argparse.ArgumentParser]:
     """The parser of each script of `trainers/`."""
-    from mrs_cli.train import TRAINERS
+    from mrs_suggest.cli.train import TRAINERS
 
     return {name: importlib.import_module(f"mrs_trainers.{name}").make_parser() for name in TRAINERS}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from cli_pages import cell
 
-from mrs_training.reproduce.quotes import END, quoted
+from mrs_suggest.reproduce.quotes import END, quoted
 
 HEAD = """# Results
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mrs_core.metric_errors import metric_errors
 from mrs_datasets.audit.files import Item, Key
 from mrs_datasets.audit.questions import ANSWERS, KINDS, PAPER_EXAMPLES, PAPER_FOUND, TOXIC
 from mrs_datasets.audit.reading import Judgements
 from mrs_metrics.accuracy import weighted_wilson_interval, wilson_interval
 from mrs_metrics.agreement import cohens_kappa, fleiss_kappa
 from mrs_metrics.signature import signature
+from mrs_suggest.common.metric_errors import metric_errors
 
 ALL = "all"  # the languages pooled
 UNDECIDED = "undecided"

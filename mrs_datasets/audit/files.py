@@ -6,7 +6,8 @@
     FOLDER/pages/annotator-1.html   the same, to be judged in a browser (`mrs_datasets.audit.page`)
 
 Completed sheets come back to FOLDER/sheets. Each row names its audit and annotator in the column `sheet`, so that the
-name of the file does not matter: browsers change it. Cells are made safe for spreadsheet programs (`mrs_core.sheets`).
+name of the file does not matter: browsers change it. Cells are made safe for spreadsheet programs
+(`mrs_suggest.common.io.sheets`).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from mrs_core.errors import InputError
-from mrs_core.files import atomic_folder, file_sha256
-from mrs_core.sheets import escaped, require_unfilled, restored, sheet_bytes, text_hash
 from mrs_datasets.audit.page import audit_page
 from mrs_datasets.audit.questions import KINDS, Kind, instructions
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared.prepared import PreparedData
 from mrs_metrics.signature import package_version
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_folder, file_sha256
+from mrs_suggest.common.io.sheets import escaped, require_unfilled, restored, sheet_bytes, text_hash
 
 KEY, SHEETS, PAGES, INSTRUCTIONS = "key.json", "sheets", "pages", "instructions.txt"
 FORMAT = "mrs data audit 1"  # in every key: the command that made it, and the version of its fields

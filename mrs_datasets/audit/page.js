@@ -29,7 +29,7 @@
     by("notice").hidden = !text;
   };
 
-  // --- sheets: CSV as the project writes it (mrs_core/sheets.py)
+  // --- sheets: CSV as the project writes it (mrs_suggest/common/io/sheets.py)
 
   const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
   const csv = (rows) => rows.map((row) => row.map((cell) => quoted(String(cell))).join(",") + "\r\n").join("");

@@ -15,9 +15,9 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from mrs_core.sheets import RISKY, VALUE_WORDS
-from mrs_core.text import visible
 from mrs_datasets.audit.questions import ANSWERS, Kind, language_name
+from mrs_suggest.common.io.sheets import RISKY, VALUE_WORDS
+from mrs_suggest.common.text.text import visible
 
 Cells = tuple[int, str, str, str]  # item, language, message, reply
 

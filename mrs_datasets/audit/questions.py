@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mrs_core.languages import find_language
+from mrs_suggest.common.text.languages import find_language
 
 KindName = Literal["paper", "wide"]
 ANSWERS = ("yes", "no", "unsure")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mrs_core.errors import InputError
-from mrs_core.sheets import and_more, is_altered, read_sheet, restored, sheets_in
 from mrs_datasets.audit.files import SHEETS, Item, Key
 from mrs_datasets.audit.questions import ANSWERS, KINDS, TEXTS, Kind
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.sheets import and_more, is_altered, read_sheet, restored, sheets_in
 
 _SHEET = re.compile(r"audit ([0-9a-f]{8}), annotator ([1-9][0-9]{0,5})")
 

@@ -9,11 +9,11 @@ from itertools import islice
 
 import numpy as np
 
-from mrs_core.errors import InputError
-from mrs_core.languages import require_any_language
 from mrs_datasets.audit.questions import TEXTS, Kind
-from mrs_datasets.prepared import PreparedData
-from mrs_datasets.schema import MRS
+from mrs_datasets.prepared.prepared import PreparedData
+from mrs_datasets.prepared.schema import MRS
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import require_any_language
 
 Part = tuple[str, str]  # language, split
 

@@ -12,19 +12,26 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mrs_core import __version__
-from mrs_core.errors import InputError
-from mrs_core.files import atomic_write, file_sha256, writing
-from mrs_core.provenance import versions
-from mrs_core.storage import Location, atomic_target, is_unfinished, require_free, require_writable, sha256_of
+from mrs_datasets.builders.pipeline.stages import name_and_bytes, summed
+from mrs_datasets.builders.pipeline.work_folder import RESUME, WorkFolder, remove_finished, remove_leftovers, work_place
+from mrs_datasets.builders.pipeline.workers import Workers
 from mrs_datasets.corpus.card import REASONS, corpus_card
 from mrs_datasets.corpus.settings import OF_WRITING, Corpus, CorpusSettings
 from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts
 from mrs_datasets.corpus.stages import MODELS, Staged, Stages
 from mrs_datasets.corpus.write import write_language
-from mrs_datasets.pipeline.stages import name_and_bytes, summed
-from mrs_datasets.pipeline.work_folder import RESUME, WorkFolder, remove_finished, remove_leftovers, work_place
-from mrs_datasets.pipeline.workers import Workers
+from mrs_suggest.common import __version__
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.provenance import versions
+from mrs_suggest.common.io.files import atomic_write, file_sha256, writing
+from mrs_suggest.common.io.storage import (
+    Location,
+    atomic_target,
+    is_unfinished,
+    require_free,
+    require_writable,
+    sha256_of,
+)
 
 WORK = 1  # version of the work folder's layout and of the rules: increment it if either changes
 REPORT, CARD = "corpus.json", "README.md"
@@ -46,7 +53,7 @@ def build_corpus(
     continues with `resume`, and ends with the same bytes as an uninterrupted one.
 
     Args:
-        out: a local folder, or a remote one with a scratch folder (`mrs_core.storage.location`).
+        out: a local folder, or a remote one with a scratch folder (`mrs_suggest.common.io.storage.location`).
 
     Raises:
         InputError: see `Corpus.require_sound`; a file cannot be read, the disk is full, a worker was killed, or no line

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mrs_core.cards import markdown_table, render_card
+from mrs_datasets.builders.reddit.cleaning.language import LOW_SCORE, UNKNOWN_LANGUAGE
 from mrs_datasets.corpus.lines import EMPTY, FEW_LETTERS, NOT_UTF8, TOO_LONG, TOO_SHORT
 from mrs_datasets.corpus.settings import BUCKETS
 from mrs_datasets.corpus.shards import DUPLICATE, OTHER_LANGUAGE
 from mrs_datasets.corpus.write import LEFT_OUT, TOO_PERPLEXING
-from mrs_datasets.reddit.language import LOW_SCORE, UNKNOWN_LANGUAGE
+from mrs_suggest.common.report.cards import markdown_table, render_card
 
 HERE = "PATH"  # stands for the folder
 REASONS = (  # in the order in which they apply

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_core.text import Table
-from mrs_datasets.reddit.clean import CleanRules, clean_text
+from mrs_datasets.builders.reddit.cleaning.clean import CleanRules, clean_text
+from mrs_suggest.common.text.text import Table
 
 NOT_UTF8 = "not UTF-8"
 EMPTY = "empty"
@@ -103,7 +103,7 @@ def clean_lines(
     Args:
         lines: bytes that were not UTF-8 are lone surrogates.
         dropped: one is added for the first rule, in the order of the reasons above, that a line breaks.
-        repairs: see `mrs_datasets.reddit.clean.clean_text`; added to.
+        repairs: see `mrs_datasets.builders.reddit.cleaning.clean.clean_text`; added to.
     """
     reddit = CleanRules(markdown=False, quotes=False, masks=rules.mask, mojibake=rules.repair, tags=rules.repair)
     found = []

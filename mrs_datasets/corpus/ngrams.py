@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from mrs_core import __version__
-from mrs_core.errors import InputError
-from mrs_core.text import Table
+from mrs_suggest.common import __version__
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import Table
 
 ORDER = 6  # ours: see docs/corpus.md for what 3 to 7 give
 MOST_ORDER = 9

@@ -10,18 +10,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from mrs_core.errors import InputError
-from mrs_core.storage import Location
 from mrs_datasets.corpus.lines import LineRules
 from mrs_datasets.corpus.ngrams import MOST_ORDER, ORDER
-from mrs_datasets.text_files import require_text
+from mrs_datasets.texts.text_files import require_text
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.storage import Location
 
 HEAD, MIDDLE, TAIL, ALL = "head", "middle", "tail", "all"
 BUCKETS = (HEAD, MIDDLE, TAIL)
 
 
 class Identifier(Protocol):
-    """Identifies the language of texts, such as `mrs_core.language_id.LanguageIdentifier`."""
+    """Identifies the language of texts, such as `mrs_suggest.common.text.language_id.LanguageIdentifier`."""
 
     @property
     def languages(self) -> Any:

@@ -13,18 +13,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mrs_core.errors import InputError
-from mrs_core.language_id import UNDETERMINED
-from mrs_core.lines import read_lines
-from mrs_core.storage import Location, local_file
+from mrs_datasets.builders.pipeline.checked_files import (
+    read_batches,
+    read_codes,
+    whole_file,
+    write_array,
+    write_batches,
+)
+from mrs_datasets.builders.pipeline.stages import Advance
+from mrs_datasets.builders.pipeline.work_folder import writing
+from mrs_datasets.builders.reddit.cleaning.language import LOW_SCORE, UNKNOWN_LANGUAGE
+from mrs_datasets.builders.reddit.cleaning.near_duplicates import Arrival, repeated
 from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
 from mrs_datasets.corpus.ngrams import CharacterModel
 from mrs_datasets.corpus.settings import CorpusSettings, IdentifierFile
-from mrs_datasets.pipeline.checked_files import read_batches, read_codes, whole_file, write_array, write_batches
-from mrs_datasets.pipeline.stages import Advance
-from mrs_datasets.pipeline.work_folder import writing
-from mrs_datasets.reddit.language import LOW_SCORE, UNKNOWN_LANGUAGE
-from mrs_datasets.reddit.near_duplicates import Arrival, repeated
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.io.storage import Location, local_file
+from mrs_suggest.common.text.language_id import UNDETERMINED
 
 BATCH_LINES = 1 << 14
 BATCH_CHARACTERS = 1 << 24  # of a batch with long lines: 64 MB

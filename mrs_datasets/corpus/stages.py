@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from mrs_core.storage import Location, fetch, size
+from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, run_stage
+from mrs_datasets.builders.pipeline.work_folder import WorkFolder, writing
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings
 from mrs_datasets.corpus.shards import (
     CleanCounts,
@@ -18,8 +19,7 @@ from mrs_datasets.corpus.shards import (
     model_shard,
     score_shard,
 )
-from mrs_datasets.pipeline.stages import Engine, Shard, ShardCounts, run_stage
-from mrs_datasets.pipeline.work_folder import WorkFolder, writing
+from mrs_suggest.common.io.storage import Location, fetch, size
 
 CLEAN, DUPLICATES, MODELS, SCORE = "clean", "duplicates", "models", "score"  # their names and folders
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_core.files import file_sha256
-from mrs_core.storage import Location
+from mrs_datasets.builders.pipeline.checked_files import read_batches
 from mrs_datasets.corpus.settings import ALL, BUCKETS, HEAD, MIDDLE, TAIL, CorpusSettings
 from mrs_datasets.corpus.shards import NO_PERPLEXITY, perplexities_of
-from mrs_datasets.pipeline.checked_files import read_batches
+from mrs_suggest.common.io.files import file_sha256
+from mrs_suggest.common.io.storage import Location
 
 TOO_PERPLEXING = "perplexity too high"
 LEFT_OUT = "{} third left out"

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from mrs_core.errors import InputError
+from mrs_suggest.common.errors import InputError
 
 MAX_UNPACKED_BYTES = 64 << 30  # MRS is the largest source: 35 M pairs (Zhang et al. 2021, Table 1), well below this
 MAX_MEMBERS = 100_000  # chosen: the sources hold hundreds of files, and and each costs an inode

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_core.errors import InputError
+from mrs_suggest.common.errors import InputError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mrs_core.errors import InputError
-from mrs_core.lines import EDITED, NUL, read_lines
-from mrs_core.text import is_blank
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import EDITED, NUL, read_lines
+from mrs_suggest.common.text.text import is_blank
 
 
 def read_json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

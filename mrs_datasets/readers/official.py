@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES
-from mrs_core.lines import read_lines
-from mrs_core.text import visible
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.schema import MT_PREFIX, RESPONSE_SCHEMA, responses_config
 from mrs_datasets.readers import Chunk, Chunks
-from mrs_datasets.readers.pairs import chunked, is_tsv, read_pairs
-from mrs_datasets.report import Report
-from mrs_datasets.schema import MT_PREFIX, RESPONSE_SCHEMA, responses_config
+from mrs_datasets.readers.pairs.pairs import chunked, is_tsv, read_pairs
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.text.languages import LANGUAGES
+from mrs_suggest.common.text.text import visible
 
 SPLIT_FOLDERS = {"train": "train", "valid": "validation", "test": "test"}
 RESPONSE_FOLDER, RESPONSE_FILE = "rsp_set", "response_lm_cluster.txt"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES
-from mrs_datasets.phrase_books import read_phrase_book
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.responses import MAX_RESPONSES
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.pairs import split_pairs
-from mrs_datasets.report import Report
-from mrs_datasets.responses import MAX_RESPONSES
+from mrs_datasets.readers.pairs.pairs import split_pairs
+from mrs_datasets.synthetic.phrase_books import read_phrase_book
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import LANGUAGES
 
 PACKAGE = Path(__file__).resolve().parent.parent
 BOOKS = PACKAGE / "phrase_books"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mrs_core.errors import InputError
+from mrs_suggest.common.errors import InputError
 
 SOURCE = "synthetic"
 SEED = 42

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mrs_core.errors import InputError
-from mrs_core.lines import read_lines
 from mrs_datasets.catalogue import read_record
+from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.json_lines import read_json_rows, require_text
-from mrs_datasets.report import Report
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
 
 SIQA = read_record("siqa")
 CONFIG = "en"

@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
+from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
 from mrs_datasets.readers.json_lines import read_json_rows, require_text
 from mrs_datasets.readers.xcopa_questions import corrections, reference_questions, with_corrected
-from mrs_datasets.report import Report
+from mrs_suggest.common.errors import InputError
 
 XCOPA = read_record("xcopa")
 FOLDERS = {"data": "{}", "data-gmt": "translation-{}"}

@@ -13,10 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mrs_core.errors import InputError
-from mrs_core.lines import EDITED, NUL
-from mrs_core.metric_errors import metric_errors
 from mrs_datasets.catalogue import Kind, read_record
+from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.xglue_released import (
     PIVOT,
@@ -27,8 +25,10 @@ from mrs_datasets.readers.xglue_released import (
     table_rows,
     texts,
 )
-from mrs_datasets.report import Report
 from mrs_metrics.xglue_tasks import TASKS, Task, require_label
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import EDITED, NUL
+from mrs_suggest.common.metric_errors import metric_errors
 
 XGLUE = read_record("xglue")
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}

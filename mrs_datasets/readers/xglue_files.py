@@ -20,9 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrs_core.errors import InputError
-from mrs_core.lines import read_lines
-from mrs_core.metric_errors import metric_errors
 from mrs_datasets.readers.xglue_released import (
     line_blocks,
     questions,
@@ -33,6 +30,9 @@ from mrs_datasets.readers.xglue_released import (
     texts,
 )
 from mrs_metrics.xglue_tasks import Task, get_task, require_label
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.metric_errors import metric_errors
 
 SPLITS = ("dev", "test")
 

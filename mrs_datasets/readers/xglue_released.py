@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrs_core.errors import InputError
-from mrs_core.lines import EDITED, NUL, read_lines
 from mrs_metrics.xglue_tasks import Task
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import EDITED, NUL, read_lines
 
 SOURCE, TARGET = "src", "tgt"  # what a text is generated from, and the text
 HEADER = "label"  # of the last column of PAWS-X

@@ -29,7 +29,7 @@ LEDGER = {
     if (ROOT / page).is_file()
 }
 PAGES = [page for page, entries in LEDGER.items() if entries]
-MODEL = ROOT / "mrs_models" / "embedded" / "sample-retriever"
+MODEL = ROOT / "mrs_suggest" / "suggest" / "embedded" / "sample-retriever"
 PAIRS = [("Jak się masz?", "Dobrze, a ty?"), ("Idziesz na obiad?", "Tak, już idę."), ("Dzięki!", "Nie ma za co.")]
 ROW = ("Kommst du?", "Ja, gern!", "Ja, gern!", "Nein, leider nicht.", "Vielleicht.")  # message, reference, suggestions
 
@@ -95,6 +95,6 @@ def run(words: list[str]) -> int:
     if words[1] == "train" and "--help" not in words:
         return int(importlib.import_module(f"mrs_trainers.{words[2]}").main(words[3:]))
     try:
-        return int(importlib.import_module("mrs_cli.main").main(words[1:]))
+        return int(importlib.import_module("mrs_suggest.cli.main").main(words[1:]))
     except SystemExit as end:  # `--help`
         return int(end.code or 0)

@@ -92,7 +92,9 @@ def insert(target: Path, anchor: str, added: str, *, below: bool) -> None:
 def run(command: Command, copy: Path) -> None:
     """Run `mrs ...` or `pytest ...` with the code of the copy."""
     program, *words = command.words
-    module = {"mrs": ["mrs_cli.main"], "pytest": ["pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]}[program]
+    module = {"mrs": ["mrs_suggest.cli.main"], "pytest": ["pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]}[
+        program
+    ]
     done = warm_python.run([sys.executable, "-m", *module, *words], cwd=copy, timeout=600, merged=True)
     assert done.returncode == 0, f"{shlex.join(command.words)}\n{done.stdout[-4000:]}"
     at = 0

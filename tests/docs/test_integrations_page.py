@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core.baselines import read_baselines
 from mrs_datasets.readers.sample import SAMPLE
+from mrs_suggest.common.hub.baselines import read_baselines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
 # What each block needs, and a pattern of what it prints.

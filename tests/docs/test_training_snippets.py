@@ -100,7 +100,7 @@ def write_encoder(folder: Path, texts: list[str]) -> None:
     """A BERT of three layers, so that two can be frozen."""
     from transformers import BertConfig, BertModel
 
-    from mrs_models.tiny import train_tokenizer
+    from mrs_suggest.models.retrieval.tiny import train_tokenizer
 
     tokenizer = train_tokenizer(texts, 300)
     config = BertConfig(
@@ -115,7 +115,7 @@ def write_unicoder(checkpoint: Path, tokenizer: Path) -> None:
     """A fairseq checkpoint in Unicoder's layout, and the tokenizer that its vocabulary begins with."""
     from transformers import BartForConditionalGeneration, XLMRobertaTokenizer
 
-    from mrs_models.unicoder import unicoder_config
+    from mrs_suggest.models.generation.architectures.unicoder import unicoder_config
 
     letters = [(chr(number), -3.0) for number in range(ord("a"), ord("z") + 1)]
     pieces = [(piece, 0.0) for piece in ("<s>", "<pad>", "</s>", "<unk>")] + [("▁", -3.0), *letters]
@@ -159,7 +159,7 @@ def run(command: list[str]) -> None:
     family, own = trained_by(command)
     if family is None:
         assert command[0] == "mrs", command
-        assert importlib.import_module("mrs_cli.main").main(command[1:]) == 0, command
+        assert importlib.import_module("mrs_suggest.cli.main").main(command[1:]) == 0, command
         return
     every = 1 if "--save_steps" in own else STEPS  # where the page is about checkpoints, there are two
     short = ["--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--fp16", "false"]
@@ -264,7 +264,7 @@ def test_every_block_is_marked() -> None:
 
 
 def test_the_sweep_is_one(tmp_path: Path) -> None:
-    from mrs_training.sweep_file import read_sweep
+    from mrs_suggest.training.search.sweep_file import read_sweep
 
     (block,) = [block for block in BLOCKS if block.kind == "yaml"]
     (tmp_path / "sweep.yaml").write_text(block.text, encoding="utf-8")
@@ -275,7 +275,7 @@ def test_the_sweep_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", TRAINERS)
 def test_each_setting_has_one_command(family: str) -> None:
-    from mrs_training.reply.settings import SETTINGS
+    from mrs_suggest.training.reply.settings import SETTINGS
 
     commands = [command for block in TESTED if block.heading == "The four settings" for command in block.commands()]
     shown = [own[own.index("--setting") + 1] for name, own in map(trained_by, commands) if name == family]
@@ -305,7 +305,7 @@ def options_of(command: list[str]) -> list[str]:
 
 
 def test_the_table_of_language_tokens_is_the_codes() -> None:
-    from mrs_models.language_tokens import BEGIN, END, LANGUAGE, ROWS, SEPARATOR
+    from mrs_suggest.models.generation.language_tokens import BEGIN, END, LANGUAGE, ROWS, SEPARATOR
 
     table = TEXT.partition("| row | checkpoints |")[2].partition("\n\n")[0]
     rows = {

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from mrs_cli.main import main
-from mrs_core.errors import InputError
-from mrs_datasets.pipeline.work_folder import WorkFolder
-from mrs_datasets.prepare import prepare, prepare_mrs
-from mrs_datasets.reddit import shard_stages as module
+from mrs_datasets.builders.pipeline.work_folder import WorkFolder
+from mrs_datasets.builders.reddit.shards import shard_stages as module
+from mrs_datasets.prepared.prepare import prepare, prepare_mrs
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_report, write_months
 
 pytestmark = pytest.mark.faults
@@ -95,10 +95,10 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 # The plan would refuse such a disk before anything is read, which is another test.
 WITHOUT_RESERVE = """
 import sys
-from mrs_datasets.reddit import plan
+from mrs_datasets.builders.reddit import plan
 plan.RESERVE = 0.0
-from mrs_cli.main import main
-from mrs_datasets.reddit import build as module
+from mrs_suggest.cli.main import main
+from mrs_datasets.builders.reddit import build as module
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -293,7 +293,7 @@ def test_a_line_of_a_gigabyte(dumps: Path, lid_model: Path, tmp_path: Path) -> N
     parts += [compressor.compress(b'"}\n'), compressor.flush()]
     (dumps / "RC_2018-02.zst").write_bytes(b"".join(parts) + before)
     # Its own peak: what wait4 tells begins with that of the process that was forked.
-    tell = "import sys; from mrs_cli.main import main; code = main(sys.argv[1:]); "
+    tell = "import sys; from mrs_suggest.cli.main import main; code = main(sys.argv[1:]); "
     tell += "print(*(line for line in open('/proc/self/status') if line.startswith('VmHWM'))); sys.exit(code)"
     command = [sys.executable, "-c", tell, "data", "build", "--dumps", dumps / "RC_*", "--out", "out"]
     command += ["--language-model", lid_model, "--workers", 1, "--buckets", 8, *SMALL]
@@ -389,7 +389,7 @@ def test_finished_work_that_was_damaged_is_named(build: Call, tmp_path: Path, ex
 def test_a_model_without_a_language_of_mrs_is_refused_before_anything_is_read(
     build: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mrs_cli.data_build.LANGUAGES", ("eng_Latn", "swe_Latn"))
+    monkeypatch.setattr("mrs_suggest.cli.data.build.LANGUAGES", ("eng_Latn", "swe_Latn"))
     code, sentence = build()
     assert code == 2
     assert "lid.bin: knows none of MRS's languages (eng_Latn swe_Latn)" in sentence

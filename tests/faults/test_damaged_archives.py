@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_cli.main import main
+from mrs_suggest.cli.main import main
 
 pytestmark = pytest.mark.faults
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mrs_core.baselines import read_baselines
+from mrs_suggest.common.hub.baselines import read_baselines
 from tests import warm_python
 from tests.hub.server import LoopbackHub
 
@@ -19,7 +19,7 @@ ASK = ("suggest", "--model", "org/m", "--lang", "es", "Hola")
 WEIGHTS = "query_0_Transformer/model.safetensors"
 WITH_ROOM = """
 import resource, sys
-from mrs_cli.main import main
+from mrs_suggest.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 sys.exit(main(sys.argv[2:]))
 """
@@ -42,7 +42,7 @@ def client(hub: LoopbackHub, tmp_path: Path) -> Mrs:
     """A function that runs `mrs` against the hub in a fresh process; `room`: bytes that a file may have."""
 
     def run(*arguments: object, room: int | None = None) -> subprocess.CompletedProcess[str]:
-        start = ["-c", WITH_ROOM, room] if room else ["-m", "mrs_cli.main"]
+        start = ["-c", WITH_ROOM, room] if room else ["-m", "mrs_suggest.cli.main"]
         env = {**hub.env(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
         return warm_python.run([sys.executable, *start, *arguments], cwd=tmp_path, env=env)
 

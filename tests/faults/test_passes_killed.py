@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core.language_id import LanguageIdentifier
+from mrs_suggest.common.text.language_id import LanguageIdentifier
 from tests.classifiers import write_classifier
 from tests.dumps import leftovers, read_report
 from tests.faults.conftest import Start
@@ -24,9 +24,9 @@ PAIRS = 900
 # instead of answering the call of the number given.
 COMMAND = """
 import os, signal, sys
-from mrs_datasets.translation import shards
-from mrs_models.scorers.classifier import ClassifierScorer
-from mrs_models.translators.seq2seq import Seq2SeqTranslator
+from mrs_datasets.builders.translation import shards
+from mrs_suggest.services.scorers.classifier import ClassifierScorer
+from mrs_suggest.services.translators.seq2seq import Seq2SeqTranslator
 log, killed = sys.argv.pop(1), int(sys.argv.pop(1))
 shards.BLOCK = 16
 calls = 0
@@ -46,7 +46,7 @@ def logging(kind, name):
 
 logging(ClassifierScorer, "score")
 logging(Seq2SeqTranslator, "translate")
-from mrs_cli.main import main
+from mrs_suggest.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.prepared.prepare import prepare_mrs
 from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.faults
@@ -43,9 +43,9 @@ DRIVER = """
 import contextlib, io, json, sys, time, traceback
 sleep = time.sleep
 time.sleep = lambda seconds: sleep(min(seconds, 0.002))
-import mrs_core.hub
-mrs_core.hub.SECONDS_BETWEEN_TRIES = 0.002
-from mrs_cli.main import main
+import mrs_suggest.common.hub.hub
+mrs_suggest.common.hub.hub.SECONDS_BETWEEN_TRIES = 0.002
+from mrs_suggest.cli.main import main
 real = sys.stdout
 for line in sys.stdin:
     out, err = io.StringIO(), io.StringIO()

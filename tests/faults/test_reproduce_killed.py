@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.mrs_training.reproduce.conftest import FAKE, TABLE
+from tests.mrs_suggest.reproduce.conftest import FAKE, TABLE
 
 pytestmark = pytest.mark.faults
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.faults
 COMMAND = """
 import sys
 from pathlib import Path
-from mrs_cli import main, reproduce
-from mrs_training.reproduce import runner
+from mrs_suggest.cli import main, reproduce
+from mrs_suggest.reproduce import runner
 reproduce.TABLES = reproduce.CONFIGS = Path("configs")
 runner._mrs = lambda: [sys.executable, "trainer.py"]
 sys.exit(main.main(["reproduce", "test", "--only", "teacher", "student", "--jobs", "2", "--output", "out"]))

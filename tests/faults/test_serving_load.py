@@ -20,8 +20,8 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from mrs_models.suggester import Suggester
-from tests.mrs_serving.server_process import ServerProcess
+from mrs_suggest.suggest.suggester import Suggester
+from tests.mrs_suggest.serving.server_process import ServerProcess
 
 SECONDS = float(os.environ.get("MRS_LOAD_SECONDS", "30"))
 CONNECTIONS = 16

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from accelerate.commands.config.config_args import default_config_file
 
-from mrs_cli.train import config_file
+from mrs_suggest.cli.train import config_file
 
 pytestmark = pytest.mark.faults
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from mrs_datasets.prepare import prepare, prepare_mrs
+from mrs_datasets.prepared.prepare import prepare, prepare_mrs
 
 pytestmark = pytest.mark.faults
 

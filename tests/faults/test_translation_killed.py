@@ -18,7 +18,7 @@ pytestmark = pytest.mark.faults
 # A call is logged before it is answered; so those that a kill cut off are known.
 COMMAND = """
 import os, signal, sys
-from mrs_datasets.translation import dictionary, shards
+from mrs_datasets.builders.translation import dictionary, shards
 log, killed = sys.argv.pop(1), int(sys.argv.pop(1))
 shards.BLOCK = 16
 plain = dictionary.DictionaryTranslator.translate
@@ -37,7 +37,7 @@ def translate(self, texts, source, target):
     return found
 
 dictionary.DictionaryTranslator.translate = translate
-from mrs_cli.main import main
+from mrs_suggest.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mrs_integrations.samples import logged_records, write_suggestions
 
-from mrs_evaluation.choice_analysis import accuracy
-from mrs_evaluation.choice_answers import Answers
-from mrs_evaluation.scoring import score_file
 from mrs_metrics.translations_f1 import aggregate, score_translations
+from mrs_suggest.evaluation.choice.analysis import accuracy
+from mrs_suggest.evaluation.choice.answers import Answers
+from mrs_suggest.evaluation.scores.scoring import score_file
+from mrs_suggest.integrations.samples import logged_records, write_suggestions
 
 
 def require_ours(tasks: Iterable[str], samples_of: Callable[[str], Path], logged: Callable[[str, str], float]) -> None:

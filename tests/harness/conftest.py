@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.prepare import prepare, prepare_mrs
+from mrs_datasets.prepared.prepare import prepare, prepare_mrs
 from tests.causal_model import make_causal_model
 
 Harness = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -13,7 +13,7 @@ from tests.harness.conftest import Harness
 
 pytestmark = pytest.mark.harness
 TASKS = ("mrs:es", "mrs_samples:es", "mrs_xcopa:et", "mrs_xcopa_nop:et", "mrs_xcopa_noq:et", "mrs_staple:pt")
-MODULE = "mrs_integrations.lighteval.tasks"
+MODULE = "mrs_suggest.integrations.lighteval.tasks"
 
 
 def test_figures_are_ours_to_the_last_digit(harness: Harness, places: dict[str, str], tmp_path: Path) -> None:

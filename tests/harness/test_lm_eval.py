@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from mrs_integrations.lm_eval.make_files import FOLDER
 
+from mrs_suggest.integrations.lm_eval.make_files import FOLDER
 from tests.harness.agreement import require_ours
 from tests.harness.conftest import Harness
 

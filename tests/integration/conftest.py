@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared.prepared import PreparedData
 
 OPTIONS = [
     "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1, "--logging_steps", 1, "--per_device_train_batch_size", 8,

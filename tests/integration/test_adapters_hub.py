@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from mrs_core.predictions import read_predictions
-from mrs_datasets.prepare import prepare_mrs
-from mrs_models.tiny import build_tiny
-from mrs_models.tiny_generator import build_tiny_generator
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_suggest.common.text.predictions import read_predictions
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.retrieval.tiny import build_tiny
 from tests.hub.server import LoopbackHub
 from tests.hub.store import card_errors
 from tests.integration.test_hub_walk import MRS, ROOT, Walk, published
@@ -68,7 +68,7 @@ def build_base(name: str, folder: Path, seed: int) -> Path:
 def snippet(card: bytes) -> str:
     """The code of a card that needs the libraries alone."""
     blocks = re.findall(r"```python\n(.*?)```", card.decode(), re.DOTALL)
-    (found,) = (code for code in blocks if "mrs_models" not in code)
+    (found,) = (code for code in blocks if "mrs_suggest" not in code)
     return WITHOUT_US + found
 
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_cli.main import main
-from mrs_core.sheets import escaped, read_sheet, restored, sheet_bytes
 from mrs_datasets.audit.files import make_audit, read_key
 from mrs_datasets.audit.questions import KINDS
 from mrs_datasets.audit.reading import read_judgements
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.io.sheets import escaped, read_sheet, restored, sheet_bytes
 from tests.audit_sheets import change, in_memory, judge, load, numbered, page_of, sheet_of
 from tests.browser import Browser, open_browser
 

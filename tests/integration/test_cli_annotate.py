@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_core.sheets import restored
-from mrs_evaluation.annotation_files import COLUMNS
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.io.sheets import restored
+from mrs_suggest.evaluation.annotation_files import COLUMNS
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration

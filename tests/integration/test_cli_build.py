@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_datasets.prepared import open_prepared
-from mrs_datasets.reddit import filter as rules
-from mrs_datasets.reddit.bots import BOT_NAMES
-from mrs_datasets.reddit.synth_threads import BOT_BODY, NAMES
-from mrs_datasets.schema import SPLITS
+from mrs_datasets.builders.reddit.cleaning import filter as rules
+from mrs_datasets.builders.reddit.cleaning.bots import BOT_NAMES
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.schema import SPLITS
+from mrs_datasets.synthetic.dumps.synth_threads import BOT_BODY, NAMES
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 
 pytestmark = pytest.mark.integration
@@ -181,8 +181,8 @@ def test_clean_has_no_bot_no_address_and_no_name(built) -> None:
 
 def test_no_thread_is_in_two_splits_of_clean(built, dumps: Path) -> None:
     """Every pair is found again in the dumps by its texts; one thread may have one split only."""
-    from mrs_datasets.reddit.clean import ALL, clean_pairs
-    from mrs_datasets.reddit.read import read_comments
+    from mrs_datasets.builders.reddit.cleaning.clean import ALL, clean_pairs
+    from mrs_datasets.builders.reddit.read import read_comments
 
     rows = [row for path in sorted(dumps.glob("RC_*")) for batch in read_comments(path) for row in batch.to_pylist()]
     bodies = {row["id"]: row["body"] for row in rows}
@@ -257,7 +257,7 @@ WRONG = {
 
 def refuse(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> str:
     """Run the command in this process, which takes less time; return what it said."""
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     try:
         code = main([str(argument) for argument in arguments])

@@ -56,7 +56,7 @@ def test_months_apart_end_with_the_same_files(
     def month(name: str) -> subprocess.CompletedProcess[str]:
         return mrs(*options(name), cwd=tmp_path)
 
-    first = [sys.executable, "-m", "mrs_cli.main", *options("RC_2018-01.zst")]
+    first = [sys.executable, "-m", "mrs_suggest.cli.main", *options("RC_2018-01.zst")]
     with subprocess.Popen(first, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as other:
         done = month("RC_2018-02.zst")
         told, _ = other.communicate(timeout=100)
@@ -93,7 +93,7 @@ def test_months_apart_in_s3(mrs: Mrs, s3: S3, dumps: Path, whole: Path, lid_mode
 def test_the_slurm_recipe_builds_the_same(
     dumps: Path, whole: Path, lid_model: Path, tmp_path: Path, repository: Path
 ) -> None:
-    programs = {"sbatch": SBATCH, "mrs": f'#!/bin/sh\nexec {sys.executable} -m mrs_cli.main "$@"\n'}
+    programs = {"sbatch": SBATCH, "mrs": f'#!/bin/sh\nexec {sys.executable} -m mrs_suggest.cli.main "$@"\n'}
     for name, text in programs.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

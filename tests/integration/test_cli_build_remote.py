@@ -72,7 +72,7 @@ def test_a_remote_build_that_was_killed_goes_on(
     places = ("--dumps", f"{dumps}/RC_*.zst", "--out", f"file://{tmp_path}/out", "--scratch", "scratch")
     command = ["data", "build", "--language-model", lid_model, *CLEAN, *places]
     with subprocess.Popen(
-        [sys.executable, "-m", "mrs_cli.main", *map(str, command)], cwd=tmp_path, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "mrs_suggest.cli.main", *map(str, command)], cwd=tmp_path, stderr=subprocess.DEVNULL
     ) as running:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob(".out.build/months/*.json")) and time.monotonic() < deadline:

@@ -44,7 +44,7 @@ def test_a_killed_build_in_s3_goes_on_and_ends_with_the_local_files(
     places = ("--dumps", DUMPS, "--out", "s3://texts/sets/mrs", "--scratch", "scratch")
     command = ["data", "build", *places, "--language-model", lid_model, *SMALL, "--workers", 2]
     with subprocess.Popen(
-        [sys.executable, "-m", "mrs_cli.main", *map(str, command)], cwd=tmp_path, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "mrs_suggest.cli.main", *map(str, command)], cwd=tmp_path, stderr=subprocess.DEVNULL
     ) as running:
         deadline = time.monotonic() + 60
         while not any(name.endswith(".json") for name in s3.below("sets/.mrs.build/months")):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli.main import main
+from mrs_suggest.cli.main import main
 from tests.dumps import leftovers, read_report
 from tests.spark_months import BUCKETS, SETTINGS, assert_equal, require_spark, write_dirty_months
 
@@ -50,7 +50,7 @@ def local(mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFa
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A session of this process, which all builds use: Spark takes seconds to start."""
     require_spark()
-    from mrs_datasets.spark.engine import SparkEngine
+    from mrs_datasets.builders.spark.engine import SparkEngine
 
     settings = dict(entry.split("=") for entry in SETTINGS)
     with SparkEngine("local[2,4]", settings) as engine:

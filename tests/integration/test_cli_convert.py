@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from mrs_cli.main import main
+from mrs_suggest.cli.main import main
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +36,7 @@ def save_checkpoint(path: Path, **changes: object) -> Path:
     """A small checkpoint in fairseq's layout: BART's own weights under fairseq's names."""
     from transformers import BartForConditionalGeneration
 
-    from mrs_models.unicoder import unicoder_config
+    from mrs_suggest.models.generation.architectures.unicoder import unicoder_config
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
-from mrs_cli.data import main
-from mrs_core.errors import InputError
-from mrs_training.pretraining.texts import TextSource, read_texts
+from mrs_suggest.cli.data import main
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.training.pretraining.texts import TextSource, read_texts
 from tests.conftest import Mrs
 from tests.corpus_texts import DROPPED, GARBLED, GOOD, LINES, Texts, contents, lines_of, write_texts
 

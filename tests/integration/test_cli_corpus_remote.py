@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli.data import main
-from mrs_core.errors import InputError
+from mrs_suggest.cli.data import main
+from mrs_suggest.common.errors import InputError
 from tests.corpus_texts import OPTIONS, Texts, contents, write_texts
 from tests.dumps import leftovers
 from tests.s3_server import S3, SECRET

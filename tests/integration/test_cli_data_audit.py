@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_core.sheets import restored
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared.prepared import PreparedData
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.io.sheets import restored
 from tests import warm_python
 from tests.audit_sheets import change, judge, load, sheet_of
 from tests.command import Result, refused
@@ -130,7 +130,7 @@ def test_a_data_set_on_the_hub(hub: LoopbackHub, folder: Path, tmp_path: Path) -
     publish = ["data", "publish", str(folder), "--repo", "org/own"]
     make = ["data", "audit", "make", "org/own", "--out", "out", "--examples", "20"]
     for arguments in (publish, make):
-        done = warm_python.run([sys.executable, "-m", "mrs_cli.main", *arguments], cwd=tmp_path, env=env)
+        done = warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *arguments], cwd=tmp_path, env=env)
         assert done.returncode == 0, done.stderr
     assert len(load(sheet_of(tmp_path / "out"))) == 20
     key = json.loads((tmp_path / "out" / "key.json").read_text("utf-8"))

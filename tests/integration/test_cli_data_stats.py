@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli.main import main
 from mrs_datasets.catalogue import catalogued
-from mrs_datasets.prepare import GENERATED, READERS, prepare
+from mrs_datasets.prepared.prepare import GENERATED, READERS, prepare
+from mrs_suggest.cli.main import main
 
 pytestmark = pytest.mark.integration
 ROW = {"premise": "äöü", "choice1": "a", "choice2": "bb", "question": "cause", "label": 1, "idx": 0}

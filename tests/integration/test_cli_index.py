@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli import models, suggest
-from mrs_core.baselines import read_baselines
-from mrs_core.errors import run_with_sentence
-from mrs_models.response_index import ResponseIndexes
+from mrs_suggest.cli import models, suggest
+from mrs_suggest.common.errors import run_with_sentence
+from mrs_suggest.common.hub.baselines import read_baselines
+from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration

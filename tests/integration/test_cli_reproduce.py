@@ -60,7 +60,7 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
 def test_what_cannot_be_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
 ) -> None:
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     code = main(["reproduce", "retrieval", "--dry-run", *words])

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mrs_cli import score
-from mrs_core.errors import InputError
+from mrs_suggest.cli import score
+from mrs_suggest.common.errors import InputError
 from tests.mrs_metrics.test_punkt import PARAMETERS
 
 ROWS = "hi\tI don't. Help?\tI don't. Yes?\tno\nbye\tsee you\tSee you!\n"

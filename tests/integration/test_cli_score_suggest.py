@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_core.languages import LANGUAGES
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.text.languages import LANGUAGES
 from tests.command import refused
 from tests.untrained import untrained_retriever
 
@@ -246,8 +246,8 @@ def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
 
 
 def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_models import Suggester, Suggestion
-    from mrs_models.answering import Answer
+    from mrs_suggest import Suggester, Suggestion
+    from mrs_suggest.suggest.answering import Answer
 
     class Evil:
         def require_language(self, language: str) -> None: ...
@@ -277,7 +277,7 @@ TEXTS = {
 @pytest.fixture(scope="session")
 def detecting(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model with a language detector."""
-    from mrs_models.language_detector import LanguageDetector
+    from mrs_suggest.suggest.language_detector import LanguageDetector
 
     folder = tmp_path_factory.mktemp("detecting") / "model"
     shutil.copytree(model, folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli.main import main
+from mrs_suggest.cli.main import main
 
 pytestmark = pytest.mark.integration
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_datasets.prepare import prepare_mrs
-from mrs_datasets.reddit.synth import write_toxic_words
-from mrs_datasets.reddit.synth_text import TOXIC_WORDS
-from mrs_datasets.schema import SPLITS
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.schema import SPLITS
+from mrs_datasets.synthetic.dumps.synth import write_toxic_words
+from mrs_datasets.synthetic.dumps.synth_text import TOXIC_WORDS
 from tests.classifiers import write_classifier
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 from tests.scoring_server import Failure, scoring_server
@@ -112,7 +112,7 @@ WRONG = {
 
 def refuse(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> str:
     """Run the command in this process, which takes less time; return what it said."""
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     code = main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()

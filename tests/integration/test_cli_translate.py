@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.prepared.prepare import prepare_mrs
 from tests.command import refused
 from tests.dumps import SMALL, read_report, write_months
 from tests.translation_models import WORDS, cipher, marian, sentence
@@ -129,7 +129,7 @@ def test_bad_input_is_one_sentence(
     english: Path, marian: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     options: tuple[str, ...], words: str,
 ) -> None:  # fmt: skip
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.tsv").write_text("yes\tja\n", encoding="utf-8")

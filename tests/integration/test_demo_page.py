@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core.baselines import read_baselines
-from mrs_models.suggester import Suggester
+from mrs_suggest.common.hub.baselines import read_baselines
+from mrs_suggest.suggest.suggester import Suggester
 from tests import warm_python
 from tests.browser import SERVED_AT, Browser, open_browser, quiet_environment, running
 from tests.hub.server import LoopbackHub
@@ -30,7 +30,7 @@ def demo(folder: Path, proxy: str, *models: object) -> Iterator[str]:
     if importlib.util.find_spec("gradio") is None:
         pytest.skip("needs gradio: pip install '.[demo]'")
     options = [part for model in models for part in ("--model", str(model))]
-    command = [sys.executable, "-m", "mrs_cli.main", "demo", *options]
+    command = [sys.executable, "-m", "mrs_suggest.cli.main", "demo", *options]
     with running(command, SERVED_AT, cwd=folder, env=quiet_environment(folder, proxy)) as url:
         yield url
 
@@ -91,7 +91,7 @@ def test_two_models_side_by_side(tmp_path: Path, outside: tuple[str, list[str]])
         "Certainly, see you tonight!\nSorry, not tonight.\nLet me check.\n", encoding="utf-8"
     )
     index = ["models", "index", SAMPLE, "--lang", "en", "--responses", "own.txt", "--out", str(own)]
-    done = warm_python.run([sys.executable, "-m", "mrs_cli.main", *index], cwd=tmp_path)
+    done = warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *index], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     message = "Are you coming to dinner tonight?"
     with (
@@ -117,7 +117,7 @@ def test_two_models_side_by_side(tmp_path: Path, outside: tuple[str, list[str]])
 
 
 def publish(hub: LoopbackHub, folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mrs_cli.main", "demo", "publish", *arguments]
+    command = [sys.executable, "-m", "mrs_suggest.cli.main", "demo", "publish", *arguments]
     env = hub.env(folder / "publisher")
     return warm_python.run(command, cwd=folder, env=env)
 
@@ -132,7 +132,7 @@ def test_the_space_is_one_commit_and_runs_alone(
     assert len(space.commits()) == 2, "the hub's own first commit, and one of ours"
     assert done.stdout.startswith(f"published org/suggestions at {space.commits()[0].sha[:12]}")
     folder = tmp_path / "space"
-    from mrs_serving.page_space import space_files
+    from mrs_suggest.serving.page.page_space import space_files
 
     own = {path.relative_to(folder_of()).as_posix(): path for path in folder_of().rglob("*") if path.is_file()}
     files = space_files("org/suggestions", {SAMPLE: own})
@@ -141,12 +141,14 @@ def test_the_space_is_one_commit_and_runs_alone(
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content) if isinstance(content, bytes) else shutil.copy2(content, target)
-    check = "import mrs_serving.page, sys; print(mrs_serving.page.__file__)"
+    check = "import mrs_suggest.serving.page.page, sys; print(mrs_suggest.serving.page.page.__file__)"
     env = quiet_environment(tmp_path, outside[0])
     found = subprocess.run(
         [sys.executable, "-c", check], cwd=folder, env=env, capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == str(folder / "mrs_serving" / "page.py"), "the Space must do without our package"
+    assert found.stdout.strip() == str(folder / "mrs_suggest" / "serving" / "page" / "page.py"), (
+        "the Space must do without our package"
+    )
     if importlib.util.find_spec("gradio") is None:
         pytest.skip("needs gradio: pip install '.[demo]'")
     with (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.prepare import prepare_mrs
-from mrs_models.tiny import build_tiny
-from mrs_models.tiny_generator import build_tiny_generator
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.retrieval.tiny import build_tiny
 from tests.command import refused
 from tests.hub.server import LoopbackHub
 from tests.integration.test_hub_walk import MRS, Walk, published
@@ -76,7 +76,7 @@ def test_refusals(
     model: str, options: list[str], sentence: str, walk: Walk, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     monkeypatch.chdir(walk.folder)
     build_tiny_generator(TEXTS, ["en", "es"], walk.folder / "seq2seq", 1, 300)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared.prepared import PreparedData
 from tests.integration.conftest import OPTIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_process")]

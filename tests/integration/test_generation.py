@@ -16,7 +16,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from mrs_core.text import normalise_reply
+from mrs_suggest.common.text.text import normalise_reply
 
 pytestmark = pytest.mark.integration
 
@@ -105,7 +105,7 @@ def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tens
 @pytest.fixture(scope="session")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `data/`: 36 messages a language, some of them translated to Spanish, too."""
-    from mrs_datasets.prepare import prepare_mrs
+    from mrs_datasets.prepared.prepare import prepare_mrs
 
     folder = tmp_path_factory.mktemp("generation")
     (folder / "source").mkdir()
@@ -124,7 +124,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def base(workplace: Path) -> Path:
     """A checkpoint to start from, with dropout, as the published ones have."""
-    from mrs_models.tiny_generator import build_tiny_generator
+    from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 
     texts = [line for path in (workplace / "source").iterdir() for line in path.read_text("utf-8").splitlines()]
     folder = build_tiny_generator(texts, ["en", "es"], workplace / "small", 5, 300)
@@ -154,6 +154,7 @@ def _state() -> Iterator[None]:
 def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, _state: None) -> Iterator[Callable[..., Path]]:
     """A function that trains in this process, in the folder `output` below the workplace, and returns it."""
     from accelerate.state import AcceleratorState
+
     from mrs_trainers.generation import main
 
     threads = torch.get_num_threads()
@@ -220,7 +221,7 @@ def test_run_json_has_what_repeats_the_run_and_its_figures(trained: tuple[Path, 
 def test_the_card_renders_and_renders_again(trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
     from huggingface_hub import ModelCard
 
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     path = trained[0] / "README.md"
     card = ModelCard.load(path)
@@ -242,7 +243,7 @@ def test_the_card_renders_and_renders_again(trained: tuple[Path, str], capsys: p
 def test_predictions_score_to_the_figures_of_the_record(
     trained: tuple[Path, str], language: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     assert main(["score", str(trained[0] / f"predictions.{language}.tsv"), "--lang", language, "--json"]) == 0
     scored = json.loads(capsys.readouterr().out)
@@ -254,7 +255,7 @@ def test_predictions_score_to_the_figures_of_the_record(
 def test_the_command_suggests_what_is_in_the_predictions(
     trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     rows = predictions(trained[0])["predictions.es.tsv"]
     messages = [row[0] for row in rows]
@@ -392,7 +393,7 @@ PLANS: dict[str, tuple[list[str], dict[str, Any], set[str]]] = {
 def test_a_setting_of_the_paper_from_data_to_suggestions(setting: str, train: Callable[..., Path]) -> None:
     from tokenizers import Tokenizer
 
-    from mrs_models.suggester import Suggester
+    from mrs_suggest.suggest.suggester import Suggester
 
     options, plan, words = PLANS[setting]
     folder = train(setting, "--setting", setting, *options, *SHORT)
@@ -424,9 +425,8 @@ def test_the_paper_has_a_configuration_of_each_kind() -> None:
 @pytest.mark.usefixtures("_state")
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
 def test_every_configuration_parses(path: Path) -> None:
+    from mrs_suggest.common.arguments import parse_with_config
     from mrs_trainers.generation import make_parser
-
-    from mrs_core.arguments import parse_with_config
 
     parts = parse_with_config(make_parser(), ["--config", str(path)])
     for key, value in yaml.safe_load(path.read_text(encoding="utf-8")).items():
@@ -441,7 +441,7 @@ def test_every_configuration_parses(path: Path) -> None:
 def test_adapters_of_a_generator(
     train: Callable[..., Path], base: Path, workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     whole = train("lora", "--model_name_or_path", base, *LORA)
     check_adapters(whole, base, {"seq2seq": "."})
@@ -465,10 +465,10 @@ def test_adapters_of_a_retriever(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from accelerate.state import AcceleratorState
-    from mrs_trainers.retrieval import main as trainer
 
-    from mrs_cli.main import main
-    from mrs_models.tiny import build_tiny
+    from mrs_suggest.cli.main import main
+    from mrs_suggest.models.retrieval.tiny import build_tiny
+    from mrs_trainers.retrieval import main as trainer
 
     texts = [line for path in (workplace / "source").iterdir() for line in path.read_text("utf-8").splitlines()]
     encoder = build_tiny(texts, workplace / "encoder", 5, 300)
@@ -581,9 +581,8 @@ def test_the_trainer_refuses_in_one_sentence(
 def test_a_checkpoint_without_the_tokens_of_a_language_is_refused(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
     from mrs_trainers.generation import main
-
-    from mrs_models.tiny_generator import build_tiny_generator
 
     monkeypatch.chdir(workplace)
     build_tiny_generator(["How are you?"] * 3, ["en"], Path("english"), 1, 100)

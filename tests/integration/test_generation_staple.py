@@ -32,7 +32,7 @@ GENERAL = ["--parallel", "pt-en=general.pt,general.en"]
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`data/`; `blind/`, whose test split has no gold; general translations as a pair of files, Portuguese first."""
-    from mrs_datasets.prepare import prepare
+    from mrs_datasets.prepared.prepare import prepare
 
     folder = tmp_path_factory.mktemp("staple")
     prepare("staple", [str(write_source(folder / "source"))], folder / "data")
@@ -82,8 +82,8 @@ def test_a_tiny_model_learns_what_learners_would_write(folder: Callable[[str], P
 
 
 def test_the_prediction_file_scores_as_the_run_says(folder: Callable[[str], Path], workplace: Path) -> None:
-    from mrs_evaluation.score_staple import score_files
     from mrs_metrics.translations_f1 import aggregate
+    from mrs_suggest.evaluation.scores.score_staple import score_files
 
     predicted = folder("whole") / "predictions" / "test.en_pt.pred.txt"
     scores = aggregate(score_files(workplace / "source" / "en_pt" / "test.en_pt.toy.gold.txt", predicted))
@@ -97,7 +97,7 @@ def test_the_prediction_file_scores_as_the_run_says(folder: Callable[[str], Path
 
 
 def test_the_n_best_are_likely_as_learners_write_them(folder: Callable[[str], Path]) -> None:
-    from mrs_models.generator import Generator
+    from mrs_suggest.models.generation.generator import Generator
 
     generator = Generator.load(folder("whole"))
     (found,) = generator.suggest(["we wash the bread"], "pt", 4)
@@ -109,7 +109,7 @@ def test_the_n_best_are_likely_as_learners_write_them(folder: Callable[[str], Pa
 
 
 def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path]) -> None:
-    from mrs_training.families import model_card
+    from mrs_suggest.training.export.families import model_card
 
     whole, first, tuned, english = (record(folder(name)) for name in ("whole", "first", "tuned", "english"))
     assert (whole["trainer"], whole["plan"]["draw"], whole["plan"]["train"]) == (
@@ -138,7 +138,7 @@ def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path]) -> 
 
 
 def test_from_right_to_left_and_to_english_texts_come_in_order(folder: Callable[[str], Path]) -> None:
-    from mrs_models.generator import Generator
+    from mrs_suggest.models.generation.generator import Generator
 
     backward, english = Generator.load(folder("tuned")), Generator.load(folder("english"))
     assert backward.coder.direction.right_to_left
@@ -153,7 +153,7 @@ def test_the_whole_chain_goes_from_a_run_to_a_report(
     folder: Callable[[str], Path], workplace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Decoded, scored back, pooled with a right-to-left member, tuned, filtered, exported, reported: figures agree."""
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     def staple(*words: object) -> str:
         assert main(["staple", *map(str, words)]) == 0, capsys.readouterr().err
@@ -209,7 +209,7 @@ def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
 def test_bad_input_is_refused_in_a_sentence(
     refused: Callable[..., str], folder: Callable[[str], Path], workplace: Path, tmp_path: Path
 ) -> None:
-    from mrs_datasets.prepare import prepare
+    from mrs_datasets.prepared.prepare import prepare
 
     prepare("staple", [str(write_source(tmp_path / "source", blind=["train"]))], tmp_path / "blind")
     os.remove(next(iter((tmp_path / "source" / "en_pt").glob("train*pred.txt"))))
@@ -252,7 +252,7 @@ def test_bad_input_is_refused_in_a_sentence(
 
 
 def test_data_of_another_kind_are_refused(refused: Callable[..., str], tmp_path: Path) -> None:
-    from mrs_datasets.prepare import prepare
+    from mrs_datasets.prepared.prepare import prepare
 
     prepare("synthetic-copa", ["synthetic"], tmp_path / "copa")
     assert "copa is synthetic-copa, which has no accepted translations; pass a folder" in refused(
@@ -262,10 +262,9 @@ def test_data_of_another_kind_are_refused(refused: Callable[..., str], tmp_path:
 
 @pytest.mark.parametrize("name", ["hu", "ja", "ko", "pt", "vi", "synthetic"])
 def test_the_configurations_are_sound(name: str, repository: Path, one_process: None) -> None:
+    from mrs_suggest.common.arguments import parse_with_config
+    from mrs_suggest.training.staple.recipe import StapleGeneration
     from mrs_trainers.generation import make_parser
-
-    from mrs_core.arguments import parse_with_config
-    from mrs_training.staple.recipe import StapleGeneration
 
     path = repository / "trainers" / "configs" / "generation" / "staple" / f"{name}.yaml"
     words = ["--config", str(path), "--use_cpu", "true", "--data", "data"]

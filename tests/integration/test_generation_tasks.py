@@ -11,7 +11,7 @@ import pytest
 import yaml
 from datasets import Dataset
 
-from mrs_datasets.prepared import open_prepared
+from mrs_datasets.prepared.prepared import open_prepared
 from tests.forked_runs import forked_runs
 from tests.run_files import curve, record
 
@@ -31,7 +31,7 @@ GERMAN, OTHER = "de=ntg.de.jsonl", "de=data/data/qg-de/test-00000-of-00001.parqu
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`data/`, and German training rows, which XGLUE does not have: those of the validation split, as JSON lines."""
-    from mrs_datasets.prepare import prepare
+    from mrs_datasets.prepared.prepare import prepare
 
     folder = tmp_path_factory.mktemp("tasks")
     prepare("synthetic-xglue", ["synthetic"], folder / "data")
@@ -91,9 +91,9 @@ def test_a_tiny_model_learns_to_ask(folder: Callable[[str], Path]) -> None:
 
 
 def test_official_files_score_as_the_run_says(folder: Callable[[str], Path], workplace: Path, tmp_path: Path) -> None:
-    from mrs_evaluation.language_data import EVALUATION_SEED, sample_rows
-    from mrs_evaluation.score_xglue import score_folder
     from mrs_metrics.xglue import aggregate
+    from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
+    from mrs_suggest.evaluation.scores.score_xglue import score_folder
 
     (tmp_path / "QG").mkdir()
     found = record(folder("whole"))["metrics"]["systems"]["QG"]
@@ -106,7 +106,7 @@ def test_official_files_score_as_the_run_says(folder: Callable[[str], Path], wor
 
 
 def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path]) -> None:
-    from mrs_training.families import model_card
+    from mrs_suggest.training.export.families import model_card
 
     whole, every, german = (record(folder(name)) for name in ("whole", "all", "german"))
     assert (whole["trainer"], whole["plan"]["task"], whole["plan"]["mode"]) == ("text_generation", "QG", "pivot")
@@ -143,7 +143,7 @@ def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], ou
 
 
 def test_the_result_writes(folder: Callable[[str], Path]) -> None:
-    from mrs_models.suggester import Suggester
+    from mrs_suggest.suggest.suggester import Suggester
 
     ((found,),) = Suggester.load(str(folder("whole"))).suggest(["Karl lives in Paris. Nobody knows."], "en", 1)
     assert found.reply.lower() == "where does karl live?"
@@ -200,11 +200,10 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
 
 @pytest.mark.parametrize("name", ["xdae", "xfnp", "encoder"])
 def test_the_configurations_are_sound(name: str, repository: Path, one_process: None) -> None:
+    from mrs_suggest.common.arguments import parse_with_config
+    from mrs_suggest.training.generation.recipe import TaskGeneration
+    from mrs_suggest.training.generation.tasks import task_of
     from mrs_trainers.generation import make_parser
-
-    from mrs_core.arguments import parse_with_config
-    from mrs_training.generation.recipe import TaskGeneration
-    from mrs_training.generation.tasks import task_of
 
     path = repository / "trainers" / "configs" / "generation" / "xglue" / f"{name}.yaml"
     words = ["--config", str(path), "--use_cpu", "true", "--data", "data"]

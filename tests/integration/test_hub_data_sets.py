@@ -38,7 +38,7 @@ class Clients:
         return done.stdout + done.stderr if code else done.stdout
 
     def mrs(self, *arguments: object, code: int = 0) -> str:
-        return self.run("-m", "mrs_cli.main", *arguments, code=code)
+        return self.run("-m", "mrs_suggest.cli.main", *arguments, code=code)
 
     def load(self, *arguments: str) -> list[Any]:
         rows, streamed = json.loads(self.run("-c", LOAD, *arguments).splitlines()[-1])

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from mrs_core.predictions import read_predictions
+from mrs_suggest.common.text.predictions import read_predictions
 from tests import warm_python
 from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-MRS = (sys.executable, "-m", "mrs_cli.main")
+MRS = (sys.executable, "-m", "mrs_suggest.cli.main")
 TRAINER = (sys.executable, ROOT / "trainers" / "retrieval.py")
 QUESTIONS = {
     "en": ("How is the {} of your neighbour?", "Did you see the {} last Sunday?", "Tell me about the {} again!"),

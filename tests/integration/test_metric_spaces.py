@@ -64,7 +64,7 @@ def publish(
     hub: LoopbackHub, folder: Path, *arguments: str, token: bool = True, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run `mrs metrics publish` in a process of its own; no output may show the token."""
-    command = [sys.executable, "-m", "mrs_cli.main", "metrics", "publish", *arguments]
+    command = [sys.executable, "-m", "mrs_suggest.cli.main", "metrics", "publish", *arguments]
     env = {**hub.env(folder / "publisher", token=token), **environment}
     done = warm_python.run(command, cwd=folder, env=env)
     assert env.get("HF_TOKEN", hub.token) not in done.stdout + done.stderr

@@ -19,13 +19,13 @@ import sys
 from dataclasses import dataclass
 from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
-from mrs_core.arguments import make_dataclass_parser, parse_with_config
-from mrs_core.errors import run_with_sentence
-from mrs_training.divergence import StopsWhenDiverged
-from mrs_training.family import Family
-from mrs_training.launch import train
-from mrs_training.options import RunArguments
-from mrs_training.recipe import Recipe
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import run_with_sentence
+from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged
+from mrs_suggest.training.export.family import Family
+from mrs_suggest.training.launch import train
+from mrs_suggest.training.options import RunArguments
+from mrs_suggest.training.recipe import Recipe
 
 class Sentences:
     def __init__(self, tokenizer):
@@ -72,7 +72,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    from mrs_models.tiny import train_tokenizer
+    from mrs_suggest.models.retrieval.tiny import train_tokenizer
 
     folder = tmp_path_factory.mktemp("classification")
     (folder / "trainer.py").write_text(TRAINER, encoding="utf-8")

@@ -41,7 +41,7 @@ def sentence(draw: random.Random, letters: str) -> str:
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts in two languages, translations word by word, and a small BERT without a head, of random weights and without
     dropout."""
-    from mrs_models.tiny import build_tiny
+    from mrs_suggest.models.retrieval.tiny import build_tiny
 
     folder, draw = tmp_path_factory.mktemp("pretraining"), random.Random(0)
     for name, words, count in (("ht", "abcdefgh", 400), ("en", "stuvwxyz", 100), ("test", "abcdefgh", 60)):
@@ -172,8 +172,8 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
     """Other tasks find the trained encoder, and pretraining finds its head."""
     from transformers import AutoModel, AutoModelForMultipleChoice
 
-    from mrs_models.dual_encoder import build_dual_encoder
-    from mrs_models.masked_lm import load_masked_lm, load_tokenizer
+    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm, load_tokenizer
+    from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 
     name = str(folder("whole"))
     saved = load_file(folder("whole") / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
@@ -187,7 +187,7 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
 def test_adapters_load_onto_their_base(
     folder: Callable[[str], Path], workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mrs_models.adapters import load_adapter
+    from mrs_suggest.models.adapters import load_adapter
 
     monkeypatch.chdir(workplace)
     adapted = load_adapter(folder("lora") / "adapter").state_dict()
@@ -206,7 +206,7 @@ def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
 
 
 def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workplace: Path, tmp_path: Path) -> None:
-    from mrs_models.tiny import build_tiny
+    from mrs_suggest.models.retrieval.tiny import build_tiny
 
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "unmasked").mkdir()
@@ -238,9 +238,8 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_the_recipes_are_sound(path: Path, one_process: None) -> None:
+    from mrs_suggest.common.arguments import parse_with_config
     from mrs_trainers.pretraining import Pretraining, make_parser
-
-    from mrs_core.arguments import parse_with_config
 
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
     Pretraining().require_sound(options, training)

@@ -11,7 +11,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared.prepared import PreparedData
 from tests.forked_runs import forked_runs
 from tests.run_files import curve, record
 from tests.weights import FEW, differing
@@ -40,8 +40,8 @@ def sentence(draw: random.Random, letters: str) -> str:
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts in two languages, and a small encoder with its language-model head."""
-    from mrs_models.masked_lm import load_masked_lm, load_tokenizer
-    from mrs_models.tiny import build_tiny
+    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm, load_tokenizer
+    from mrs_suggest.models.retrieval.tiny import build_tiny
 
     folder, draw = tmp_path_factory.mktemp("seq2seq"), random.Random(0)
     for name, words, count in (("en", "abcdefgh", 200), ("ja", "stuvwxyz", 100), ("test", "abcdefgh", 30)):
@@ -136,7 +136,7 @@ def test_generators_start_from_the_results_by_their_names(
     folder: Callable[[str], Path], workplace: Path, prepared: PreparedData
 ) -> None:
     """They train, search and load again; a start from an encoder, too."""
-    from mrs_models.generator import Generator
+    from mrs_suggest.models.generation.generator import Generator
 
     names = ["xdae_whole", "xdae_encoder", "xfnp_encoder"]
     runs = [
@@ -194,9 +194,8 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output:
 
 @pytest.mark.parametrize(("name", "rate", "steps"), [("xdae", 2e-4, 60_000), ("xfnp", 1e-4, 350_000)])
 def test_the_recipes_have_the_paper_s_settings(name: str, rate: float, steps: int, one_process: None) -> None:
+    from mrs_suggest.common.arguments import parse_with_config
     from mrs_trainers.pretraining import Pretraining, make_parser
-
-    from mrs_core.arguments import parse_with_config
 
     path = CONFIGS / f"{name}.yaml"
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])

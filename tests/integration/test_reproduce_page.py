@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mrs_training.reproduce import runner
-from mrs_training.reproduce.cells import Setup, all_cells, place_of, run_of
-from mrs_training.reproduce.report import write_report
-from mrs_training.reproduce.table import at_scale, only_tables, read_table
+from mrs_suggest.reproduce import runner
+from mrs_suggest.reproduce.cells import Setup, all_cells, place_of, run_of
+from mrs_suggest.reproduce.report import write_report
+from mrs_suggest.reproduce.table import at_scale, only_tables, read_table
 from tests.browser import Browser, open_browser
 
 pytestmark = pytest.mark.integration

@@ -199,7 +199,7 @@ def test_the_printed_table_has_the_four_systems(trained: tuple[Path, str]) -> No
 def test_predictions_score_to_the_figures_of_the_record(
     trained: tuple[Path, str], language: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     folder = trained[0]
     assert main(["score", str(folder / f"predictions.{language}.tsv"), "--lang", language, "--json"]) == 0
@@ -244,7 +244,7 @@ def test_the_command_suggests_from_a_trained_folder(trained: tuple[Path, str], w
 
 
 def test_the_suggestions_of_a_message_are_those_in_its_predictions(trained: tuple[Path, str]) -> None:
-    from mrs_models.suggester import Suggester
+    from mrs_suggest.suggest.suggester import Suggester
 
     suggester = Suggester.load(trained[0])
     for language in ("en", "es"):
@@ -405,7 +405,7 @@ def test_a_setting_of_the_paper_from_data_to_suggestions(
 ) -> None:
     from tokenizers import Tokenizer
 
-    from mrs_models.suggester import Suggester
+    from mrs_suggest.suggest.suggester import Suggester
 
     options, plan, words = PLANS[setting]
     folder = train(setting, "--setting", setting, *options, *SHORT)
@@ -439,9 +439,9 @@ def test_a_swept_bonus_is_stored_and_shown_beside_the_model_without_it(
     train: Callable[..., Path], workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nearly everybody gives one answer, and static vectors after one step cannot know."""
-    from mrs_datasets.prepare import prepare_mrs
-    from mrs_models.response_index import ResponseIndex
-    from mrs_models.suggester import Suggester
+    from mrs_datasets.prepared.prepare import prepare_mrs
+    from mrs_suggest.suggest.index.response_index import ResponseIndex
+    from mrs_suggest.suggest.suggester import Suggester
 
     source = workplace / "frequent-source"
     source.mkdir()
@@ -474,7 +474,7 @@ def test_a_run_with_fewer_languages_over_an_old_one_answers_only_those(
     overwritten: Path, train: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Else the index of the old model would be searched with the new model's vectors."""
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     shutil.copytree(overwritten, overwritten.parent / "fewer")
     folder = train("fewer", "--languages", "es", "--overwrite", "true", *SHORT)
@@ -521,7 +521,7 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
 def test_mrs_train_refuses_in_one_line(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mrs_cli.main import main
+    from mrs_suggest.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     Path("unknown.yaml").write_text("loss: eq4\nlearning_rat: 1.0\n")
@@ -592,7 +592,7 @@ def test_every_configuration_parses(path: Path) -> None:
 
     import yaml
 
-    from mrs_core.arguments import parse_with_config
+    from mrs_suggest.common.arguments import parse_with_config
 
     trainer = importlib.import_module(f"mrs_trainers.{path.relative_to(CONFIGS).parts[0]}")
     parts = parse_with_config(trainer.make_parser(), ["--config", str(path)])

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli.suggest import main as suggest
-from mrs_core.errors import InputError
-from mrs_core.predictions import read_predictions
-from mrs_models.decoding_settings import Decoding
-from mrs_models.generator import Generator
-from mrs_models.ranked_suggester import RankedSuggester
-from mrs_models.suggester import Suggester
-from mrs_models.tiny_generator import build_tiny_generator
-from mrs_training.families import publication
-from mrs_training.run import read_record
+from mrs_suggest.cli.suggest import main as suggest
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.predictions import read_predictions
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.suggest.ranked_suggester import RankedSuggester
+from mrs_suggest.suggest.suggester import Suggester
+from mrs_suggest.training.export.families import publication
+from mrs_suggest.training.run import read_record
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core.errors import InputError
-from mrs_core.predictions import read_predictions
-from mrs_models.ranked_suggester import RankedSuggester
-from mrs_models.suggester import Suggester
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.predictions import read_predictions
+from mrs_suggest.suggest.ranked_suggester import RankedSuggester
+from mrs_suggest.suggest.suggester import Suggester
 from tests.conftest import Mrs
 from tests.integration.conftest import Train
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from mrs_core.errors import InputError
-from mrs_models.dual_encoder import build_dual_encoder, load_dual_encoder
-from mrs_models.message_encoder import MessageEncoder
-from mrs_models.retrieval_suggester import encode_messages
-from mrs_models.routes import prompts_of
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
+from mrs_suggest.models.retrieval.encode import encode_messages
+from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
+from mrs_suggest.models.retrieval.routes import prompts_of
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +28,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A transformers encoder of three layers."""
     from transformers import BertConfig, BertModel
 
-    from mrs_models.tiny import train_tokenizer, write_checkpoint
+    from mrs_suggest.models.retrieval.tiny import train_tokenizer, write_checkpoint
 
     folder = tmp_path_factory.mktemp("encoder")
     words = [f"{kind} {what} {n}" for kind in ("en", "ja") for what in ("message", "reply") for n in range(80)]
@@ -79,7 +79,7 @@ def test_prompts_and_normalisation_in_a_run(base: Path, train: Train) -> None:
 
 def test_adapters_keep_prompts_and_normalisation(base: Path, train: Train) -> None:
     pytest.importorskip("peft")
-    from mrs_models.adapters import load_adapter
+    from mrs_suggest.models.adapters import load_adapter
 
     run = train(
         "lora", "--model_name_or_path", base, "--pooling", "mean", "--normalize", "true", "--query_prompt", "query: ",
@@ -152,7 +152,7 @@ def test_a_static_run_starts_from_a_static_run(base: Path, train: Train, refused
 
 def test_adapters_on_a_trained_retriever(base: Path, train: Train) -> None:
     pytest.importorskip("peft")
-    from mrs_models.adapters import load_adapter
+    from mrs_suggest.models.adapters import load_adapter
 
     first = train("stage1", "--model_name_or_path", base, "--pooling", "mean", "--query_prompt", "query: ")
     second = train("stage2", "--model_name_or_path", first, "--peft", "lora")
@@ -244,7 +244,7 @@ def test_teachers_that_are_refused(
 
 
 def test_a_teacher_needs_one_process(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_training.reply.retrieval_options import RetrievalArguments, resolved
+    from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments, resolved
 
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match=r"^--teacher: trains in one process, .*; launch only one\.$"):

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from accelerate.state import AcceleratorState
 
-from mrs_cli.train import main
-from mrs_datasets.prepared import PreparedData
+from mrs_datasets.prepared.prepared import PreparedData
+from mrs_suggest.cli.train import main
 from tests.integration.conftest import OPTIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_process")]
@@ -43,9 +43,9 @@ def sweep(
                 patch.setenv(name, env[name])
             return SimpleNamespace(returncode=main(command[4:]))
 
-    monkeypatch.setattr("mrs_training.sweep.subprocess", SimpleNamespace(run=run))
+    monkeypatch.setattr("mrs_suggest.training.search.sweep.subprocess", SimpleNamespace(run=run))
     monkeypatch.delenv("MRS_LAUNCHER", raising=False)
-    monkeypatch.setattr("mrs_cli.train.announce_launcher", lambda: None)
+    monkeypatch.setattr("mrs_suggest.cli.train.announce_launcher", lambda: None)
 
     def start(file: Path) -> tuple[dict[str, Any], str]:
         out = tmp_path / "sweep"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_training.families import publication
-from mrs_training.run import read_record
-from mrs_training.trackers import TRACKERS, final_figures
+from mrs_suggest.training.callbacks.trackers import TRACKERS, final_figures
+from mrs_suggest.training.export.families import publication
+from mrs_suggest.training.run import read_record
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration

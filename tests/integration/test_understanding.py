@@ -11,10 +11,10 @@ import pytest
 import yaml
 from safetensors.torch import load_file
 
-from mrs_core.files import content_hash
-from mrs_datasets.prepare import prepare
-from mrs_models.understanding_start import load_understanding
-from mrs_training.checked_card import checked_card
+from mrs_datasets.prepared.prepare import prepare
+from mrs_suggest.common.io.files import content_hash
+from mrs_suggest.models.understanding.understanding_start import load_understanding
+from mrs_suggest.training.export.checked_card import checked_card
 from tests.forked_runs import forked_runs
 from tests.run_files import log, record
 from tests.weights import FEW, differing
@@ -48,7 +48,7 @@ RUNS = (
     ("tested", [*NER, "--model_name_or_path", "whole", "--max_steps", 0], 0, 1),
 )
 ENDED = ["0", "9", "0 0", "9", "0", "0", "0", "0", "0", "0 0", "0"]
-REFUSED = {  # by the trainer itself; those of options and data are in tests/mrs_training/understanding
+REFUSED = {  # by the trainer itself; those of options and data are in tests/mrs_suggest/training/understanding
     "--task pawsx --model_name_or_path several": "--model_name_or_path several: has a head for each of MLQA, POS, WPR,",
     "--task pos --model_name_or_path whole --max_steps 0": "--model_name_or_path whole: has no head for POS, so",
 }

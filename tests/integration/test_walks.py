@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from tests import warm_python
-from tests.mrs_serving.server_process import ServerProcess
+from tests.mrs_suggest.serving.server_process import ServerProcess
 
 pytestmark = pytest.mark.integration
 
@@ -61,7 +61,7 @@ class Walk:
             self.server.wait_for_workers()
             return ""
         if words[0] == "mrs":
-            return self.python("-m", "mrs_cli.main", *words[1:])
+            return self.python("-m", "mrs_suggest.cli.main", *words[1:])
         assert words[0] == "curl", words
         assert self.server
         asked = [word.replace("localhost:8000", self.server.url) for word in words]

@@ -44,7 +44,7 @@ def test_no_generic_name_is_claimed(site: Path) -> None:
     """`trainers` and `model_cards` are folders of the checkout; installed, they carry the project's name."""
     names = {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")}
     assert {name for name in names if not name.startswith("mrs_")} <= {"bin", "__pycache__"}
-    assert {"mrs_trainers", "mrs_model_cards", "mrs_integrations"} <= names
+    assert {"mrs_trainers", "mrs_model_cards", "mrs_suggest"} <= names
 
 
 def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
@@ -56,7 +56,7 @@ def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
 
 def test_every_package_is_typed_and_has_its_licence(site: Path) -> None:
     packages = sorted(path.name for path in site.glob("mrs_*") if (path / "__init__.py").is_file())
-    assert len(packages) == 12
+    assert len(packages) == 5
     assert [name for name in packages if not (site / name / "py.typed").is_file()] == []
     (info,) = site.glob("*.dist-info")
     assert list(info.rglob("LICENSE"))  # in licenses/ since setuptools 77
@@ -100,10 +100,13 @@ def test_the_source_distribution_is_whole(repository: Path, tmp_path: Path) -> N
 
 def test_it_answers_prepares_and_imports_from_an_empty_folder(site: Path, tmp_path: Path) -> None:
     where = run(
-        site, tmp_path, "-c", "import mrs_core, mrs_trainers.retrieval as t; print(mrs_core.__file__, t.__file__)"
+        site,
+        tmp_path,
+        "-c",
+        "import mrs_suggest.common, mrs_trainers.retrieval as t; print(mrs_suggest.common.__file__, t.__file__)",
     )
     assert all(str(site) in path for path in where.split())
-    mrs = ("-m", "mrs_cli.main")
+    mrs = ("-m", "mrs_suggest.cli.main")
     answer = json.loads(run(site, tmp_path, *mrs, "suggest", "--lang", "es", "--json", "¿quedamos mañana?"))
     assert len({suggestion["reply"] for suggestion in answer["suggestions"]}) == 3
     run(site, tmp_path, *mrs, "data", "prepare", "mrs", "--source", "sample", "--out", "data")

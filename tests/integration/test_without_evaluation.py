@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.prepare import prepare
+from mrs_datasets.prepared.prepare import prepare
 from tests.run_files import record
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_process")]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import open_prepared
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.cli.main import main
 
 ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
 FILES = {f"xcopa-master/data/qu/{name}.qu.jsonl": json.dumps(ROW) + "\n" for name in ("val", "test")}
@@ -101,7 +101,7 @@ def written(path: Path, data: bytes) -> Path:
 def test_a_bad_archive_is_one_sentence_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    from mrs_datasets import prepare as module
+    from mrs_datasets.prepared import prepare as module
 
     unpacked = module.unpacked  # a limit of 1 MiB in place of 1 GiB
     monkeypatch.setattr(module, "unpacked", lambda archive, beside, limit: unpacked(archive, beside, limit >> 10))

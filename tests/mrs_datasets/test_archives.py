@@ -19,9 +19,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mrs_core.errors import InputError
 from mrs_datasets.readers import archives
 from mrs_datasets.readers.archives import describe_nested, unpacked
+from mrs_suggest.common.errors import InputError
 
 Files = dict[str, bytes]
 Members = Iterable[tuple[str, bytes]]

@@ -7,8 +7,8 @@ from importlib import resources
 import pytest
 import yaml
 
-from mrs_core.errors import InputError
 from mrs_datasets.catalogue import parse_record, read_record
+from mrs_suggest.common.errors import InputError
 
 NAMES = [path.name for path in resources.files("mrs_datasets").joinpath("catalogue").iterdir()]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_core.errors import InputError
 from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
+from mrs_suggest.common.errors import InputError
 
 Row = dict[str, Any]
 

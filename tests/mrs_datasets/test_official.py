@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_core import lines as lines_module
-from mrs_core.errors import InputError
-from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io import lines as lines_module
 
 PLAIN = {f"{split}/en/a.tsv": "Hi\tHello\n" for split in ("train", "valid", "test")}
 ENGLISH_TRAIN = [("Hi there", "Hello"), ("Are you in?", "Yes"), ("Thanks", "Any time"), ("Bye", "See you")]

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_core.errors import InputError
-from mrs_datasets.prepare import prepare_mrs
-from mrs_datasets.prepared import open_prepared
-from mrs_datasets.readers.pair_checks import PairOptions
-from mrs_datasets.readers.pair_files import Columns
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.readers.pairs.pair_checks import PairOptions
+from mrs_datasets.readers.pairs.pair_files import Columns
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
 
 GOOD = "Message 1\tyes\nMessage 3\tyes\nMessage 0\tyes\n"  # train, validation, test
 SKIP = PairOptions(on_error="skip")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mrs_core.errors import InputError
-from mrs_core.text import normalise_reply
-from mrs_datasets.prepare import prepare_mrs
-from mrs_datasets.readers import pairs as pairs_module
-from mrs_datasets.readers.pairs import split_of, split_pairs
-from mrs_datasets.report import Report
-from mrs_datasets.responses import count_responses
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.responses import count_responses
+from mrs_datasets.readers.pairs import pairs as pairs_module
+from mrs_datasets.readers.pairs.pairs import split_of, split_pairs
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import normalise_reply
 
 WORDS = st.text("ab! É", min_size=1, max_size=4).filter(lambda text: bool(text.strip()))
 GOOD = "Message 1\tyes\nMessage 3\tyes\nMessage 0\tyes\n"  # train, validation, test

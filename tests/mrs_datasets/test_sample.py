@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES
-from mrs_core.text import normalise_reply
-from mrs_datasets.card import dataset_card
-from mrs_datasets.phrase_books import read_phrase_book
-from mrs_datasets.prepare import prepare_mrs
+from mrs_datasets.prepared.card import dataset_card
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, RESPONSE_SCHEMA, SPLITS
 from mrs_datasets.readers.sample import SAMPLE, read_phrase_books
-from mrs_datasets.report import Report
-from mrs_datasets.schema import MRS, PAIR_SCHEMA, RESPONSE_SCHEMA, SPLITS
+from mrs_datasets.synthetic.phrase_books import read_phrase_book
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import LANGUAGES
+from mrs_suggest.common.text.text import normalise_reply
 
 GOOD = """# Greetings
 

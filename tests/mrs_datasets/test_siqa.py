@@ -14,14 +14,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_cli.main import main
-from mrs_core.errors import InputError
-from mrs_core.text import is_blank
-from mrs_datasets.check import check
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import open_prepared
+from mrs_datasets.check.check import check
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers.siqa import TEXTS, read_siqa
-from mrs_datasets.report import Report
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import is_blank
 
 WriteTree = Callable[[Path, dict[str, Any]], Path]
 ROW = {"context": "C.", "question": "Why?", "answerA": "a", "answerB": "b", "answerC": "c"}

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mrs_cli import data as cli
-from mrs_core.errors import InputError
 from mrs_datasets.catalogue import Column, parse_record, read_record
-from mrs_datasets.check import check
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import open_prepared
-from mrs_datasets.readers import staple
-from mrs_datasets.readers.staple_files import read_staple_predictions, write_staple
-from mrs_datasets.staple_statistics import lrf_weights, staple_split_statistics
+from mrs_datasets.check.check import check
+from mrs_datasets.describe.staple_statistics import lrf_weights, staple_split_statistics
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.readers.staple import staple
+from mrs_datasets.readers.staple.staple_files import read_staple_predictions, write_staple
+from mrs_suggest.cli import data as cli
+from mrs_suggest.common.errors import InputError
 
 GOLD = "prompt_a|yes, please.\nsim, por favor|0.75\na|b |0.25\n\nprompt_b|go!\nvá!|1.0\n"
 AWS = "prompt_b|go!\nVá!\n\nprompt_a|yes, please.\nSim.\n"
@@ -254,7 +254,7 @@ def test_a_list_column_reads_alike_in_arrow_and_in_the_card(dtype: str) -> None:
     "dtype", ["list", "list of", "list of {}", "list of {a: b}", "list of {a}", "list of class_label"]
 )
 def test_a_list_column_of_nothing_known_is_refused(dtype: str) -> None:
-    record = (Path(staple.__file__).parents[1] / "catalogue" / "staple.yaml").read_text(encoding="utf-8")
+    record = (Path(staple.__file__).parents[2] / "catalogue" / "staple.yaml").read_text(encoding="utf-8")
     broken = record.replace("list of {text: string, weight: float64}", dtype)
     assert broken != record
     with pytest.raises(InputError, match="columns, translations: dtype must be one of"):

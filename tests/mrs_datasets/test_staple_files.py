@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mrs_core import lines as lines_module
-from mrs_core.errors import InputError
-from mrs_datasets.readers import staple_files
-from mrs_datasets.readers.staple import read_staple
-from mrs_datasets.readers.staple_files import TaskFile, read_blocks, read_staple_predictions, read_task_file
-from mrs_datasets.report import Report
-from mrs_evaluation.score_staple import score_files
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.readers.staple import staple_files
+from mrs_datasets.readers.staple.staple import read_staple
+from mrs_datasets.readers.staple.staple_files import TaskFile, read_blocks, read_staple_predictions, read_task_file
 from mrs_metrics.translations_f1 import WeightedF1Scores, official_report, score_translations
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io import lines as lines_module
+from mrs_suggest.evaluation.scores.score_staple import score_files
 
 NAME = "dev.en_pt.made.gold.txt"
 GOLD = "prompt_a|one\num|0.5\nUm!|0.25\ndois|0.25\n\nprompt_b|yes\nSim.|1.0\n"

@@ -11,15 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_core.language_id import LanguageIdentifier
-from mrs_datasets.check import check
-from mrs_datasets.grammar.clauses import NAMES, english
-from mrs_datasets.grammar.exchanges import ACTS, World, draw_message, known_pairs
-from mrs_datasets.grammar.surface import LEFT_WORD, RULES, surfaces
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import open_prepared
-from mrs_datasets.readers.synthetic_chat import LANGUAGE_MODEL, RECORD, SIZES, TEXT, draw_chat, read_synthetic_chat
-from mrs_datasets.report import Report
+from mrs_datasets.check.check import check
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.synthetic.grammar.clauses import NAMES, english
+from mrs_datasets.synthetic.grammar.exchanges import ACTS, World, draw_message, known_pairs
+from mrs_datasets.synthetic.grammar.surface import LEFT_WORD, RULES, surfaces
+from mrs_datasets.synthetic.readers.synthetic_chat import (
+    LANGUAGE_MODEL,
+    RECORD,
+    SIZES,
+    TEXT,
+    draw_chat,
+    read_synthetic_chat,
+)
+from mrs_suggest.common.text.language_id import LanguageIdentifier
 
 Tables = dict[tuple[str, str], list[dict[str, Any]]]
 MADE_UP = tuple(RULES)
@@ -151,7 +158,7 @@ def test_the_folder_is_sound_and_has_a_language_model(prepared: Path) -> None:
 
 
 def test_without_fasttext_the_report_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mrs_datasets.readers.synthetic_chat.can_train", lambda: False)
+    monkeypatch.setattr("mrs_datasets.synthetic.readers.synthetic_chat.can_train", lambda: False)
     report = Report("synthetic-chat")
     next(iter(read_synthetic_chat(1, report)))
     assert any(LANGUAGE_MODEL in note for note in report.notes)

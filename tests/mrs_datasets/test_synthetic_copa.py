@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_cli.main import main
-from mrs_core.errors import InputError
-from mrs_datasets.check import check
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import PreparedData, open_prepared
+from mrs_datasets.check.check import check
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers.seeds import seed_of
-from mrs_datasets.readers.synthetic_copa import SIZES, read_synthetic_copa
-from mrs_datasets.report import Report
+from mrs_datasets.synthetic.readers.synthetic_copa import SIZES, read_synthetic_copa
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
 
 Row = dict[str, Any]
 MASKS = [("premise",), ("question",), ("premise", "question")]

@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_cli.main import main
-from mrs_datasets.check import check
-from mrs_datasets.grammar import PHENOMENA, made_up_languages
-from mrs_datasets.grammar.english import PRONOUNS, VERBS, Meaning, draw_meaning, pairs
-from mrs_datasets.grammar.language import (
+from mrs_datasets.check.check import check
+from mrs_datasets.describe.staple_statistics import lrf_weights, oracle_curves, staple_split_statistics
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.readers.staple.staple_files import read_gold, write_staple
+from mrs_datasets.synthetic.grammar import PHENOMENA, made_up_languages
+from mrs_datasets.synthetic.grammar.english import PRONOUNS, VERBS, Meaning, draw_meaning, pairs
+from mrs_datasets.synthetic.grammar.language import (
     DECLENSION,
     LEAST_SHARE,
     LOANWORD,
@@ -26,14 +29,11 @@ from mrs_datasets.grammar.language import (
     WORD_ORDER,
     MadeUpLanguage,
 )
-from mrs_datasets.grammar.qaa import BACK, FRONT
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_datasets.readers import synthetic_staple
-from mrs_datasets.readers.staple_files import read_gold, write_staple
-from mrs_datasets.readers.synthetic_staple import SIZES, Drawn, counted, draw_prompts, prompt_id, row
-from mrs_datasets.staple_statistics import lrf_weights, oracle_curves, staple_split_statistics
+from mrs_datasets.synthetic.grammar.qaa import BACK, FRONT
+from mrs_datasets.synthetic.readers import synthetic_staple
+from mrs_datasets.synthetic.readers.synthetic_staple import SIZES, Drawn, counted, draw_prompts, prompt_id, row
 from mrs_metrics.translations_f1 import read_texts, score_translations
+from mrs_suggest.cli.main import main
 
 SEED = 9
 LANGUAGES = made_up_languages(SEED)
@@ -47,7 +47,7 @@ meanings = st.builds(
 def all_shares(language: MadeUpLanguage, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Text -> share, of all combinations."""
     with monkeypatch.context() as patch:
-        patch.setattr("mrs_datasets.grammar.language.LEAST_SHARE", 0.0)
+        patch.setattr("mrs_datasets.synthetic.grammar.language.LEAST_SHARE", 0.0)
         found = language.accepted(meaning)
     assert len({one.text for one in found}) == len(found), "two combinations have one text"
     return {one.text: one.share for one in found}

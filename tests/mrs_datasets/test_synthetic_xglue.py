@@ -11,12 +11,19 @@ from typing import Any
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_datasets.check import check
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.synthetic_xglue import PAGES, RECORD, SIZES, draw_task, phrases, read_synthetic_xglue
-from mrs_datasets.report import Report
+from mrs_datasets.check.check import check
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.synthetic.readers.synthetic_xglue import (
+    PAGES,
+    RECORD,
+    SIZES,
+    draw_task,
+    phrases,
+    read_synthetic_xglue,
+)
+from mrs_suggest.cli.main import main
 
 Row = dict[str, Any]
 LANGUAGES = ("en", "de", "es", "fr")

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from mrs_cli.main import main
-from mrs_core.errors import InputError
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import open_prepared
+from mrs_datasets.describe.xcopa_statistics import agreement, xcopa_split_statistics
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.readers.xcopa_questions import reference_questions
-from mrs_datasets.xcopa_statistics import agreement, xcopa_split_statistics
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
 from tests import warm_python
 
 ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
@@ -342,8 +342,8 @@ def test_it_is_installed_beside_mrs_and_leaves_it_there(tmp_path: Path) -> None:
         return done.stdout
 
     for source in ([], ["--source", str(tmp_path / "out")]):
-        run("-m", "mrs_cli.main", "install", *source)
+        run("-m", "mrs_suggest.cli.main", "install", *source)
     assert run("-c", script).split()[0] == "1"
     assert int(run("-c", script).split()[1]) > 50
-    assert "removed" in run("-m", "mrs_cli.main", "uninstall")
+    assert "removed" in run("-m", "mrs_suggest.cli.main", "uninstall")
     assert not list((tmp_path / "hf" / "datasets").glob("*/*/*/*"))

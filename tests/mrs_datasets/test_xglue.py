@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from mrs_cli.main import main
-from mrs_core.errors import InputError
 from mrs_datasets.catalogue import read_record
-from mrs_datasets.check import check
-from mrs_datasets.prepare import prepare
-from mrs_datasets.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.synthetic_xglue import draw_task
+from mrs_datasets.check.check import check
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers.xglue import XGLUE, read_xglue
 from mrs_datasets.readers.xglue_files import read_xglue_references, references_path
-from mrs_datasets.report import Report
-from mrs_datasets.xglue_layout import write_layout, write_split_files
+from mrs_datasets.synthetic.readers.synthetic_xglue import draw_task
+from mrs_datasets.tasks.xglue_layout import write_layout, write_split_files
 from mrs_metrics.xglue_tasks import TASKS, get_task
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
 
 Files = dict[str, str]
 WriteTree = Callable[[Path, dict[str, Any]], Path]
@@ -398,7 +398,7 @@ def test_an_installed_task_loads_by_name(
 ) -> None:
     from datasets import load_dataset
 
-    from mrs_datasets.install import install_dataset
+    from mrs_datasets.prepared.install import install_dataset
 
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     write_tree(tmp_path / "source", {"NER/de.test": FILES["NER/de.test"]})

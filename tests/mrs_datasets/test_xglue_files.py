@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_core.errors import InputError
 from mrs_datasets.readers import xglue_files
 from mrs_datasets.readers.xglue_files import (
     predictions_path,
@@ -19,9 +18,10 @@ from mrs_datasets.readers.xglue_files import (
     read_xglue_references,
     references_path,
 )
-from mrs_evaluation.score_xglue import score_files, score_folder
 from mrs_metrics.xglue import aggregate, average_scores
 from mrs_metrics.xglue_tasks import TASKS
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.scores.score_xglue import score_files, score_folder
 
 QUESTIONS = {"data": [{"paragraphs": [{"qas": [{"id": "q1", "answers": [{"text": "1900"}]}]}]}]}
 QUESTIONS["data"].append(

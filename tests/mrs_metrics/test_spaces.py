@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mrs_cli import metrics
-from mrs_core.errors import InputError
-from mrs_core.languages import LANGUAGES
 from mrs_metrics import page, spaces
 from mrs_metrics.spaces import metric_names, metric_title, module_files, space_files
+from mrs_suggest.cli import metrics
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import LANGUAGES
 
 NAMES = [
     "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "weighted_f1",
@@ -213,7 +213,7 @@ def test_names_may_stand_before_and_behind_options(capsys: pytest.CaptureFixture
 def test_wrong_arguments_are_refused_before_anything_is_sent(
     arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mrs_core.publishing.publish", lambda *_, **__: pytest.fail("it was sent"))
+    monkeypatch.setattr("mrs_suggest.common.hub.publishing.publish", lambda *_, **__: pytest.fail("it was sent"))
     with pytest.raises(InputError, match=re.escape(sentence)):
         metrics.main(["publish", *arguments])
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_core.errors import InputError
 from mrs_datasets.audit.questions import KINDS
 from mrs_datasets.audit.sampling import _shuffled, allocate, audited_languages, draw_sample, shares
+from mrs_suggest.common.errors import InputError
 from tests.audit_sheets import in_memory, numbered
 
 PAPER, WIDE = KINDS["paper"], KINDS["wide"]

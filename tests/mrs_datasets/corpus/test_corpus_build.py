@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_core.errors import InputError
+from mrs_datasets.builders.pipeline.checked_files import read_codes
+from mrs_datasets.builders.reddit.cleaning import near_duplicates
 from mrs_datasets.corpus import build as build_module
 from mrs_datasets.corpus import stages as stages_module
 from mrs_datasets.corpus.build import build_corpus
@@ -23,9 +24,8 @@ from mrs_datasets.corpus.lines import LineRules, line_keys
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings, IdentifierFile, Source
 from mrs_datasets.corpus.shards import clean_shard, duplicates_shard, reference_lines
 from mrs_datasets.corpus.write import thirds
-from mrs_datasets.pipeline.checked_files import read_codes
-from mrs_datasets.reddit import near_duplicates
-from mrs_models.language_detector import DETECTOR, LanguageDetector
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.suggest.language_detector import DETECTOR, LanguageDetector
 from tests.corpus_texts import GOOD, contents, lines_of, write_texts
 
 Build = Callable[..., dict[str, Any]]
@@ -116,7 +116,7 @@ def test_interrupted_while_writing_and_after(
             build_corpus(corpus, settings, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == [".out.build"]
     with monkeypatch.context() as patch:  # the corpus is whole, the work is not removed yet
-        patch.setattr("mrs_datasets.pipeline.work_folder.WorkFolder.remove", stop)
+        patch.setattr("mrs_datasets.builders.pipeline.work_folder.WorkFolder.remove", stop)
         with pytest.raises(KeyboardInterrupt):
             build_corpus(corpus, settings, tmp_path / "out", resume=True)
     assert contents(tmp_path / "out") == uninterrupted
@@ -170,7 +170,7 @@ def test_unchecked_languages_and_none(corpus: Corpus, settings: CorpusSettings, 
 
 
 def test_fasttext_names_the_languages(lid_model: Path, tmp_path: Path) -> None:
-    from mrs_core.language_id import LanguageIdentifier
+    from mrs_suggest.common.text.language_id import LanguageIdentifier
 
     (tmp_path / "de.txt").write_text("Das klingt gut, danke dir!\nQuesto è molto bello, grazie!\n12345 abcdefgh\n")
     source = Source("de-AT", tmp_path / "de.txt")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from mrs_core.errors import InputError
 from mrs_datasets.corpus.ngrams import FALLBACK, CharacterModel, model_text
+from mrs_suggest.common.errors import InputError
 
 TEXTS = st.lists(st.text("abé1B 猫", min_size=0, max_size=9), min_size=1, max_size=8)
 

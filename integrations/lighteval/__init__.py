@@ -1,1 +1,0 @@
-"""Tasks of lighteval: `--custom-tasks mrs_integrations.lighteval.tasks`."""

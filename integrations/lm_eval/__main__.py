@@ -1,5 +1,0 @@
-"""`lm_eval --include_path $(python -m mrs_integrations.lm_eval)`: prints the folder of the task files."""
-
-from mrs_integrations.lm_eval.make_files import FOLDER
-
-print(FOLDER)

@@ -1,0 +1,1 @@
+"""Builds of MRS from dumps of Reddit comments."""

@@ -1,0 +1,1 @@
+"""What a comment or pair must be to stay."""

@@ -1,0 +1,400 @@
+"""Stage 1: a monthly dump of Reddit comments as Arrow batches; lines that are not comments are counted by reason.
+
+A dump is one JSON object per line. What differs from year to year: `created_utc` is an integer, a float or a string of
+digits; `score` is null in some months, and may be a whole float; an answer to the post may have no `parent_id`; newer
+dumps carry `_meta.was_deleted_later`. Some lines are broken, or contain half of a surrogate pair, which is not valid
+text.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, BinaryIO, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from mrs_datasets.builders.reddit.cleaning.bots import is_bot
+from mrs_datasets.builders.reddit.schema import COMMENTS
+from mrs_datasets.builders.reddit.tally import Tally
+from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.io.remote import BUFFER_BYTES
+from mrs_suggest.common.io.storage import Location, open_stream
+from mrs_suggest.common.io.streams import HEAD, MAX_WINDOW, DamagedError, HashedReader, packing_of, read_pieces
+
+try:
+    import msgspec
+except ImportError:
+    raise MissingExtraError("msgspec", "reddit", "reading dumps") from None
+
+BATCH_ROWS = 4096  # more rows do not fit into the processor's cache, which costs a third
+BATCH_BYTES = 64 << 20  # of JSON per batch, for months with very long comments
+MAX_LINE = 16 << 20  # a comment has at most 40,000 characters (10,000 for most of the years)
+
+# Why a line is not a comment.
+BROKEN = "broken JSON"
+SURROGATE = "lone surrogate"
+WRONG_TYPE = "wrong type"
+MISSING = "missing field"
+OUT_OF_RANGE = "out of range"
+TOO_LONG = "too long"
+BLANK = "blank line"
+
+_MIN_SCORE, _MAX_SCORE = -(1 << 31), (1 << 31) - 1
+_SCORE = msgspec.Meta(ge=_MIN_SCORE, le=_MAX_SCORE)
+_MAX_TIME = 1 << 53
+_TIME = msgspec.Meta(ge=-_MAX_TIME, le=_MAX_TIME)
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_DIGITS = re.compile(r"(-?[0-9]{1,15})(?:\.[0-9]*)?")
+
+
+@dataclass
+class ReadCounts(Tally):
+    """Counts of reading, updated while batches are read; one object may be used for several files.
+
+    Attributes:
+        lines: complete lines; always `comments` plus the sum of `rejected`.
+        comments: rows yielded or about to be.
+        bytes: of the compressed files, read so far.
+        rejected: lines by the reason why they are not comments.
+        truncated: file name -> why it could not be read to its end; all complete lines before that were.
+        sha256: file name -> SHA-256 of its contents, 64 hex digits.
+    """
+
+    lines: int = 0
+    comments: int = 0
+    bytes: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    truncated: dict[str, str] = field(default_factory=dict)
+    sha256: dict[str, str] = field(default_factory=dict)
+
+    def reject(self, reason: str) -> None:
+        self.lines += 1
+        self.rejected[reason] += 1
+
+
+class _Meta(msgspec.Struct, gc=False):
+    was_deleted_later: bool | None = None
+
+
+class Comment(msgspec.Struct, gc=False, kw_only=True):
+    """The fields of a line that are used; others are only checked to be JSON."""
+
+    id: str
+    parent_id: str
+    link_id: str
+    body: str
+    created_utc: Annotated[int, _TIME]
+    score: Annotated[int, _SCORE] | None = None
+    author: str | None = None
+    meta: _Meta | None = msgspec.field(default=None, name="_meta")
+
+
+class _Loose(Comment, kw_only=True):
+    """A comment of a year with another form of a field."""
+
+    parent_id: str | None = None  # type: ignore[assignment]
+    created_utc: Annotated[int, _TIME] | float | str  # type: ignore[assignment]
+    score: Annotated[int, _SCORE] | float | None = None  # type: ignore[assignment]
+
+
+CommentT = TypeVar("CommentT", bound=Comment)
+_TEXTS = ("id", "parent_id", "link_id", "body")  # must not contain half a surrogate pair
+_READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
+_LINE_END, _OPENING, _CLOSING = b"\n{}"
+_decoder, _loose_decoder = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_Loose)
+
+
+def read_comments(
+    path: Location,
+    batch_rows: int = BATCH_ROWS,
+    counts: ReadCounts | None = None,
+    max_line: int = MAX_LINE,
+    tell_bots: bool = True,
+    skipped: Collection[int] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Yield the comments of a dump in batches with the schema `COMMENTS`.
+
+    Args:
+        path: `RC_*.zst` (windows up to 2 GiB, several frames), xz, bz2, gzip or plain; the first bytes tell which.
+        batch_rows: rows of a batch; the last one, and one of very long comments, has fewer.
+        counts: updated on the way.
+        max_line: a longer line is skipped and counted, without being kept in memory (bytes; a limit below the size
+            of a piece, `streams.PIECE`, does not apply to lines inside one).
+        tell_bots: false saves some time if it is not needed: then `is_bot` is always false.
+        skipped: frames of zstd to leave out, by number (see `AlteredError`).
+
+    Memory: the decoder's (for zstd the window of the dump, up to 2 GiB), one line of `max_line` bytes and one batch.
+
+    Raises:
+        InputError: the file is missing, empty, not a dump of comments, or cannot be read at all. A file that ends early
+            or is damaged yields what comes before, and an entry in `counts.truncated`.
+        AlteredError: the contents of a zstd frame, which were yielded, do not match its checksum: discard what was
+            read of the file, and begin again with the frame among `skipped`.
+    """
+    counts = ReadCounts() if counts is None else counts
+    lines, comments = counts.lines, counts.comments
+    with _open(path) as hashed:
+        file = io.BufferedReader(hashed, BUFFER_BYTES)
+        try:
+            pieces = read_pieces(file, _require_packing(path, file), skipped)
+            for rows in _read(file, pieces, batch_rows, counts, max_line):
+                yield _as_batch(rows, tell_bots)
+            damage = ""
+        except DamagedError as error:
+            damage = str(error)
+        except MemoryError:
+            raise InputError(
+                f"{path}: reading takes more memory than is free; a zstd window alone has up to "
+                f"{MAX_WINDOW / 1e9:.1f} GB; use fewer workers, or close other programs."
+            ) from None
+        counts.sha256[path.name] = hashed.sha256()
+    if not damage and skipped and counts.comments == comments:
+        damage = "its frames do not match their checksums"
+    if damage and counts.lines == lines:
+        raise InputError(f"{path}: no complete line could be read ({damage}); fetch it again.")
+    if damage:
+        counts.truncated[path.name] = damage
+    elif counts.lines == lines:
+        raise InputError(f"{path}: has no lines; expected a dump of Reddit comments (RC_*).")
+    elif counts.comments == comments:
+        raise InputError(
+            f"{path}: none of its {counts.lines - lines:,} lines is a comment (most often: "
+            f"{counts.rejected.most_common(1)[0][0]}); expected a dump of Reddit comments (RC_*)."
+        )
+
+
+def _read(
+    file: BinaryIO, pieces: Iterable[bytes], batch_rows: int, counts: ReadCounts, max_line: int
+) -> Iterator[list[Comment]]:
+    """The rows of each batch of a file; damage is raised after everything before it."""
+    start = counts.bytes
+    rows: list[Comment] = []
+    size = 0
+    damage: DamagedError | None = None
+    try:
+        for block in whole_lines(pieces, counts, max_line):
+            broken = counts.rejected[BROKEN]
+            rows += decode_lines(block, counts)
+            size += len(block)
+            counts.bytes = start + file.tell()
+            if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
+                damage = DamagedError("the file ends in the middle of a line")
+            if len(rows) >= batch_rows or size >= BATCH_BYTES:
+                full = len(rows) if size >= BATCH_BYTES else len(rows) // batch_rows * batch_rows
+                yield from _parts(rows[:full], batch_rows)
+                rows, size = rows[full:], 0
+    except DamagedError as error:
+        damage = error
+    counts.bytes = start + file.tell()
+    yield from _parts(rows, batch_rows)
+    if damage:
+        raise damage
+
+
+def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX_LINE) -> Iterator[bytes]:
+    """Cut pieces into blocks of complete lines, one block per piece; a last line without a line end is its own block.
+
+    A line of more than `max_line` bytes is counted as too long, and not kept in memory. An empty piece stands for
+    something that was left out: a line begun before it is broken.
+    """
+    held: list[bytes | memoryview] = []  # the beginning of a line
+    size = 0  # its length, also when it is too long to keep
+    for piece in pieces:
+        if not piece:
+            if size:
+                counts.reject(BROKEN if size <= max_line else TOO_LONG)
+            held, size = [], 0
+            continue
+        first = piece.find(b"\n")
+        if first < 0:
+            size += len(piece)
+            held = [*held, piece] if size <= max_line else []
+            continue
+        if size + first > max_line:
+            counts.reject(TOO_LONG)
+            held, piece = [], piece[first + 1 :]
+        last = piece.rfind(b"\n") + 1
+        if last:
+            yield b"".join([*held, memoryview(piece)[:last]])
+            held = []
+        held.append(memoryview(piece)[last:])
+        size = len(piece) - last
+    if size > max_line:
+        counts.reject(TOO_LONG)
+    elif size:
+        yield b"".join(held)
+
+
+def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
+    """The comments of a block of whole lines, as `COMMENTS` has them; every other line is counted by its reason."""
+    rows = _decode_together(block, _decoder)
+    if rows is None:
+        loose = _decode_together(block, _loose_decoder)
+        if loose is None:
+            lines = block.split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            loose = [row for line in lines if (row := _decode_or_count(line, counts))]
+        rows = [row for row in loose if _settle(row, counts)]
+    counts.lines += len(rows)
+    counts.comments += len(rows)
+    return rows
+
+
+def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> list[CommentT] | None:
+    """The comments of a block at once; None if that fails, or a line is not exactly one comment.
+
+    msgspec's `decode_lines` accepts an object across a line end, blank lines, and two objects in one line. If every
+    line begins and ends with a brace, the first two are impossible, and the third gives more rows than lines.
+    """
+    octets = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(octets == _LINE_END)
+    if not (len(ends) and ends[-1] == len(block) - 1 and octets[0] == _OPENING):
+        return None
+    if not ((octets[ends - 1] == _CLOSING).all() and (octets[ends[:-1] + 1] == _OPENING).all()):
+        return None
+    try:
+        rows: list[CommentT] = decoder.decode_lines(block)
+    except (ValueError, RecursionError):
+        return None
+    return rows if len(rows) == len(ends) else None
+
+
+def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
+    try:
+        try:
+            return _loose_decoder.decode(line)
+        except msgspec.ValidationError:
+            raise
+        except (ValueError, RecursionError):
+            return _decode_surrogates(line)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        if text.startswith("Object missing required field"):
+            counts.reject(MISSING)
+        elif "out of range" in text or text.startswith(("Expected `int` <=", "Expected `int` >=")):
+            counts.reject(OUT_OF_RANGE)
+        else:
+            counts.reject(WRONG_TYPE)
+    except UnicodeEncodeError:
+        counts.reject(SURROGATE)
+    except (ValueError, RecursionError):
+        counts.reject(BROKEN if line.strip() else BLANK)
+    return None
+
+
+def _decode_surrogates(line: bytes) -> _Loose:
+    """The comment of a line with half a surrogate pair, which `json` lets pass, in its author or where nothing is read.
+
+    Raises:
+        UnicodeEncodeError: a text that is read holds one.
+        ValueError: the line is broken, or not a comment.
+    """
+    fields = json.loads(line.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
+    if isinstance(fields, dict):
+        fields = {name: fields[name] for name in _READ if name in fields}
+        for name in _TEXTS:
+            if isinstance(fields.get(name), str):
+                fields[name].encode()
+        author = fields.get("author")
+        if isinstance(author, str) and _HALF_PAIR.search(author):
+            fields["author"] = None
+    return _loose_decoder.decode(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _settle(row: _Loose, counts: ReadCounts) -> bool:
+    """Convert the fields to those of `Comment`; if one cannot be, count the row and return false."""
+    if row.parent_id is None:
+        row.parent_id = row.link_id
+    score: float | None = row.score
+    if isinstance(score, float):
+        if not score.is_integer():
+            counts.reject(WRONG_TYPE)
+            return False
+        if not _MIN_SCORE <= score <= _MAX_SCORE:
+            counts.reject(OUT_OF_RANGE)
+            return False
+        row.score = int(score)
+    value: float | str = row.created_utc
+    if isinstance(value, str):
+        found = _DIGITS.fullmatch(value)
+        if not found:
+            counts.reject(WRONG_TYPE)
+            return False
+        row.created_utc = int(found[1])
+    elif abs(value) > _MAX_TIME:
+        counts.reject(OUT_OF_RANGE)
+        return False
+    else:
+        row.created_utc = int(value)
+    return True
+
+
+def _parts(rows: list[Comment], batch_rows: int) -> Iterator[list[Comment]]:
+    for start in range(0, len(rows), batch_rows):
+        yield rows[start : start + batch_rows]
+
+
+def _as_batch(rows: list[Comment], tell_bots: bool = True) -> pa.RecordBatch:
+    if tell_bots:
+        bots = is_bot(pa.array([row.author for row in rows], pa.string()))
+    else:
+        bots = pa.repeat(False, len(rows))
+    columns = [
+        pa.array([row.id for row in rows], pa.string()),
+        pa.array([row.parent_id for row in rows], pa.string()),
+        pa.array([row.link_id for row in rows], pa.string()),
+        pa.array([row.body for row in rows], pa.string()),
+        pa.array([row.score for row in rows], pa.int32()),
+        bots,
+        pa.array([row.meta is not None and row.meta.was_deleted_later is True for row in rows], pa.bool_()),
+        pa.array([row.created_utc for row in rows], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=COMMENTS)
+
+
+def dump_sha256(path: Location) -> str:
+    """SHA-256 of a dump, 64 hex digits.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with _open(path) as hashed:
+        return hashed.sha256()
+
+
+@contextmanager
+def _open(path: Location) -> Iterator[HashedReader]:
+    """Open a file for reading bytes; disk errors, also later ones, become one sentence."""
+    try:
+        with open_stream(path) as file:
+            yield HashedReader(file)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check the path and its rights."
+        ) from None
+
+
+def _require_packing(path: Location, file: BinaryIO) -> str:
+    head = file.read(HEAD)
+    file.seek(0)
+    if not head:
+        raise InputError(f"{path}: the file is empty; fetch it again.")
+    packing = packing_of(head)
+    if packing is None:
+        raise InputError(
+            f"{path}: expected a dump of Reddit comments, JSON lines, plain or compressed by zstd, xz, bz2 or gzip; "
+            f"found a file that starts with {head[:4].hex(' ')}."
+        )
+    return packing

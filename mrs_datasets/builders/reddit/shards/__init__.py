@@ -1,0 +1,1 @@
+"""Shards of a build: partition, join, split, write."""

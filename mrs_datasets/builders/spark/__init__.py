@@ -1,0 +1,2 @@
+"""The build of MRS on Spark: the readers, rules and language identification of `mrs_datasets.builders.reddit` on a
+cluster."""

@@ -1,0 +1,85 @@
+"""Whether texts are in their config's language: by their script, and by fastText if a model is given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from mrs_datasets.catalogue import ERROR, WARNING
+from mrs_datasets.check.findings import Examples, Finding, batches
+from mrs_suggest.common.text.language_id import MIN_LANGUAGE_SCORE, Identify, is_other_language
+from mrs_suggest.common.text.languages import find_language
+from mrs_suggest.common.text.scripts import in_other_script, knows_script
+
+# Chosen so that a file in the wrong language is an error, but no published file is
+# (tests/mrs_datasets/check/test_check.py).
+MIN_ROWS = 20  # of a split; in smaller ones chance decides
+MOST = 0.5  # of the rows: more of them in one other language (in another script) ...
+FEW = 0.1  # ... and fewer in their own
+
+
+def languages_found(
+    files: list[Path], language: str, names: list[str], where: str, identify: Identify, known: frozenset[str]
+) -> Iterator[Finding]:
+    """Rows whose texts are identified as another language: a warning; an error if most are identified as the same one.
+
+    Args:
+        names: the columns in `language`; the texts of a row are identified together.
+        known: the languages that `identify` can recognise; if `language` is not among them, nothing is checked.
+    """
+    if _plain(language) not in known:
+        return
+    other, rows, labels = Examples(), 0, Counter[str]()
+    for start, table in batches(files, names):
+        texts = _texts_of_rows(table, names)
+        found = identify(texts)
+        rows += len(texts)
+        labels.update(label for label, score in found if score > MIN_LANGUAGE_SCORE)
+        mask = np.array([is_other_language(one, language) for one in found])
+        shown = [f"{label} {score:.2f}: {text}" for (label, score), text in zip(found, texts, strict=True)]
+        other.add(mask, pa.chunked_array([pa.array(shown, pa.string())]), start)
+    own = labels.pop(_plain(language), 0)
+    most, count = labels.most_common(1)[0] if labels else ("", 0)
+    if rows >= MIN_ROWS and count > MOST * rows and own < FEW * rows:
+        yield from other.finding(ERROR, f"most texts identified as {most}, not {language}", where)
+    else:
+        yield from other.finding(WARNING, f"identified as another language than {language}", where)
+
+
+def scripts_found(files: list[Path], language: str, names: list[str], where: str) -> Iterator[Finding]:
+    """Rows without a letter of their language's script: a warning; an error if most rows are."""
+    described = find_language(language)
+    if described is None or not knows_script(described.script):
+        return
+    other, rows = Examples(), 0
+    for start, table in batches(files, names):
+        texts = _texts_of_rows(table, names)
+        rows += len(texts)
+        mask = np.array([in_other_script(text, described.script) for text in texts])
+        other.add(mask, pa.chunked_array([pa.array(texts, pa.string())]), start)
+    if rows >= MIN_ROWS and other.count > MOST * rows:
+        yield from other.finding(ERROR, f"most texts without a letter of {language}'s script", where)
+    else:
+        yield from other.finding(WARNING, f"without a letter of {language}'s script", where)
+
+
+def _plain(code: str) -> str:
+    return code.partition("-")[0]
+
+
+def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:
+    """The texts of each row, joined by spaces; of a list of `{text, ...}` the first."""
+    columns = []
+    for name in names:
+        values = table[name].to_pylist()
+        kind = table[name].type
+        if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+            values = [" ".join(word or "" for word in words or ()) for words in values]
+        elif pa.types.is_list(kind):
+            values = [entries[0]["text"] if entries else "" for entries in values]
+        columns.append(values)
+    return [" ".join(text or "" for text in row) for row in zip(*columns, strict=True)]

@@ -1,0 +1,1 @@
+"""Prepared folders: made, opened, published, installed."""

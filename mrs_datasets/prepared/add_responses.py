@@ -1,0 +1,195 @@
+"""Response sets for a prepared folder that has none: counted from its training replies, or from a file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from mrs_datasets.check.findings import batches
+from mrs_datasets.prepared.prepare import MARKER
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.prepared.report import PreparedReport
+from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
+from mrs_datasets.prepared.rewriting import take_over, write_report
+from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
+from mrs_datasets.prepared.soundness import require_values, row_of
+from mrs_datasets.prepared.writer import write_split
+from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_folder
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.text.text import is_blank
+
+COUNT_BYTES = 1 << 28  # of memory for counting; the rest goes to files beside the output
+
+
+def add_responses(
+    folder: Path,
+    languages: Sequence[str] = (),
+    *,
+    file: Path | None = None,
+    out: Path | None = None,
+    min_reply_count: int = PAPER_MIN_REPLY_COUNT,
+    max_responses: int = MAX_RESPONSES,
+    replace: bool = False,
+    overwrite: bool = False,
+) -> PreparedReport:
+    """Write response sets into a prepared folder of MRS; return its report.
+
+    The set has the replies that the training split gives most often (Zhang et al. 2021, section 2.1), or those of
+    `file`, ranked by their counts, ties in the order of the text; `log_prob` is that of
+    `mrs_datasets.prepared.responses.response_table`.
+
+    Args:
+        languages: to make sets for; none: all that have pairs and no set.
+        file: the set of one language. Each line is a reply (counted in the training split; a reply that is not there
+            gets the probability of an unseen one), or reply, tab, count; or the official `response_lm_cluster.txt`
+            (unchanged).
+        out: where the folder with the sets is written; None: replaces `folder`.
+        min_reply_count: rarer replies are left out, except for a file without counts.
+        replace: replace existing sets.
+        overwrite: replace `out`.
+
+    Raises:
+        InputError: no prepared folder of MRS, nothing to do, a set exists already, a broken file, or no reply is
+            frequent enough. Then `folder` is unchanged.
+    """
+    if out is not None and (out.resolve() == folder.resolve() or folder.resolve() in out.resolve().parents):
+        raise InputError(f"--out {out}: is in {folder}; choose another folder, or leave it out to add to the folder.")
+    data = open_prepared(str(folder))
+    if not folder.is_dir() or data.folder is None or data.data_set() != MRS.name or not data.report().get("configs"):
+        raise InputError(f"{folder}: not a prepared folder of {MRS.name}; make one with `mrs data prepare mrs`.")
+    chosen = _chosen(data, languages, file, replace)
+    target = out or folder
+    with atomic_folder(target, overwrite or out is None, MARKER) as partial:
+        take_over(folder, partial, [responses_config(code) for code in chosen])
+        report = data.report()
+        for code in chosen:
+            counting = partial / ".counting"
+            table, note = (
+                _from_file(file, data, code, counting, min_reply_count, max_responses)
+                if file
+                else _from_training(data, code, counting, min_reply_count, max_responses)
+            )
+            shutil.rmtree(counting, ignore_errors=True)
+            config = responses_config(code)
+            report["configs"][config] = {
+                "train": write_split(partial, config, "train", MRS.covering([config]), [table])
+            }
+            absent = f"{code}: no {RESPONSE_FOLDER}/"  # the note of a source without a set
+            report["notes"] = [*(old for old in report.get("notes", []) if not old.startswith(absent)), note]
+        record = MRS.covering(report["configs"])
+        order = [config for config, _, _ in record.configs() if config in report["configs"]]
+        report["configs"] = {config: report["configs"][config] for config in order}
+        write_report(partial, report, record)
+    return report
+
+
+def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, replace: bool) -> list[str]:
+    """The languages to make sets for."""
+    have, configs = data.languages(), data.configs()
+    for code in languages:
+        if code not in have:
+            raise InputError(f"--language {code}: {data.name} has pairs of {' '.join(have)}.")
+        if responses_config(code) in configs and not replace:
+            raise InputError(
+                f"{data.name}: {code} has a response set already ({responses_config(code)}); pass --replace to make it "
+                "anew."
+            )
+    chosen = list(dict.fromkeys(languages)) or [
+        code for code in have if replace or responses_config(code) not in configs
+    ]
+    if not chosen:
+        raise InputError(f"{data.name}: every language has a response set; pass --replace to replace them.")
+    if file and len(chosen) != 1:
+        raise InputError(f"--file {file}: holds the set of one language; name it with --language ({' '.join(chosen)}).")
+    return chosen
+
+
+def _from_training(
+    data: PreparedData, code: str, counting: Path, min_reply_count: int, max_responses: int
+) -> tuple[pa.Table, str]:
+    from mrs_datasets.builders.reddit.counts import ReplyCounts
+
+    with ReplyCounts(COUNT_BYTES, counting) as counts:
+        for replies in _training_replies(data, code):
+            counts.add(replies)
+        frequent = counts.frequent(min_reply_count, max_responses)
+        if not frequent:
+            raise InputError(
+                f"{data.name}: no training reply of {code} occurs {min_reply_count} times; lower --min-reply-count "
+                f"(the paper uses {PAPER_MIN_REPLY_COUNT}, in millions of pairs), or pass a set with --file."
+            )
+        table = response_table(frequent, counts.pairs, counts.distinct)
+    note = (
+        f"{code}: the response set was counted from the training replies by `mrs data responses` (at least "
+        f"{min_reply_count} times, at most {max_responses:,} replies)."
+    )
+    return table, note
+
+
+def _from_file(
+    file: Path, data: PreparedData, code: str, counting: Path, min_reply_count: int, max_responses: int
+) -> tuple[pa.Table, str]:
+    name = file.name.removesuffix(".gz").removesuffix(".xz")
+    note = f"{code}: the response set comes from the file {file.name}, by `mrs data responses`"
+    if name == RESPONSE_FILE:
+        return read_responses(file, code)[2], f"{note}."
+    given = _read_file(file)
+    if all(count is not None for count in given.values()):
+        counted = {reply: count for reply, count in given.items() if count is not None and count >= min_reply_count}
+        if not counted:
+            raise InputError(f"{file}: no reply occurs {min_reply_count} times; lower --min-reply-count.")
+        total = sum(count or 0 for count in given.values())
+        return response_table(_ranked(counted, max_responses), total, len(given)), f"{note}, with its counts."
+    from mrs_datasets.builders.reddit.counts import ReplyCounts
+
+    seen = dict.fromkeys(given, 0)
+    with ReplyCounts(COUNT_BYTES, counting) as counts:
+        for replies in _training_replies(data, code):
+            counts.add(replies)
+            for reply in replies.to_pylist():
+                if reply in seen:
+                    seen[reply] += 1
+        pairs, distinct = counts.pairs, counts.distinct + sum(not count for count in seen.values())
+    table = response_table(_ranked(seen, max_responses), pairs, distinct)
+    return table, f"{note}, counted in the training replies."
+
+
+def _ranked(counts: dict[str, int], most: int) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
+
+
+def _read_file(file: Path) -> dict[str, int | None]:
+    """reply -> its count; None for all if the file has no counts."""
+    found: dict[str, int | None] = {}
+    with_counts: bool | None = None
+    for number, line in read_lines(file):
+        reply, tab, rest = line.partition("\t")
+        reply = reply.strip()
+        if with_counts is None:
+            with_counts = bool(tab)
+        problem = ""
+        if is_blank(reply) or "\0" in line:
+            problem = "an empty reply, or one with a NUL character"
+        elif bool(tab) != with_counts or (tab and not (rest.strip().isascii() and rest.strip().isdigit())):
+            problem = f"expected a reply alone on every line, or reply, tab, count on every line, found {line[:60]!r}"
+        elif reply in found:
+            problem = f"the reply {reply[:60]!r} is in an earlier line already"
+        if problem:
+            raise InputError(f"{file}, line {number}: {problem}.")
+        found[reply] = int(rest) if tab else None
+    if not found:
+        raise InputError(f"{file}: the file is empty; expected a reply per line.")
+    return found
+
+
+def _training_replies(data: PreparedData, code: str) -> Iterator[pa.Array]:
+    for path in data.files(code, SPLITS[0]):
+        for start, table in batches([path], ["reply"]):
+            require_values(table, ["reply"], partial(row_of, path, start))
+            yield from table["reply"].chunks

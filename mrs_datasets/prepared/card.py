@@ -1,0 +1,188 @@
+"""The card of a prepared folder, from the catalogue's record and the report: YAML for `datasets` and the hub, and a
+page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
+from mrs_datasets.prepared.pass_tables import pass_notes, pass_tables
+from mrs_datasets.prepared.report import DROPPED, Configs, PassEntry, PreparedReport, SplitEntry
+from mrs_suggest.common.report.cards import markdown_table, render_card
+
+MANY_KINDS = 8  # chosen: more columns than that are not read
+UNKNOWN = "unknown"  # the licence is not stated
+HERE = "PATH"  # stands for the folder; publishing puts the repository there
+
+
+def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
+    """README.md of a prepared folder; equal records and reports give equal bytes."""
+    variant = record.variants[report["reader"]]
+    configs = report["configs"]
+    dropped = [
+        f"- {part}: {count:,} rows dropped ({reason})"
+        for part, reasons in report["dropped"].items()
+        for reason, count in reasons.items()
+    ]
+    dropped += [
+        f"- {found['part']}: {found['finding']}: {found['count']:,}"
+        for found in report.get("findings", [])
+        if not found["finding"].startswith(DROPPED)
+    ]
+    kinds = [kind for kind in record.kinds.values() if not kind.on_demand or _has(record, configs, kind)]
+    columns = {name: column for name, column in record.columns.items() if any(name in kind.columns for kind in kinds)}
+    notes = dropped + [f"- {note}" for note in report["notes"]]
+    values = {
+        "title": variant.title,
+        "about": variant.about,
+        "here": HERE,
+        "config": next(iter(configs)),
+        "configs_table": _configs_table(record, configs),
+        "kinds": "\n".join(f"- `{kind.shown}`: {kind.about}" for kind in kinds),
+        "columns_table": "\n".join(
+            ["| column | type | meaning |", "| --- | --- | --- |"]
+            + [f"| `{name}` | {column.dtype} | {column.meaning} |" for name, column in columns.items()]
+        ),
+        "layout": "\n".join(f"- `{path}`: {holds}" for path, holds in variant.layout.items()),
+        "revision": variant.revision,
+        "licence": f"Licence: `{variant.licence}`."
+        if variant.licence != UNKNOWN
+        else "The licence is not stated: ask before you pass a copy on.",
+        "limits": variant.limits,
+        "uses": variant.uses,
+        "curation": variant.curation,
+        "personal": variant.personal,
+        "notes": "\n".join(["## What was dropped, and notes", "", *notes, ""]) if notes else "",
+        "pipeline": (_pipeline(report["pipeline"]) if "pipeline" in report else "") + _passes(report.get("passes", [])),
+        "citation": record.citation.strip(),
+        "paper": record.paper,
+        "homepage": record.homepage,
+        "version": report["version"],
+    }
+    return render_card("dataset.md", _front_matter(record, report), values)
+
+
+def _pipeline(pipeline: dict[str, Any]) -> str:
+    """What the build from dumps did, stage by stage and language by language."""
+    changes = ", ".join(f"`{name}` {value}" for name, value in pipeline["departures"].items())
+    stages = [
+        [entry["stage"], f"{entry['in']:,}", f"{entry['out']:,}", _reasons(entry["dropped"])]
+        for entry in pipeline["stages"]
+    ]
+    languages = [
+        [code, f"{row.get('kept', 0):,}", _reasons({reason: n for reason, n in row.items() if reason != "kept"})]
+        for code, row in sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
+    ]
+    dumps = [
+        [
+            dump["name"],
+            f"{dump['bytes']:,}",
+            f"`{dump['sha256']}`",
+            f"in part: {dump['lossy']}" if dump["lossy"] else "all",
+        ]
+        for dump in pipeline["dumps"]
+    ]
+    return "\n".join(
+        [
+            "## How it was built",
+            "",
+            f"{len(pipeline['dumps'])} dumps; profile `{pipeline['profile']}`"
+            f"{f', changed: {changes}' if changes else ', unchanged'}.",
+            "",
+            markdown_table(["dump", "bytes", "SHA-256", "read"], dumps),
+            "",
+            markdown_table(["stage", "in", "out", "dropped"], stages),
+            "",
+            markdown_table(["language", "pairs kept", "dropped"], languages),
+            "",
+            "",
+        ]
+    )
+
+
+def _passes(passes: Sequence[PassEntry]) -> str:
+    """What passes dropped or added by what a model says."""
+    lines = []
+    for entry in passes:
+        reasons = _reasons({reason: count for reason, count in entry["dropped"].items() if count}) or "nothing"
+        lines += [f"## {entry['name'].capitalize()}", ""]
+        lines += [f"In {entry['in']:,}, out {entry['out']:,}; dropped: {reasons}.", ""]
+        for title, (header, *rows) in pass_tables(entry):
+            lines += [f"{title.capitalize()}:", "", markdown_table(header, rows), ""]
+        lines += [f"- {note}" for note in pass_notes(entry)] + [""]
+    return "\n".join([*lines, ""]) if lines else ""
+
+
+def _reasons(dropped: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items(), key=lambda item: -item[1]))
+
+
+def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, object]:
+    configs, variant = report["configs"], record.variants[report["reader"]]
+    present = {record.language_of(config) for config in configs}
+    first = next(iter(configs))
+    return {
+        "pretty_name": variant.title,
+        "license": variant.licence,
+        "language": [code for code in record.languages if code in present],
+        "task_categories": list(record.task_categories),
+        "tags": list(record.tags),
+        "configs": [_config_entry(config, splits, config == first) for config, splits in configs.items()],
+        "dataset_info": [_info_entry(record, config, splits) for config, splits in configs.items()],
+    }
+
+
+def _config_entry(config: str, splits: dict[str, SplitEntry], default: bool) -> dict[str, object]:
+    files = [{"split": split, "path": f"data/{config}/{split}-*.parquet"} for split in splits]
+    return {"config_name": config, "data_files": files, **({"default": True} if default else {})}
+
+
+def _info_entry(record: DatasetRecord, config: str, splits: dict[str, SplitEntry]) -> dict[str, object]:
+    columns = record.kind_of(config).columns
+    return {
+        "config_name": config,
+        "features": [record.columns[name].feature(name) for name in columns],
+        "splits": [
+            {"name": split, "num_bytes": facts["bytes"], "num_examples": facts["rows"]}
+            for split, facts in splits.items()
+        ],
+        "download_size": sum(file["bytes"] for facts in splits.values() for file in facts["files"]),
+        "dataset_size": sum(facts["bytes"] for facts in splits.values()),
+    }
+
+
+def _has(record: DatasetRecord, configs: Configs, kind: Kind) -> bool:
+    """Whether a folder has a config of a kind."""
+    return any(record.kind_of(config) is kind for config in configs)
+
+
+def _configs_table(record: DatasetRecord, configs: Configs) -> str:
+    """A table of rows by language, with one column for every kind and split; with many kinds, one row per config."""
+    kinds = {name: kind for name, kind in record.kinds.items() if not kind.on_demand or _has(record, configs, kind)}
+    if len(kinds) > MANY_KINDS:
+        splits = list(dict.fromkeys(split for kind in kinds.values() for split in kind.splits))
+        return markdown_table(
+            ["rows", *splits],
+            [[f"`{config}`", *(_count(facts.get(split)) for split in splits)] for config, facts in configs.items()],
+        )
+    parts = [(name, kind, split) for name, kind in kinds.items() for split in kind.splits]
+    first = next(iter(kinds))
+    header = [
+        split if name == first else name if len(kind.splits) == 1 else f"{name}, {split}" for name, kind, split in parts
+    ]
+    rows = []
+    for code in record.languages:
+        counts = [
+            configs.get(kind.config.replace(LANGUAGE, code), {}).get(split)
+            if code in (kind.languages or record.languages)
+            else None
+            for _, kind, split in parts
+        ]
+        if any(counts):
+            rows.append([f"{record.languages[code].name} (`{code}`)", *(_count(facts) for facts in counts)])
+    return markdown_table(["rows", *header], rows)
+
+
+def _count(facts: SplitEntry | None) -> str:
+    return f"{facts['rows']:,}" if facts else "-"

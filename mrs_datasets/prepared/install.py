@@ -1,0 +1,137 @@
+"""Puts a prepared folder into the cache of `datasets`, so that `load_dataset("mrs", "es")` works in any folder,
+and the metrics into that of `evaluate`.
+
+A bare name never resolves on the hub; `datasets` then looks for `CACHE/NAME/CONFIG/VERSION/HASH`, which is what a
+builder with that name and hash creates.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets.exceptions import DatasetGenerationError
+
+from mrs_datasets.catalogue import read_record
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.report import PreparedReport
+from mrs_metrics.install import install_metric
+from mrs_metrics.spaces import metric_names
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.installed import installed_folders, record_installed, remove_cached
+from mrs_suggest.common.io.files import content_hash
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What `install` put into the caches.
+
+    Attributes:
+        name: of the data set for `load_dataset`.
+        report: of the prepared folder.
+        cache: the folder of the data set in the cache of `datasets`.
+        configs: the folders of its configs.
+        metrics: name of a metric -> its folder.
+        removed: folders of an earlier install that are gone.
+    """
+
+    name: str
+    report: PreparedReport
+    cache: Path
+    configs: list[Path]
+    metrics: dict[str, Path]
+    removed: list[Path]
+
+
+def install(source: Path) -> Installation:
+    """Install a prepared folder and every metric; an earlier install of the same data set is replaced.
+
+    Raises:
+        InputError: see `install_dataset`.
+    """
+    earlier = installed_folders()
+    name = open_prepared(str(source)).data_set()
+    configs = install_dataset(source, name)
+    cache = configs[0].parents[2]
+    others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
+    record_installed([*others, *configs])  # now, so that they can be uninstalled whatever happens to the metrics
+    metrics = {metric: install_metric(metric) for metric in metric_names()}
+    record_installed(metrics.values())
+    report = json.loads((source / "report.json").read_text(encoding="utf-8"))
+    return Installation(name, report, cache, configs, metrics, [path for path in earlier if not path.exists()])
+
+
+def install_dataset(folder: Path, name: str) -> list[Path]:
+    """Build the cache of every config of a prepared folder; return the folders that hold them.
+
+    Raises:
+        InputError: `folder` is not a prepared folder, or one of its files cannot be read; an earlier install stays
+            unchanged.
+    """
+    try:
+        configs = json.loads((folder / "report.json").read_text(encoding="utf-8"))["configs"]
+        files = {
+            config: {split: [folder / file["path"] for file in facts["files"]] for split, facts in splits.items()}
+            for config, splits in configs.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        files = {}
+    if not files:
+        raise InputError(
+            f"{folder}: not a prepared folder (no report.json that lists its files); make one with `mrs data prepare`."
+        )
+    every = [path for splits in files.values() for paths in splits.values() for path in paths]
+    missing = [path for path in every if not path.is_file()]
+    if missing:
+        raise InputError(f"{missing[0]}: the file is missing, though report.json lists it; prepare the folder again.")
+    digest = content_hash(every)
+    earlier = installed_folders()
+    built: list[Path] = []
+    try:
+        for config, splits in files.items():
+            built.append(_build(name, config, splits, digest))
+    except (DatasetGenerationError, pa.ArrowException, OSError) as error:
+        for path in built:  # `datasets` takes a config's newest folder: a partial one would hide the old
+            if path not in earlier:
+                remove_cached(path)
+        problem = str(error.__cause__ or error).splitlines()[0].rstrip(".")
+        raise InputError(f"{folder}: cannot be installed ({problem}); prepare the folder again.") from None
+    return built
+
+
+def _build(name: str, config: str, splits: dict[str, list[Path]], digest: str) -> Path:
+    builder = _builder_class(name, config, splits)(dataset_name=name, config_name=config, hash=digest)
+    builder.download_and_prepare()
+    os.utime(builder.cache_dir)  # `datasets` takes the newest
+    return Path(builder.cache_dir)
+
+
+def _builder_class(name: str, config: str, splits: dict[str, list[Path]]) -> type[datasets.ArrowBasedBuilder]:
+    """A builder of one config; its inputs must not be arguments, or they would become part of the folder's name."""
+
+    class PreparedBuilder(datasets.ArrowBasedBuilder):
+        BUILDER_CONFIGS = [datasets.BuilderConfig(name=config, version=datasets.Version("0.0.0"))]  # noqa: RUF012
+
+        def _info(self) -> datasets.DatasetInfo:
+            schema = pq.read_schema(next(iter(splits.values()))[0])
+            features = datasets.Features.from_arrow_schema(schema)
+            for column, described in read_record(name).columns.items():
+                if column in features and described.dtype == "class_label":  # stored as numbers in Parquet
+                    features[column] = datasets.ClassLabel(names=list(described.names))
+            return datasets.DatasetInfo(features=features)
+
+        def _split_generators(self, dl_manager: object) -> list[datasets.SplitGenerator]:
+            return [datasets.SplitGenerator(name, gen_kwargs={"files": files}) for name, files in splits.items()]
+
+        def _generate_tables(self, files: list[Path]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
+            for number, file in enumerate(files):
+                for batch_number, batch in enumerate(pq.ParquetFile(file).iter_batches(batch_size=10_000)):
+                    yield (number, batch_number), pa.Table.from_batches([batch])
+
+    return PreparedBuilder

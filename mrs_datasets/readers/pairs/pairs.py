@@ -1,0 +1,148 @@
+"""Message-reply pairs: the official archive's files, and their 80/10/10 split if a source has none."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.responses import MAX_RESPONSES, count_responses
+from mrs_datasets.prepared.schema import PAIR_SCHEMA, SPLITS, responses_config
+from mrs_datasets.readers import Chunk, Chunks
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.text.text import is_blank, normalise_reply
+
+CHUNK_ROWS = 100_000
+Pair = tuple[str, str]
+
+
+def read_pairs(path: Path, report: Report, part: str) -> Iterator[Pair]:
+    """Yield the (message, reply) pairs of a tab-separated file of the official archive; further columns are ignored.
+
+    Rows whose message or reply is blank are dropped and counted in `report` under `part`.
+
+    Raises:
+        InputError: a line has fewer than two columns, or the file has no pairs.
+    """
+    rows = 0
+    for number, line in read_lines(path):
+        message, tab, rest = line.partition("\t")
+        if not tab:
+            raise InputError(
+                f"{path}, line {number}: expected message and reply separated by a tab, found one column "
+                f"({line[:60]!r})."
+            )
+        rows += 1
+        reply = rest.partition("\t")[0]
+        if is_blank(message) or is_blank(reply):
+            report.drop(part, "empty message" if is_blank(message) else "empty reply")
+            continue
+        yield message, reply
+    if not rows:
+        raise InputError(f"{path}: the file is empty; expected one message, tab, reply per line.")
+
+
+def split_of(message: str) -> str:
+    """The split of a message: 80/10/10 by a stable hash of its normalised form.
+
+    All pairs of one message, and of messages that differ only in case or punctuation, are in the same split, on every
+    machine and in every version (BLAKE2b, 8 bytes, modulo 10).
+    """
+    bucket = _digest(message) % 10
+    return SPLITS[0] if bucket < 8 else SPLITS[bucket - 7]
+
+
+def split_pairs(
+    language: str,
+    pairs: Iterable[Pair],
+    report: Report,
+    min_reply_count: int = 1,
+    max_responses: int = MAX_RESPONSES,
+) -> Chunks:
+    """Yield the three splits of `pairs`, by `split_of`, and the response set counted from the training replies.
+
+    Raises:
+        InputError: there are fewer than three different messages, or no reply is frequent enough.
+    """
+    placed = ((split_of(message), (message, reply)) for message, reply in pairs)
+    yield from placed_pairs(language, placed, report, min_reply_count, max_responses)
+
+
+def placed_pairs(
+    language: str,
+    pairs: Iterable[tuple[str, Pair]],
+    report: Report,
+    min_reply_count: int = 1,
+    max_responses: int = MAX_RESPONSES,
+) -> Chunks:
+    """`split_pairs` for pairs that come with their split: (train, validation or test; pair)."""
+    buffers: dict[str, list[Pair]] = {split: [] for split in SPLITS}
+    replies: Counter[str] = Counter()
+    whole = True  # nothing has been yielded yet
+    for split, pair in pairs:
+        buffers[split].append(pair)
+        if len(buffers[split]) == CHUNK_ROWS:
+            whole = False
+            yield _counted_chunk(language, split, buffers[split], replies)
+            buffers[split].clear()
+    if whole and not all(buffers.values()):
+        _fill_empty_splits(language, buffers, report)
+    for split, rows in buffers.items():
+        yield _counted_chunk(language, split, rows, replies)
+    responses = count_responses(replies, min_reply_count, max_responses)
+    if not responses.num_rows:
+        raise InputError(f"{language}: no reply occurs {min_reply_count} times in training; lower --min-reply-count.")
+    yield responses_config(language), "train", responses
+
+
+def _fill_empty_splits(language: str, buffers: dict[str, list[Pair]], report: Report) -> None:
+    """Give an empty split of a tiny source one message, the one with the largest hash of the largest split."""
+    for split in SPLITS:
+        if buffers[split]:
+            continue
+        messages = {name: {normalise_reply(message) for message, _ in rows} for name, rows in buffers.items()}
+        donor = max(SPLITS, key=lambda name: len(messages[name]))
+        if len(messages[donor]) < 2:
+            raise InputError(f"{language}: the source has too few different messages for train, validation and test.")
+        moved = max(messages[donor], key=_digest)
+        buffers[split] = [pair for pair in buffers[donor] if normalise_reply(pair[0]) == moved]
+        buffers[donor] = [pair for pair in buffers[donor] if normalise_reply(pair[0]) != moved]
+        report.notes.append(f"{language}: few messages, so one was moved to fill the {split} split.")
+
+
+def _digest(message: str) -> int:
+    digest = hashlib.blake2b(normalise_reply(message).encode("utf-8"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def _counted_chunk(language: str, split: str, rows: list[Pair], replies: Counter[str]) -> Chunk:
+    if split == SPLITS[0]:
+        replies.update(reply for _, reply in rows)
+    return pair_chunk(language, split, rows)
+
+
+def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
+    """One chunk of a pair config."""
+    columns = [pa.array([row[column] for row in rows], pa.string()) for column in (0, 1)]
+    return config, split, pa.table(columns, PAIR_SCHEMA)
+
+
+def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:
+    """Pairs of one config and split in chunks of bounded size (one empty chunk if there are none)."""
+    rows: list[Pair] = []
+    for pair in pairs:
+        rows.append(pair)
+        if len(rows) == CHUNK_ROWS:
+            yield pair_chunk(config, split, rows)
+            rows.clear()
+    yield pair_chunk(config, split, rows)
+
+
+def is_tsv(path: Path) -> bool:
+    """Whether the reader accepts the file: `.tsv`, `.tsv.gz` or `.tsv.xz`."""
+    return path.is_file() and path.name.endswith((".tsv", ".tsv.gz", ".tsv.xz"))

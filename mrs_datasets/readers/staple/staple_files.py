@@ -1,0 +1,314 @@
+"""The files of the STAPLE task (Mayhew et al. 2020): read, whole or prompt by prompt, and written.
+
+A file holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
+text alone in prediction files; plain, `.gz` or `.xz`, UTF-8.
+
+`read_blocks` and `read_gold` read line by line: they accept files of any size and name the line of an error.
+`read_task_file` parses a file as a whole, which is many times faster, and falls back to lines if anything is unusual;
+a test compares the two ways.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import lzma
+import math
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.io.lines import BLOCK, EDITED, MAX_LINE, NUL, ends_inside_a_line, open_binary, read_lines
+from mrs_suggest.common.text.text import is_blank
+
+ID_PREFIX = "prompt_"
+CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
+MAX_AT_ONCE = 1 << 30  # chosen: the largest published file has 60 MB; larger files are read line by line
+_NO_ENDS = bytes(set(range(256)) - set(b"|\n"))
+
+
+def prompt_id(prompt: str) -> str:
+    """The id of a prompt: `prompt_` and the MD5 of its text, as in the task."""
+    return f"{ID_PREFIX}{hashlib.md5(prompt.encode(), usedforsecurity=False).hexdigest()}"
+
+
+class Block(NamedTuple):
+    """One prompt of a file: the number of its first line, its id, its text, and the lines below it."""
+
+    number: int
+    id: str
+    prompt: str
+    lines: list[str]
+
+
+class TaskFile(NamedTuple):
+    """The content of a file: prompt i has the texts, and in gold files the weights, from bounds[i] to bounds[i + 1]."""
+
+    ids: list[str]
+    bounds: list[int]
+    texts: list[str]
+    weights: list[float]
+
+
+def read_task_file(path: str | Path, weighted: bool = False) -> TaskFile:
+    """Read a prediction file or, with `weighted`, a gold file.
+
+    Raises:
+        InputError: see `read_blocks` and `read_gold`.
+    """
+    path = Path(path)
+    data = read_whole(path)
+    found = parse_whole(data, weighted) if data is not None else None
+    return parse_lines(path, data, weighted) if found is None else found
+
+
+def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = None) -> Iterator[Block]:
+    """Yield the blocks of a file in the task's format.
+
+    Args:
+        prompts_alone: every line is a prompt, with or without an empty line between, as in blind files.
+        data: the file's bytes, if they were read already.
+
+    Raises:
+        InputError: the file cannot be read or has no prompts, a block does not start with one, or an id is repeated.
+    """
+    first: dict[str, int] = {}
+    block: Block | None = None
+    for number, line in read_lines(path, as_published=True, data=data):
+        if "\0" in line:
+            raise InputError(f"{path}, line {number}: {NUL}, which the published file does not have; {EDITED}")
+        if not line or line.isspace():
+            if block:
+                yield block
+            block = None
+        elif block and not prompts_alone:
+            block.lines.append(line)
+        else:
+            if block:
+                yield block
+            prompt_id, prompt = _head(line)
+            if not prompt_id:
+                raise InputError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
+            block = Block(number, prompt_id, prompt, [])
+            other = first.setdefault(prompt_id, number)
+            if other != number:
+                raise InputError(f"{path}, line {number}: the prompt {prompt_id} is in line {other} already.")
+    if block:
+        yield block
+    if not first:
+        raise InputError(f"{path}: the file has no prompts; expected blocks that start with {ID_PREFIX}<md5>|text.")
+
+
+def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, list[str], list[float]]]:
+    """Yield the blocks of a gold file, each with its translations and their weights.
+
+    Raises:
+        InputError: see `read_blocks`; a line is not `text|weight`, a prompt has none, or the file is truncated.
+    """
+    block, weights = None, [1.0]
+    for block in read_blocks(path, data=data):
+        texts, weights = _weighted(path, block)
+        yield block, texts, weights
+    if block and _lacks_weight(weights) and ends_inside_a_line(path, data):
+        raise InputError(
+            f"{path}, line {block.number + len(block.lines)}: the file ends without a line end, and the weights of its "
+            f"last prompt sum to {math.fsum(weights):.6g}, not 1; it is truncated, so fetch it again."
+        )
+
+
+def read_staple_predictions(path: Path) -> dict[str, list[str]]:
+    """The translations of each prompt id of a prediction file, in its order; a prompt may have none.
+
+    Raises:
+        InputError: see `read_blocks`.
+    """
+    return {block.id: block.lines for block in read_blocks(path)}
+
+
+def write_staple_predictions(prompts: Mapping[str, str], predictions: Mapping[str, Sequence[str]], path: Path) -> int:
+    """Write predictions in the task's format; return how many translations.
+
+    A prompt without translations stays as a block without lines, so that reading the file back loses no prompt.
+
+    Args:
+        prompts: id -> text, in the order of the file.
+        predictions: id -> translations; equal ones are written once.
+
+    Raises:
+        InputError: a text that the format cannot hold.
+    """
+    blocks, count = [], 0
+    for key, prompt in prompts.items():
+        if "|" in key or len(f"{key}{prompt}".splitlines()) != 1:
+            raise InputError(
+                f"{path}: prompt {key!r:.80}: the format allows no | in an id and no line end in a prompt."
+            )
+        texts = list(dict.fromkeys(predictions.get(key, ())))
+        count += len(texts)
+        blocks.append("\n".join([f"{key}|{prompt}", *texts, ""]))
+    atomic_write(path, "\n".join(blocks))
+    return count
+
+
+def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write rows of a split as a gold file of the task; rows prepared from a gold file reproduce its content.
+
+    Args:
+        rows: with the columns id, prompt and translations.
+
+    Raises:
+        InputError: a text that the format cannot hold.
+    """
+    blocks = []
+    for row in rows:
+        lines = [f"{row['id']}|{row['prompt']}"]
+        lines += [f"{entry['text']}|{entry['weight']!r}" for entry in row["translations"]]
+        if any("\n" in line for line in lines) or "|" in row["id"]:
+            raise InputError(f"{path}: {row['id']}: the format allows no | in an id and no line end in a text.")
+        blocks.append("\n".join([*lines, ""]))
+    atomic_write(path, "\n".join(blocks))
+
+
+def read_whole(path: Path) -> bytes | None:
+    """The bytes of a file; None if it cannot be read or is too large, as reading it line by line will report."""
+    parts = []
+    size = unended = 0
+    try:
+        with open_binary(path) as file:
+            while block := file.read(BLOCK):
+                ended = block.rfind(b"\n") + 1
+                unended = len(block) - ended if ended else unended + len(block)
+                size += len(block)
+                if unended > MAX_LINE or size > MAX_AT_ONCE:
+                    return None
+                parts.append(block)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+        return None
+    return b"".join(parts)
+
+
+def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
+    """The content of a file, parsed as a whole; None if anything is unusual, which `parse_lines` will report."""
+    if data.startswith(codecs.BOM_UTF8) or b"\0" in data:
+        return None
+    if b"\r" in data:
+        returns = data.count(b"\r\n")
+        if returns and returns != data.count(b"\n"):
+            return None
+        data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    blocks = [block.strip("\n").partition("\n") for block in text.split("\n\n") if block.strip("\n")]
+    ids = [_head(head)[0] for head, _, _ in blocks]
+    if not ids or not all(ids) or len(set(ids)) < len(ids):
+        return None
+    bounds = [0, *accumulate(lines.count("\n") + 1 if lines else 0 for _, _, lines in blocks)]
+    whole = "\n".join(lines for _, _, lines in blocks if lines)
+    if not weighted:
+        texts = whole.split("\n") if whole else []
+        return None if any(map(str.isspace, texts)) else TaskFile(ids, bounds, texts, [])
+    if any(start == end for start, end in pairwise(bounds)) or not _one_bar_a_line(whole):
+        return None
+    parts = whole.replace("|", "\n").split("\n")
+    texts, numbers = parts[::2], parts[1::2]
+    try:
+        values = {number: _weight(number) for number in set(numbers)}  # most weights are repeated
+    except ValueError:
+        return None
+    if not _are_weighted(texts, values.values()):
+        return None
+    weights = list(map(values.__getitem__, numbers))
+    if not data.endswith(b"\n") and _lacks_weight(weights[bounds[-2] :]):
+        return None
+    return TaskFile(ids, bounds, texts, weights)
+
+
+def parse_lines(path: Path, data: bytes | None, weighted: bool) -> TaskFile:
+    """The content of a file, or of its bytes if they were read; InputError at the first wrong line."""
+    found = TaskFile([], [0], [], [])
+    if weighted:
+        for block, texts, weights in read_gold(path, data):
+            _append(found, block, texts, weights)
+    else:
+        for block in read_blocks(path, data=data):
+            _append(found, block, block.lines)
+    return found
+
+
+def _append(found: TaskFile, block: Block, texts: list[str], weights: Sequence[float] = ()) -> None:
+    found.ids.append(block.id)
+    found.texts.extend(texts)
+    found.weights.extend(weights)
+    found.bounds.append(len(found.texts))
+
+
+def _head(line: str) -> tuple[str, str]:
+    """The id and the text in a prompt's line; an empty id if it is not one."""
+    prompt_id, bar, prompt = line.partition("|")
+    return (prompt_id if bar and prompt_id.startswith(ID_PREFIX) and not is_blank(prompt) else ""), prompt
+
+
+def _one_bar_a_line(text: str) -> bool:
+    """Whether bars and line ends alternate, starting and ending with a bar."""
+    ends = text.encode().translate(None, _NO_ENDS)
+    return ends == b"|\n" * (len(ends) // 2) + b"|"
+
+
+def _weight(text: str) -> float:
+    """The number in a text; ValueError also for forms that only Python accepts (1_0, Arabic digits)."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
+
+
+def _are_weighted(texts: Sequence[str], weights: Collection[float]) -> bool:
+    return bool(weights) and min(weights) >= 0 and all(map(math.isfinite, weights)) and not _any_blank(texts)
+
+
+def _any_blank(texts: Sequence[str]) -> bool:
+    """Whether a text is blank; usually decided by the first character, of which there are few different ones."""
+    blank = {first for first in {text[:1] for text in texts} if is_blank(first)}
+    return bool(blank) and any(text[:1] in blank and is_blank(text) for text in texts)
+
+
+def _lacks_weight(weights: Sequence[float]) -> bool:
+    """Whether some weights of a prompt may be missing: they do not sum to 1."""
+    return abs(math.fsum(weights) - 1) > CUT_TOLERANCE
+
+
+def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
+    """The translations of a block and their weights; InputError at the first line that is not `text|weight`."""
+    parts = [line.rpartition("|") for line in block.lines]
+    texts = [part[0] for part in parts]
+    try:
+        weights = [_weight(part[2]) for part in parts]
+    except ValueError:
+        weights = []
+    if _are_weighted(texts, weights):
+        return texts, weights
+    if not block.lines:
+        raise InputError(
+            f"{path}, line {block.number}: the prompt {block.id} has no translation; a gold file needs one."
+        )
+    below = ((number, line, _problem(line)) for number, line in enumerate(block.lines, start=block.number + 1))
+    number, line, problem = next(entry for entry in below if entry[2])
+    raise InputError(f"{path}, line {number}: {problem}, found {line[-60:]!r}.")
+
+
+def _problem(line: str) -> str:
+    """What was expected instead of a gold file's line that is not `text|weight`."""
+    text, bar, weight = line.rpartition("|")
+    if bar and line.startswith(ID_PREFIX):
+        return "expected an empty line before the next prompt"
+    if not bar or is_blank(text):
+        return "expected text|weight"
+    try:
+        return "" if 0 <= _weight(weight) < math.inf else "expected a finite weight of 0 or more"
+    except ValueError:
+        return "expected a number after the last |"

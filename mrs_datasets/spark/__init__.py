@@ -1,1 +1,0 @@
-"""The build of MRS on Spark: the readers, rules and language identification of `mrs_datasets.reddit` on a cluster."""

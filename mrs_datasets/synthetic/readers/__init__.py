@@ -1,0 +1,1 @@
+"""Synthetic sources as data sets."""

@@ -1,0 +1,1 @@
+"""Files and views of tasks other than replies."""

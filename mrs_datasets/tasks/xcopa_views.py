@@ -1,0 +1,182 @@
+"""Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test beside its original.
+
+Pure functions on Arrow tables with XCOPA's columns (premise, choice1, choice2, question, label, idx, changed,
+question_corrected). Tables without `question_corrected`, such as those of earlier versions, are taken, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mrs_datasets.catalogue import DatasetRecord
+from mrs_datasets.readers import Chunks
+from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
+from mrs_suggest.common.errors import InputError
+
+# Ponti et al. 2020, section 2; section 4.1, note 8, shows one as model input. The paper gives them in English alone and
+# names no translation.
+PROMPTS = {"cause": "What was the cause?", "effect": "What happened as a result?"}
+TEXTS = ("premise", "choice1", "choice2")
+TRANSLATION = "translation-"  # prefix of the configs of translations
+PAIRS, JOINED = "pairs", "joined"  # the views that are more than columns left out
+SHOWN = 3  # how many values an error names
+
+
+def without_premise(rows: pa.Table) -> pa.Table:
+    """The variant NoP (section 4.3): choice1, choice2, question, label, idx, changed, question_corrected.
+
+    Raises:
+        InputError: one of these columns is missing.
+    """
+    corrected = [CORRECTED] if CORRECTED in rows.column_names else []
+    return _selected(rows, ("choice1", "choice2", "question", "label", "idx", "changed", *corrected))
+
+
+def without_question(rows: pa.Table) -> pa.Table:
+    """The variant NoQ (section 4.3), with the prompts hidden: premise, choice1, choice2, label, idx, changed.
+
+    Raises:
+        InputError: one of these columns is missing.
+    """
+    return _selected(rows, ("premise", "choice1", "choice2", "label", "idx", "changed"))
+
+
+def sentence_pairs(rows: pa.Table, question: str = QUESTION) -> pa.Table:
+    """The input of a sentence-pair encoder (section 4.1): two rows per example, for choice1 and choice2.
+
+    Args:
+        question: the column that gives the prompt: `question`, as in the published files, or `question_corrected`.
+
+    Returns:
+        idx (int64), choice (int64, 0 or 1), text (the premise, a space and the prompt; the prompt or the premise alone
+        where the other column is hidden), text_pair (the choice), plausible (int64, 1 if the choice is the label).
+
+    Raises:
+        InputError: a column is missing or has a gap, a question has no prompt, or a label is not 0 or 1.
+    """
+    if question != QUESTION and QUESTION in rows.column_names and question not in rows.column_names:
+        raise InputError(f"sentence pairs: the table has no column {question}; prepare the data set again.")
+    context = [name for name in ("premise", question) if name in rows.column_names]
+    if not context:
+        raise InputError("sentence pairs: the table has neither premise nor question; expected one of them at least.")
+    rows = _selected(rows, (*context, "choice1", "choice2", "label", "idx"))
+    for name in rows.column_names:
+        if rows[name].null_count:
+            raise InputError(f"sentence pairs: {name} has {rows[name].null_count} gaps; expected a value in every row.")
+    _require_known(rows, "label", [0, 1])
+    parts = [rows["premise"].cast(pa.string())] if "premise" in context else []
+    if question in context:
+        _require_known(rows, question, list(PROMPTS))
+        kind = pc.index_in(rows[question].cast(pa.string()), pa.array(list(PROMPTS)))
+        parts.append(pc.take(pa.array(list(PROMPTS.values())), kind))
+    text = pc.binary_join_element_wise(*parts, " ")
+    sides = [
+        pa.table(
+            {
+                "idx": rows["idx"].cast(pa.int64()),
+                "choice": pa.array(np.full(len(rows), side, np.int64)),
+                "text": text,
+                "text_pair": rows[f"choice{side + 1}"].cast(pa.string()),
+                "plausible": pc.equal(rows["label"], side).cast(pa.int64()),
+            }
+        )
+        for side in (0, 1)
+    ]
+    return pa.concat_tables(sides).take(pa.array(np.arange(2 * len(rows)).reshape(2, -1).T.ravel()))
+
+
+def join_translations(original: pa.Table, translated: pa.Table) -> pa.Table:
+    """Translate-test beside its original, joined by idx.
+
+    Returns:
+        The original's rows and columns as they are, then premise_translated, choice1_translated, choice2_translated.
+
+    Raises:
+        InputError: a column is missing, an idx is repeated, the two do not have the same idx, or a label or question
+            differs (in XCOPA's files none does: the translations repeat the original's, wrong questions included).
+    """
+    for name, rows in (("original", original), ("translations", translated)):
+        missing = [column for column in (*TEXTS, "question", "label", "idx") if column not in rows.column_names]
+        if missing:
+            raise InputError(f"{name}: the table has no column {missing[0]}; expected XCOPA's columns.")
+        counts = pc.value_counts(rows["idx"])
+        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        if len(twice):
+            raise InputError(f"{name}: idx {_first(twice)} occurs more than once; expected every idx once.")
+    ours, theirs = original["idx"].cast(pa.int64()), translated["idx"].cast(pa.int64())
+    for name, have, other in (("translations", theirs, ours), ("original", ours, theirs)):
+        lacking = other.filter(pc.invert(pc.is_in(other, have)))
+        if len(lacking):
+            raise InputError(f"{name}: there is no idx {_first(lacking)}; expected the same examples in both tables.")
+    matched = translated.take(pc.index_in(ours, theirs))
+    for name in ("label", "question"):
+        differ = ours.filter(pc.not_equal(original[name], matched[name]))
+        if len(differ):
+            raise InputError(
+                f"translations: the {name} of idx {_first(differ)} is not the original's; "
+                "expected translations of the same language and split."
+            )
+    for name in TEXTS:
+        original = original.append_column(f"{name}_translated", matched[name])
+    return original
+
+
+def with_views(chunks: Chunks, views: Sequence[str], record: DatasetRecord) -> Chunks:
+    """The chunks of XCOPA, or of a data set like it, unchanged, then their views as separate configs.
+
+    Args:
+        chunks: whole splits (XCOPA is small).
+        views: of `nop`, `noq`, `nopq`, `pairs`, `joined`, as the record's kinds on demand are named. The columns of the
+            first three are the record's: nothing else is left.
+
+    Raises:
+        InputError: nothing to join: no language has both its own examples and their translations.
+    """
+    read: dict[tuple[str, str], pa.Table] = {}
+    for config, split, table in chunks:
+        read[config, split] = table
+        yield config, split, table
+    own = {key: table for key, table in read.items() if not key[0].startswith(TRANSLATION)}
+    for view in dict.fromkeys(views):
+        if view != JOINED:
+            for (config, split), table in own.items():
+                shown = sentence_pairs(table) if view == PAIRS else _selected(table, record.kinds[view].columns)
+                yield f"{view}-{config}", split, shown
+            continue
+        both = [key for key in own if (TRANSLATION + key[0], key[1]) in read]
+        if not both:
+            raise InputError(f"--views {view}: the source has no language with its translations (data and data-gmt).")
+        for config, split in both:
+            try:
+                joined = join_translations(own[config, split], read[TRANSLATION + config, split])
+            except InputError as error:
+                raise InputError(f"--views {view}, {config}/{split}: {error}") from None
+            yield f"{view}-{config}", split, joined
+
+
+def _selected(rows: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    missing = [name for name in names if name not in rows.column_names]
+    if missing:
+        raise InputError(f"the table has no column {missing[0]}; expected {', '.join(names)}.")
+    return rows.select(names)
+
+
+def _require_known(rows: pa.Table, name: str, values: list[str] | list[int]) -> None:
+    unknown = rows.filter(pc.invert(pc.is_in(rows[name], pa.array(values, rows[name].type))))
+    if len(unknown):
+        found = unknown[name][0].as_py()
+        raise InputError(
+            f"sentence pairs: the {name} of idx {_first(unknown['idx'])} is {found!r}; "
+            f"expected {' or '.join(str(value) for value in values)}."
+        )
+
+
+def _first(numbers: pa.Array | pa.ChunkedArray) -> str:
+    """The lowest idx, and how many more there are."""
+    values = sorted(numbers.to_pylist())
+    more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
+    return ", ".join(str(value) for value in values[:SHOWN]) + more

@@ -1,0 +1,1 @@
+"""Plain texts as sources."""

@@ -1,0 +1,112 @@
+"""Text for pretraining from a bilingual dictionary (Ponti et al. 2020, section 4.4): the D-corpus and T-REP.
+
+A dictionary has lines `term<TAB>English`, or `term<TAB>English<TAB>confidence`, as PanLex gives one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
+
+PAIRS = 5000  # section 4.4: "the 5k most reliable word translation pairs"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A translation pair."""
+
+    term: str
+    english: str
+
+
+def read_dictionary(path: Path, most: int = PAIRS) -> list[Entry]:
+    """The most reliable pairs of a dictionary, the best first; equal pairs count once.
+
+    Without a third column, the order of the file is taken for that of reliability.
+
+    Args:
+        most: pairs to keep.
+
+    Raises:
+        InputError: a line has not two or three columns, an empty one, or a confidence that is no number; or there is no
+            pair.
+    """
+    found: dict[Entry, float] = {}
+    width = 0
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        columns = [" ".join(column.split()) for column in line.split("\t")]
+        width = width or len(columns)
+        if len(columns) != width or width not in (2, 3) or not all(columns):
+            raise InputError(
+                f"{path}, line {number}: expected term, tab, English, and in every line or in none a tab and a "
+                f"confidence; found {len(columns)} columns{'' if all(columns) else ', an empty one among them'}."
+            )
+        entry = Entry(columns[0], columns[1])
+        confidence = _number(path, number, columns[2]) if width == 3 else 0.0
+        found[entry] = max(found.get(entry, -math.inf), confidence)
+    if not found:
+        raise InputError(f"{path}: has no translation pair; expected lines of term, tab, English.")
+    return sorted(found, key=lambda entry: -found[entry])[:most]  # stable: the order of the file among equals
+
+
+def _number(path: Path, line: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise InputError(f"{path}, line {line}: expected a number as confidence, found {text!r}.")
+    return value
+
+
+def quasi_sentences(entries: Iterable[Entry]) -> Iterator[str]:
+    """The D-corpus: each pair as a sentence, English first (the paper names its dictionaries en-ht and en-qu).
+
+    >>> list(quasi_sentences([Entry("dlo", "water")]))
+    ['water dlo']
+    """
+    return (f"{entry.english} {entry.term}" for entry in entries)
+
+
+class TermReplacer:
+    """T-REP: the terms of a dictionary in a text become their English translations.
+
+    Terms are matched as whole words (letters or digits do not go on at either end), whatever their case, the longest
+    first; of several translations the most reliable is taken. One that replaces a capitalised term is capitalised.
+    Inflected forms that the dictionary does not have stay, and a script without spaces between words has no words to
+    match.
+
+    Args:
+        entries: the most reliable first.
+
+    Example:
+        >>> replacer = TermReplacer([Entry("dlo", "water"), Entry("bwè dlo", "drink"), Entry("dlo", "juice")])
+        >>> replacer("Dlo a, mwen bwè dlo, dlope."), replacer.replaced
+        ('Water a, mwen drink, dlope.', 2)
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._english: dict[str, str] = {}
+        for entry in entries:
+            self._english.setdefault(entry.term.casefold(), entry.english)
+        longest = sorted(self._english, key=lambda term: (-len(term), term))
+        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)", re.IGNORECASE)
+        self.replaced = 0
+
+    def __call__(self, text: str) -> str:
+        return self._pattern.sub(self._translate, text)
+
+    def _translate(self, found: re.Match[str]) -> str:
+        english = self._english.get(found[0].casefold())
+        if english is None:  # equal for the pattern, but not by its folded form
+            return found[0]
+        self.replaced += 1
+        return english[:1].upper() + english[1:] if found[0][:1].isupper() else english

@@ -1,0 +1,359 @@
+"""Where text to train on is: files, folders, Parquet, prepared data sets and the hub; sentences or pairs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from mrs_datasets.catalogue import LANGUAGE
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.prepared.remote_data import fetched_texts
+from mrs_datasets.texts.text_files import FILES, one_lines, require_text, split_language
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.hub.hub import commit_of, is_repo_id, split_revision
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.io.remote_errors import masked
+from mrs_suggest.common.io.storage import is_url, location
+from mrs_suggest.common.text.languages import find_language
+
+TEXTS = (*FILES, "*.parquet")  # of a folder of texts
+PAIRS = ("*.tsv", "*.tsv.gz", "*.tsv.xz", "*.tsv.zst", "*.parquet")  # of a folder of translations
+TRANSLATION = "translation"  # the column of the hub's translation data sets: language -> text
+Pair = tuple[str, str]
+Item = TypeVar("Item", str, Pair)
+Self = TypeVar("Self", bound="Source[Any]")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data sets are read.
+
+    Attributes:
+        column: of the texts in Parquet files and in data sets that the catalogue does not know.
+        pair_columns: of the two sides of translations there; none: those named as the languages, or `translation`.
+        stream: read hub data sets without downloading them whole.
+        most: sentences or pairs that are taken of each streamed source; None: all.
+    """
+
+    column: str = "text"
+    pair_columns: Sequence[str] = ()
+    stream: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Source(Generic[Item]):
+    """A value of an option: `LANG=SOURCE`, or `LANG=SOURCE:CONFIG:SPLIT` for a data set.
+
+    Attributes:
+        option: where it was given, for errors.
+        language: its code; of translations two with a hyphen between them.
+        config: of a data set; None: the language's (prepared data), or the data set's own default.
+    """
+
+    option: str
+    language: str
+    where: str
+    config: str | None = None
+    split: str = "train"
+
+    @classmethod
+    def parse(cls: type[Self], text: str, option: str) -> Self:
+        """Read a value; InputError where it names no language or nothing."""
+        language, where = cls._split(text, option)
+        if cls._is_local(where) or is_url(where):
+            return cls(option, language, where)
+        name, *rest = where.split(":")
+        if len(rest) > 2:
+            raise InputError(f"{option} {text}: expected LANG=SOURCE:CONFIG:SPLIT at most.")
+        return cls(option, language, name, (rest[0] or None) if rest else None, *rest[1:])
+
+    def read(self, reading: Reading) -> tuple[list[Item], str | None]:
+        """All sentences or pairs in order, without empty ones, and the revision of a hub data set.
+
+        Raises:
+            InputError: the source does not exist, cannot be read, or has no text.
+        """
+        if is_url(self.where):
+            return replace(self, where=str(fetched_texts(self.where))).read(reading)
+        path, revision = Path(self.where), None
+        if path.is_file() or (self._is_local(self.where) and not path.exists()):
+            found = list(self._file(path, reading))
+        elif path.is_dir() and not (path / "data").is_dir():
+            patterns = self._patterns()
+            files = sorted({file for pattern in patterns for file in path.glob(pattern)})
+            if not files:
+                raise InputError(f"{self}: the folder has no {' or '.join(patterns)}, and is not a prepared one.")
+            found = [item for file in files for item in self._file(file, reading)]
+        elif path.is_dir() or self.where == "sample":
+            found = list(self._prepared(open_prepared(self.where), reading))
+        elif is_repo_id(self.where) and "," not in self.where:
+            name, revision = split_revision(self.where)
+            revision = commit_of("dataset", name, revision) or revision
+            data = PreparedData(name, None, revision)
+            known = bool(data.report().get("data_set"))
+            items = self._prepared(data, reading) if known and not reading.stream else self._hub(data, known, reading)
+            found = list(islice(items, reading.most if reading.stream else None))
+        else:
+            raise InputError(f"{self}: no such file or folder, and not a hub id such as ORG/NAME.")
+        if not found:
+            raise InputError(f"{self}: has no text; leave it out, or pass another.")
+        return found, revision
+
+    def name(self) -> str:
+        """For records: a hub id or `sample`; of files, folders and URLs the last part of the path."""
+        if is_url(self.where):
+            return location(self.where).name
+        return ",".join(Path(part).name for part in self.where.split(",")) if self._is_local(self.where) else self.where
+
+    def __str__(self) -> str:
+        return f"{self.option} {self.language}={masked(self.where)}"
+
+    # --- what sentences and pairs differ in
+
+    @staticmethod
+    @abstractmethod
+    def _split(text: str, option: str) -> tuple[str, str]:
+        """The language and the source."""
+
+    @staticmethod
+    @abstractmethod
+    def _patterns() -> Sequence[str]: ...
+
+    @abstractmethod
+    def _lines(self, path: Path) -> Iterator[Item]:
+        """Those of a text file."""
+
+    @abstractmethod
+    def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
+        """The columns that are read of a table with such columns."""
+
+    @abstractmethod
+    def _items(self, row: Sequence[Any]) -> Iterator[Item]:
+        """Those of the values of these columns in a row."""
+
+    # --- what they share
+
+    @staticmethod
+    def _is_local(where: str) -> bool:
+        return Path(where).exists()
+
+    def _file(self, path: Path, reading: Reading) -> Iterator[Item]:
+        if path.suffix == ".parquet":
+            return self._parquet(path, reading)
+        return self._lines(path)
+
+    def _parquet(self, path: Path, reading: Reading) -> Iterator[Item]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(path) as file:
+                columns = self._columns(file.schema_arrow.names, reading)
+                for batch in file.iter_batches(columns=list(columns)):
+                    yield from self._of_columns([batch.column(name).to_pylist() for name in columns])
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{path}: cannot be read as Parquet ({first_line(error)}).") from None
+
+    def _prepared(self, data: PreparedData, reading: Reading) -> Iterator[Item]:
+        config = self._prepared_config(data)
+        rows = data.load(config, self.split)
+        columns = self._prepared_columns(data, config, rows.column_names, reading)
+        return self._of_columns([rows[column][:] for column in columns])
+
+    def _prepared_config(self, data: PreparedData) -> str:
+        config, have = self.config or self.language, data.configs()
+        if config not in have:
+            raise InputError(f"{self}: no text of {config!r}; the data have {' '.join(have)}.")
+        return config
+
+    def _prepared_columns(
+        self, data: PreparedData, config: str, names: Sequence[str], reading: Reading
+    ) -> Sequence[str]:
+        return self._columns(names, reading)
+
+    def _hub(self, data: PreparedData, known: bool, reading: Reading) -> Iterator[Item]:
+        from datasets import load_dataset
+        from datasets.exceptions import DatasetNotFoundError
+
+        config, streams = self._prepared_config(data) if known else self.config, reading.stream
+        try:
+            rows: Any = load_dataset(data.name, config, split=self.split, revision=data.revision, streaming=streams)
+            names = rows.column_names or list(next(iter(rows), {}))
+            columns = (
+                self._prepared_columns(data, str(config), names, reading) if known else self._columns(names, reading)
+            )
+            if not streams:
+                yield from self._of_columns([rows[column][:] for column in columns])
+                return
+            for row in rows:
+                yield from self._items([row[column] for column in columns])
+        except (DatasetNotFoundError, ValueError, OSError) as error:
+            raise InputError(f"{self}: cannot be loaded ({first_line(error)}).") from None
+
+    def _of_columns(self, columns: Sequence[Iterable[Any]]) -> Iterator[Item]:
+        for row in zip(*columns, strict=True):
+            yield from self._items(row)
+
+    def _text(self, value: Any) -> str:
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise InputError(f"{self}: expected texts, found {type(value).__name__}; name another column.")
+        return value
+
+
+@dataclass(frozen=True)
+class TextSource(Source[str]):
+    """A value of `--text`: sentences of one language."""
+
+    @classmethod
+    def parse(cls, text: str, option: str = "--text") -> TextSource:
+        return super().parse(text, option)
+
+    @staticmethod
+    def _split(text: str, option: str) -> tuple[str, str]:
+        return split_language(text, option)
+
+    @staticmethod
+    def _patterns() -> Sequence[str]:
+        return TEXTS
+
+    def _lines(self, path: Path) -> Iterator[str]:
+        return one_lines(line for _, line in _read(path))
+
+    def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
+        if reading.column not in names:
+            raise InputError(f"{self}: no column {reading.column!r}; pass --text_column, one of {' '.join(names)}.")
+        return [reading.column]
+
+    def _prepared_columns(
+        self, data: PreparedData, config: str, names: Sequence[str], reading: Reading
+    ) -> Sequence[str]:
+        texts = data.record().kind_of(config).texts
+        columns = texts.get(self.language) or texts.get(LANGUAGE) or ()
+        if not columns:
+            raise InputError(f"{self}: {config} has no text in {self.language}; name another config.")
+        return columns
+
+    def _items(self, row: Sequence[Any]) -> Iterator[str]:
+        return one_lines(line for value in row for line in self._text(value).split("\n"))
+
+
+@dataclass(frozen=True)
+class PairSource(Source[Pair]):
+    """A value of `--parallel`: translations, `en-ht=SOURCE`, or `en-ht=FILE,FILE` for two files line by line."""
+
+    @classmethod
+    def parse(cls, text: str, option: str = "--parallel") -> PairSource:
+        return super().parse(text, option)
+
+    @staticmethod
+    def _split(text: str, option: str) -> tuple[str, str]:
+        pair, equals, where = text.partition("=")
+        if not equals or not where:
+            raise InputError(
+                f"{option} {text}: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv or "
+                "en-ht=texts/en.txt,texts/ht.txt."
+            )
+        if languages_of(pair) is None:
+            raise InputError(
+                f"{option} {text}: {pair!r} is not two codes of languages with a hyphen between them, such as en-ht."
+            )
+        return pair, where
+
+    @staticmethod
+    def _patterns() -> Sequence[str]:
+        return PAIRS
+
+    @staticmethod
+    def _is_local(where: str) -> bool:
+        return Path(where).exists() or _two_files(where) is not None
+
+    def _file(self, path: Path, reading: Reading) -> Iterator[Pair]:
+        two = None if path.exists() else _two_files(self.where)
+        return self._aligned(*two) if two else super()._file(path, reading)
+
+    def _lines(self, path: Path) -> Iterator[Pair]:
+        for number, line in _read(path):
+            if not line.strip():
+                continue
+            cells = line.split("\t")
+            if len(cells) != 2:
+                raise InputError(
+                    f"{path}, line {number}: expected a text, a tab and its translation, found {len(cells)} columns; "
+                    "leave others out."
+                )
+            yield from self._items(cells)
+
+    def _aligned(self, *paths: Path) -> Iterator[Pair]:
+        ends = [0, 0]
+        for cells in zip_longest(*map(_read, paths)):
+            for side, cell in enumerate(cells):
+                ends[side] = ends[side] if cell is None else cell[0]
+            if None not in cells:
+                yield from self._items([cell[1] for cell in cells])
+        if ends[0] != ends[1]:
+            raise InputError(
+                f"{self}: the files have {ends[0]:,} and {ends[1]:,} lines; each line must be the translation of the "
+                "same line of the other."
+            )
+
+    def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
+        wanted = list(reading.pair_columns or languages_of(self.language) or ())
+        if set(wanted) <= set(names):
+            return wanted
+        if not reading.pair_columns and TRANSLATION in names:
+            return [TRANSLATION]
+        raise InputError(
+            f"{self}: no columns {' and '.join(wanted)}; pass --parallel_columns, two of {' '.join(names)}."
+        )
+
+    def _prepared_columns(
+        self, data: PreparedData, config: str, names: Sequence[str], reading: Reading
+    ) -> Sequence[str]:
+        """Where the catalogue knows one column in each of the languages, these."""
+        record = data.record()
+        texts, own = record.kind_of(config).texts, record.language_of(config)
+        sides = languages_of(self.language) or ()
+        known = [texts.get(side) or (texts.get(LANGUAGE) if side == own else None) or () for side in sides]
+        if not reading.pair_columns and known and all(len(columns) == 1 for columns in known):
+            return [columns[0] for columns in known]
+        return self._columns(names, reading)
+
+    def _items(self, row: Sequence[Any]) -> Iterator[Pair]:
+        if len(row) == 1:  # a column `translation`
+            sides = dict(row[0] or {})
+            languages = languages_of(self.language) or ()
+            if sides and not set(languages) <= sides.keys():
+                raise InputError(f"{self}: the translations are of {' '.join(sides)}; name two of these languages.")
+            row = [sides.get(language) for language in languages]
+        first, second = (" ".join(self._text(value).split()) for value in row)
+        if first and second:
+            yield first, second
+
+
+def languages_of(pair: str) -> Pair | None:
+    """The two languages of a pair such as en-ht or pt-BR-zh-Hant; None if it is no pair.
+
+    >>> languages_of("pt-BR-zh-Hant"), languages_of("pt-BR")
+    (('pt-BR', 'zh-Hant'), None)
+    """
+    parts = pair.split("-")
+    both = (("-".join(parts[:cut]), "-".join(parts[cut:])) for cut in range(1, len(parts)))
+    return next((sides for sides in both if all(map(find_language, sides))), None)
+
+
+def _two_files(where: str) -> tuple[Path, Path] | None:
+    first, comma, second = where.partition(",")
+    both = Path(first), Path(second)
+    return both if comma and all(path.is_file() for path in both) else None
+
+
+def _read(path: Path) -> Iterator[tuple[int, str]]:
+    require_text(path)
+    yield from read_lines(path)

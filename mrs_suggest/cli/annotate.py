@@ -1,0 +1,126 @@
+"""`mrs annotate`: human evaluation: write blinded annotation files and summarize the annotations."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.text.text import visible, visible_json
+
+
+def make_parser() -> argparse.ArgumentParser:
+    from mrs_suggest.evaluation.annotation_files import ANNOTATORS, EXAMPLES, SEED
+
+    parser = CommandParser(prog="mrs annotate", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    make = verbs.add_parser("make", help="write one blinded annotation file per annotator, and the key")
+    make.add_argument("a", metavar="A.tsv", type=Path, help="predictions of system A (message, reference, suggestions)")
+    make.add_argument("b", metavar="B.tsv", type=Path, help="predictions of system B for the same messages")
+    make.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
+    make.add_argument(
+        "--annotators", type=int, default=ANNOTATORS, help=f"number of annotators (default {ANNOTATORS}, section 3.3)"
+    )
+    make.add_argument(  # its earlier name
+        "--judges", type=int, dest="annotators", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+    )
+    make.add_argument(
+        "--examples",
+        type=int,
+        help=f"messages to draw at random (default: all, up to {EXAMPLES}, section 5.1)",
+    )
+    make.add_argument("--seed", type=int, default=SEED, help=f"random seed (default {SEED})")
+    make.add_argument(
+        "--overwrite", action="store_true", help="replace DIR unless its annotation files have been filled in"
+    )
+    make.set_defaults(run=_make)
+    read = verbs.add_parser("read", help="check the annotation files and print shares, intervals and agreement")
+    read.add_argument(
+        "folder", metavar="DIR", type=Path, help="the folder, with the completed files in DIR/annotations"
+    )
+    read.add_argument("--partial", action="store_true", help="leave out annotators whose file is missing or untouched")
+    read.add_argument("--json", action="store_true", help="print one JSON object")
+    read.set_defaults(run=_read)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    options.run(options)
+    return 0
+
+
+def _make(options: argparse.Namespace) -> None:
+    from mrs_suggest.evaluation.annotation_files import ANNOTATIONS, KEY, make_annotation_files
+
+    for name, least in (("annotators", 1), ("examples", 1), ("seed", 0)):
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise InputError(f"--{name} {value}: expected {least} or more.")
+    key = make_annotation_files(
+        (options.a, options.b), options.out, options.annotators, options.examples, options.seed, options.overwrite
+    )
+    same = f", {key.same_suggestions} of them with the same suggestions on both sides" if key.same_suggestions else ""
+    print(f"{visible(options.out)}: {len(key.items)} items{same}; {len(key.files)} annotation files.")
+    print(
+        f"Give each annotator one file of {visible(options.out / ANNOTATIONS)} and the instructions; keep {KEY} to "
+        "yourself."
+    )
+    print(f"When all files are back in the folder: mrs annotate read {visible(options.out)}")
+
+
+def _read(options: argparse.Namespace) -> None:
+    from mrs_suggest.evaluation.annotation import summarize
+    from mrs_suggest.evaluation.annotation_files import read_annotation_files, read_key
+
+    key = read_key(options.folder)
+    figures = summarize(key, read_annotation_files(options.folder, key, options.partial))
+    if options.json:
+        print(visible_json(figures, indent=2))
+    else:
+        _print_table(figures)
+
+
+def _print_table(figures: dict[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = make_console(110)
+    table = Table(title=f"{figures['items']:,} items, {figures['annotators']} annotators", title_justify="left")
+    for column in ("", "judgements", "95 % interval", "items by majority", "95 % interval"):
+        table.add_column(column, justify="right" if column else "left")
+    names = {"win": "A preferred", "tie": "tie", "loss": "B preferred"}
+    for outcome, name in names.items():
+        cells = []
+        for kind in ("judgements", "majority"):
+            low, high = figures[kind][outcome]["interval"]
+            cells += [f"{figures[kind][outcome]['share']:.3f}", f"{low:.3f} to {high:.3f}"]
+        table.add_row(name, *cells)
+    console.print(f"A: {escape(figures['system_a'])}\nB: {escape(figures['system_b'])}", soft_wrap=True)
+    console.print(table)
+    for line in _remarks(figures):
+        console.print(escape(line), soft_wrap=True)
+    console.print(escape(figures["signature"]), style="dim", soft_wrap=True)
+
+
+def _remarks(figures: dict[str, Any]) -> list[str]:
+    lines = [f"A against B: p = {figures['p']:.4g} (permutation test over items)"]
+    if figures["annotators"] > 1:
+        kappa = figures["kappa"]
+        lines.append(f"Fleiss' kappa: {'undefined, all judgements are the same' if kappa is None else f'{kappa:.3f}'}")
+    if figures["no_majority"]:
+        lines.append(f"items without a majority, counted as ties: {figures['no_majority']:,}")
+    if figures["same_suggestions"]:
+        lines.append(f"items with the same suggestions on both sides: {figures['same_suggestions']:,}")
+    if figures["annotators_missing"]:
+        lines.append(f"annotators left out, with missing or untouched files: {figures['annotators_missing']}")
+    for annotator in figures["by_annotator"]:
+        left = annotator["left_of_decided"]
+        side = "never chose a side" if left is None else f"left in {100 * left:.0f} % of the choices"
+        shares = ", ".join(f"{outcome} {annotator[outcome]:.3f}" for outcome in ("win", "tie", "loss"))
+        lines.append(f"{annotator['file']}: {shares}; {side}")
+    return lines

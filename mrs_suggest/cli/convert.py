@@ -1,0 +1,60 @@
+"""`mrs convert`: convert a fairseq or Unicoder checkpoint to the transformers format."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.text.text import visible
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = CommandParser(prog="mrs convert", description=__doc__)
+    models = parser.add_subparsers(dest="model", required=True)
+    unicoder = models.add_parser("unicoder", help="Unicoder-xDAE (fairseq), the generation baseline of MRS")
+    unicoder.add_argument("checkpoint", type=Path, help="checkpoint.pt of Unicoder-xDAE")
+    unicoder.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
+    unicoder.add_argument(
+        "--tokenizer",
+        metavar="DIR_OR_HUB_ID",
+        help="XLM-R's (FacebookAI/xlm-roberta-base), gets the tags; without it, only the model is written",
+    )
+    unicoder.add_argument(
+        "--language-tags",
+        type=Path,
+        metavar="FILE",
+        help="one tag per line, in the order of their ids (default: the checkpoint's own, else the official 100)",
+    )
+    unicoder.add_argument("--overwrite", action="store_true", help="replace the folder, if it holds a model")
+    unicoder.set_defaults(run=_unicoder)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    options.run(options)
+    return 0
+
+
+def _unicoder(options: argparse.Namespace) -> None:
+    from safetensors import safe_open
+    from transformers import BartConfig
+
+    from mrs_suggest.models.generation.architectures.unicoder import convert_unicoder, read_language_tags
+
+    tags = read_language_tags(options.language_tags) if options.language_tags else None
+    out = convert_unicoder(options.checkpoint, options.out, options.tokenizer, options.overwrite, tags)
+    config = BartConfig.from_pretrained(out)
+    with safe_open(out / "model.safetensors", framework="pt") as weights:
+        trained = [name for name in weights.keys() if name != "final_logits_bias"]  # noqa: SIM118  (not a dictionary)
+        parameters = sum(math.prod(weights.get_slice(name).get_shape()) for name in trained)
+    print(f"{config.encoder_layers} + {config.decoder_layers} layers, {config.d_model} wide, {parameters:,} parameters")
+    print(f"vocabulary of {config.vocab_size:,}, texts of up to {config.max_position_embeddings} tokens")
+    print(f"wrote {visible(out)}")
+    if options.tokenizer:
+        print(f"next: mrs train generation --model_name_or_path {visible(out)}")
+    else:
+        print("next: add --tokenizer FacebookAI/xlm-roberta-base --overwrite, for a model that reads text")

@@ -1,0 +1,208 @@
+"""`mrs data`: list the catalogue, prepare or build a data set, add response sets, check, describe and publish it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mrs_datasets.catalogue import catalogued, read_record
+from mrs_datasets.prepared.report import DROPPED, Configs, FindingEntry, PreparedReport
+from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
+from mrs_datasets.prepared.schema import RESPONSES_SUFFIX
+from mrs_datasets.readers import Chunk, Chunks
+from mrs_suggest.cli.data.audit import add_audit
+from mrs_suggest.cli.data.build import add_build
+from mrs_suggest.cli.data.check import add_check
+from mrs_suggest.cli.data.corpus import add_corpus
+from mrs_suggest.cli.data.dictionary import add_dictionary_texts
+from mrs_suggest.cli.data.pairs import add_pair_options, pair_options, refuse_pair_options
+from mrs_suggest.cli.data.responses import add_responses
+from mrs_suggest.cli.data.stats import add_stats
+from mrs_suggest.cli.data.synth import add_synth
+from mrs_suggest.cli.data.toxicity import add_toxicity
+from mrs_suggest.cli.data.translate import add_translate
+from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import visible
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = CommandParser(prog="mrs data", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    listing = verbs.add_parser("list", help="print the catalogue")
+    listing.add_argument("--json", action="store_true", help="print every field of every record")
+    listing.set_defaults(run=_list)
+    prepare = verbs.add_parser("prepare", help="write a prepared folder: card, Parquet, report")
+    prepare.add_argument("name", choices=catalogued(), help="the data set")
+    prepare.add_argument(
+        "--source",
+        default=[],
+        action="append",
+        metavar="PATH",
+        help="a folder, an archive or (mrs) a file or hub id; may be repeated; `mrs data list` shows what each data "
+        "set accepts",
+    )
+    prepare.add_argument(
+        "--views",
+        nargs="+",
+        default=[],
+        metavar="VIEW",
+        help="also write these views (xcopa, synthetic-copa: nop noq nopq pairs joined; siqa: nop noq nopq)",
+    )
+    prepare.add_argument("--out", required=True, type=Path, help="the folder to write")
+    prepare.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
+    prepare.add_argument(
+        "--min-reply-count",
+        type=int,
+        help="mrs: leave rarer replies out of counted response sets (default 1, since folders are small; "
+        f"the paper uses {PAPER_MIN_REPLY_COUNT} for Reddit, section 2.1)",
+    )
+    prepare.add_argument(
+        "--max-responses",
+        type=int,
+        help=f"mrs: largest counted response set (default {MAX_RESPONSES}, section 2.1)",
+    )
+    add_pair_options(prepare)
+    prepare.set_defaults(run=_prepare)
+    publish = verbs.add_parser("publish", help="publish a prepared folder on the hub, in one commit")
+    publish.add_argument("folder", type=Path, help="a prepared folder")
+    publish.add_argument("--repo", required=True, metavar="ORG/NAME")
+    publish.add_argument(
+        "--i-have-the-right-to-publish",
+        action="store_true",
+        help="needed for staple and xglue, whose terms restrict redistribution",
+    )
+    add_publish_options(publish)
+    publish.set_defaults(run=_publish)
+    layout = verbs.add_parser("write-xglue", help="write prepared tasks of XGLUE as the files of its archive")
+    layout.add_argument("data", help="a prepared folder or a hub id of xglue or synthetic-xglue")
+    layout.add_argument("--config", nargs="+", default=None, help="only these configs, such as ner-de (default all)")
+    layout.add_argument("--out", required=True, type=Path, help="the folder to write, such as for mrs score --gold")
+    layout.set_defaults(run=_write_xglue)
+    add_responses(verbs)
+    add_stats(verbs)
+    add_check(verbs)
+    add_build(verbs)
+    add_synth(verbs)
+    add_toxicity(verbs)
+    add_translate(verbs)
+    add_audit(verbs)
+    add_dictionary_texts(verbs)
+    add_corpus(verbs)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    return int(options.run(options) or 0)
+
+
+def _list(options: argparse.Namespace) -> None:
+
+    if options.json:
+        print(json.dumps({name: asdict(read_record(name)) for name in catalogued()}, indent=2, ensure_ascii=False))
+        return
+    for name in catalogued():
+        record = read_record(name)
+        licences = ", ".join(dict.fromkeys(variant.licence for variant in record.variants.values()))
+        print(f"{name}  ({record.homepage}; {record.paper}; licence {licences})")
+        print(f"  --source: {record.source}")
+        for kind_name, kind in record.kinds.items():
+            codes = " ".join(kind.languages or record.languages)
+            rows = [f"{split} {kind.rows[split]:,}" if split in kind.rows else split for split in kind.splits]
+            demand = f" (--views {kind_name})" if kind.on_demand else ""
+            print(f"  {kind.shown}{demand}: {kind.about}")
+            print(f"    splits {', '.join(rows)}; columns {', '.join(kind.columns)}; {codes}")
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    from mrs_datasets.prepared.prepare import prepare, prepare_mrs
+
+    counted = {
+        name: getattr(options, name)
+        for name in ("min_reply_count", "max_responses")
+        if getattr(options, name) is not None
+    }
+    for option, value in counted.items():
+        if value < 1 or options.name != "mrs":
+            problem = f"expected 1 or more, found {value}" if options.name == "mrs" else "applies only to mrs"
+            raise InputError(f"--{option.replace('_', '-')}: {problem}.")
+    shared: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
+    if options.name == "mrs":
+        if len(options.source) != 1 or options.views:
+            raise InputError("mrs: expected one --source, and no --views; `mrs data list` shows what it accepts.")
+        report = prepare_mrs(options.source[0], options.out, pairs=pair_options(options), **counted, **shared)
+    else:
+        refuse_pair_options(options)
+        report = prepare(options.name, options.source, options.out, views=options.views, **shared)
+    _print_report(report)
+    print(f"wrote {visible(options.out)} ({visible(report['name'])})")
+
+
+def _print_report(report: PreparedReport) -> None:
+    """Rows per config; a response set on the line of its language."""
+    configs: Configs = report["configs"]
+    for config, splits in configs.items():
+        language = config.removesuffix(RESPONSES_SUFFIX)
+        if config != language and language in configs:
+            continue
+        rows = ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())
+        responses = configs.get(config + RESPONSES_SUFFIX, {}).get("train")
+        print(f"{config}  {rows}" + (f"; responses {responses['rows']:,}" if responses else ""))
+    examples = {(found["part"], found["finding"]): _examples(found) for found in report.get("findings", [])}
+    for part, reasons in report["dropped"].items():
+        for reason, count in reasons.items():
+            places = examples.get((part, DROPPED + reason))
+            where = f": {visible(places)}" if places else ""
+            print(f"{visible(part)}: {count:,} rows dropped ({visible(reason)}){where}")
+    for found in report.get("findings", []):
+        if not found["finding"].startswith(DROPPED):
+            what = visible(f"{found['part']}: {found['finding']}")
+            print(f"{what}: {found['count']:,} ({visible(_examples(found))})")
+    for note in report["notes"]:
+        print(f"note: {visible(note)}")
+
+
+def _examples(found: FindingEntry) -> str:
+    """Where the first rows of a finding are."""
+    return ", ".join(found["examples"]) + (" ..." if found["count"] > len(found["examples"]) else "")
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from mrs_datasets.prepared.publishing import prepared_publication, require_prepared, require_publishable
+    from mrs_suggest.common.hub import hub
+
+    hub.require_repo_id(options.repo)
+    change_of(options, options.repo)
+    require_prepared(options.folder)
+    require_publishable(options.folder, options.i_have_the_right_to_publish)
+    shown = partial(tqdm, desc="compare with report.json", unit=" files", disable=not sys.stderr.isatty())
+    what = prepared_publication(options.folder, options.repo, shown)
+    publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
+
+
+def _write_xglue(options: argparse.Namespace) -> None:
+    from mrs_datasets.prepared.prepared import open_prepared
+    from mrs_datasets.tasks.xglue_layout import write_layout
+
+    paths = write_layout(open_prepared(options.data), options.out, options.config)
+    print(f"wrote {len(paths)} files to {visible(options.out)}")
+
+
+def _progress(chunks: Chunks) -> Iterator[Chunk]:
+    from tqdm import tqdm
+
+    with tqdm(unit=" rows", unit_scale=True, desc="prepare", disable=not sys.stderr.isatty()) as bar:
+        for config, split, table in chunks:
+            bar.set_postfix_str(f"{config}/{split}", refresh=False)
+            yield config, split, table
+            bar.update(table.num_rows)

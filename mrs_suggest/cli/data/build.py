@@ -1,0 +1,231 @@
+"""`mrs data build`: MRS from monthly dumps of Reddit comments."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrs_suggest.cli.data.toxicity import add_toxicity_options, toxicity_pass
+from mrs_suggest.cli.data.translate import add_translation_options, translation_pass
+from mrs_suggest.cli.options.remote_options import add_out_options, out_location
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.text.languages import LANGUAGES
+from mrs_suggest.common.text.text import visible
+
+if TYPE_CHECKING:
+    from mrs_datasets.builders.reddit.pipeline import Stage
+    from mrs_datasets.builders.reddit.settings import Settings
+    from mrs_datasets.builders.spark.engine import SparkEngine
+    from mrs_suggest.common.text.language_id import LanguageIdentifier
+
+MONTHS_ALONE = "months"
+
+
+def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
+    parser = verbs.add_parser("build", help="build MRS from monthly dumps of Reddit comments (RC_*.zst)")
+    parser.add_argument(
+        "--dumps", required=True, nargs="+", metavar="GLOB", help="the monthly dumps, such as 'RC_*.zst'; or URLs"
+    )
+    add_out_options(parser)
+    parser.add_argument(
+        "--profile",
+        default="paper",
+        help="paper (default), or clean: no bots, no Markdown, no duplicates, split by thread",
+    )
+    parser.add_argument(
+        "--language-model",
+        metavar="FILE",
+        help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)",
+    )
+    parser.add_argument(
+        "--engine", choices=("local", "spark"), default="local", help="processes of this machine (default), or Spark"
+    )
+    parser.add_argument("--master", metavar="URL", help="of Spark (default: as Spark is configured, or local[*,4])")
+    parser.add_argument(
+        "--spark-conf", nargs="+", default=[], metavar="KEY=VALUE", help="Spark's settings, if no session runs yet"
+    )
+    parser.add_argument("--workers", type=int, help="processes (default: as many as cores and --memory allow)")
+    parser.add_argument("--memory", default="8GB", help="memory limit of all processes together (default 8GB)")
+    parser.add_argument("--resume", action="store_true", help="continue an interrupted build")
+    parser.add_argument("--overwrite", action="store_true", help="replace --out, or an interrupted build")
+    parser.add_argument(
+        "--strict",
+        action=argparse.BooleanOptionalAction,
+        help="stop if a dump cannot be read completely (default with --profile paper), or build from what can be read",
+    )
+    parser.add_argument("--plan", action="store_true", help="print the plan and stop")
+    parser.add_argument(
+        "--only", choices=[MONTHS_ALONE], help="read and partition these dumps into the work folder, beside other such "
+        "processes; a build of all dumps with --resume goes on from there",
+    )  # fmt: skip
+    changes = parser.add_argument_group("changes to the profile")
+    for flag, kind, text in (
+        ("--min-score", int, "drop comments with a lower score (paper: 1)"),
+        ("--min-language-score", float, "drop comments unless fastText's probability is above (paper: .7)"),
+        ("--min-examples", int, "leave out languages with fewer pairs (paper: 100,000)"),
+        ("--min-reply-count", int, "leave rarer replies out of response sets (paper: 20)"),
+        ("--max-responses", int, "largest response set (paper: 50,000)"),
+        ("--min-characters", int, "shortest message and reply (paper: none)"),
+        ("--max-characters", int, "longest message and reply (paper: none)"),
+        ("--keep-rejects", int, "keep this many rejected texts per reason in report.json"),
+        ("--buckets", int, "partitions of the join (default 64, more if memory is short)"),
+    ):
+        changes.add_argument(flag, type=kind, help=text)
+    changes.add_argument("--english-months", metavar="FIRST:LAST", help="of English, or `all` (paper: 2018-01:2018-12)")
+    changes.add_argument("--split-by", help="example (paper) or thread")
+    changes.add_argument("--responses-from", help="count replies in all splits (paper: all) or in training")
+    for flag, text in (
+        ("--drop-bots", "drop comments by bots"),
+        ("--clean", "strip Markdown, drop quotes and duplicates"),
+    ):
+        changes.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+    add_toxicity_options(parser)
+    add_translation_options(parser)
+    parser.add_argument(
+        "--cache", metavar="FILE", type=Path, help="keep scores and translations here for later builds (SQLite)"
+    )
+    parser.set_defaults(run=run_build)
+
+
+def run_build(options: argparse.Namespace) -> int:
+    from mrs_datasets.builders.reddit.build import build, build_months, stages_of
+    from mrs_datasets.builders.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
+    from mrs_datasets.builders.reddit.report_page import PAGE
+
+    settings = _settings(options)
+    strict = settings.profile == "paper" if options.strict is None else options.strict
+    if options.workers is not None and options.workers < 1:
+        raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    spark = _spark(options)
+    stages: Callable[[Settings], list[Stage]] = stages_of
+    if spark is not None:
+        from mrs_datasets.builders.spark.stages import stages_on
+
+        stages = stages_on(spark)
+    out = out_location(options.out, options.scratch)
+    identifier = _identifier(options.language_model)  # refused now, not after hours of reading
+    if options.only and spark is not None:
+        raise InputError(f"--only {options.only}: Spark reads each month in a task of its own; leave it out.")
+    if options.only and (options.buckets is None or options.overwrite):
+        problem = "do not pass --overwrite" if options.overwrite else "pass the same --buckets to all of them"
+        raise InputError(f"--only {options.only}: several processes work in one folder; {problem}.")
+    files = find_dumps(options.dumps)
+    passes = (
+        []
+        if options.only
+        else [each for each in (toxicity_pass(options), translation_pass(options)) if each is not None]
+    )
+    buckets = settings.buckets if options.buckets is None else options.buckets
+    if options.resume and options.buckets is None:
+        buckets = begun_buckets(out) or buckets
+    plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
+    for line in plan.lines():
+        print(visible(line), file=sys.stderr)
+    if options.plan:
+        return 0
+    if options.only:
+        where = build_months(plan, out, settings, Path(identifier.path), strict=strict, say=_say)
+        print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
+        return 0
+    with spark or nullcontext():
+        report = build(
+            plan,
+            out,
+            settings,
+            Path(identifier.path),
+            resume=options.resume,
+            overwrite=options.overwrite,
+            strict=strict,
+            say=_say,
+            engine=spark,
+            stages=stages,
+            passes=passes,
+            cache=options.cache,
+        )
+    _print_funnel(report)
+    print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    from mrs_datasets.builders.reddit.settings import ALL_MONTHS, make_settings, read_months
+
+    names = (
+        "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
+        "max_characters", "keep_rejects", "split_by", "responses_from", "drop_bots", "clean", "buckets",
+    )  # fmt: skip
+    changes = {name: getattr(options, name) for name in names}
+    settings = make_settings(options.profile, **changes)
+    if options.english_months is not None:
+        months = () if options.english_months == ALL_MONTHS else read_months(options.english_months)
+        return make_settings(options.profile, **changes, english_months=months)
+    return settings
+
+
+def _identifier(text: str | None) -> LanguageIdentifier:
+    """The language model.
+
+    Raises:
+        InputError: there is none, or it knows none of the languages.
+    """
+    from mrs_suggest.common.io.remote_errors import masked
+    from mrs_suggest.common.io.storage import is_url
+    from mrs_suggest.common.text.language_id import LanguageIdentifier
+
+    if text and is_url(text):
+        raise InputError(
+            f"--language-model {masked(text)}: fastText opens only local files; download it, and pass its path."
+        )
+    identifier = LanguageIdentifier.open(None if text is None else Path(text))
+    if not identifier.languages & set(LANGUAGES):
+        raise InputError(
+            f"{identifier.path}: knows none of MRS's languages ({' '.join(LANGUAGES)}); expected lid.176, or a model "
+            "with such labels."
+        )
+    return identifier
+
+
+def _say(line: str) -> None:
+    print(visible(line), file=sys.stderr)
+
+
+def _spark(options: argparse.Namespace) -> SparkEngine | None:
+    """The engine that was asked for; None: processes of this machine.
+
+    Raises:
+        InputError: an option does not fit, or there is no Spark.
+    """
+    if options.engine != "spark":
+        for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):
+            if value:
+                raise InputError(f"{flag}: applies only with --engine spark; add that, or leave it out.")
+        return None
+    if options.workers is not None:
+        raise InputError("--workers: with --engine spark, Spark decides; pass --master 'local[N]' instead.")
+    pairs = [entry.partition("=") for entry in options.spark_conf]
+    for name, _, value in pairs:
+        if not name.startswith("spark.") or not value:
+            raise InputError(f"--spark-conf {name}: expected spark.NAME=VALUE, as spark-submit's --conf takes.")
+    from mrs_datasets.builders.spark.engine import SparkEngine
+
+    return SparkEngine(options.master, {name: value for name, _, value in pairs})
+
+
+def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    from rich.table import Table
+
+    table = Table(title="Stages", title_justify="left")
+    for column in ("stage", "in", "out", "dropped"):
+        table.add_column(column, justify="left" if column in ("stage", "dropped") else "right")
+    for entry in report["pipeline"]["stages"]:
+        dropped = entry["dropped"]
+        assert isinstance(dropped, dict)
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
+        table.add_row(str(entry["stage"]), f"{entry['in']:,}", f"{entry['out']:,}", reasons)
+    make_console(120).print(table)

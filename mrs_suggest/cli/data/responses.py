@@ -1,0 +1,64 @@
+"""`mrs data responses`: make response sets for a prepared folder, or add one from a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
+
+
+def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
+    parser = verbs.add_parser("responses", help="make the response sets that a prepared mrs folder lacks")
+    parser.add_argument("folder", type=Path, help="a prepared folder; the sets are added to it")
+    parser.add_argument(
+        "--language", nargs="+", default=[], metavar="CODE", help="only these (default: all without a set)"
+    )
+    parser.add_argument(
+        "--file",
+        type=Path,
+        help="read the set of one language from here: one reply per line, or reply, tab, count, or the official "
+        "response_lm_cluster.txt (default: the most frequent training replies)",
+    )
+    parser.add_argument("--out", type=Path, help="write a copy of the folder with the sets here instead")
+    parser.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
+    parser.add_argument("--replace", action="store_true", help="replace existing sets")
+    parser.add_argument(
+        "--min-reply-count",
+        type=int,
+        default=PAPER_MIN_REPLY_COUNT,
+        help=f"leave rarer replies out (default {PAPER_MIN_REPLY_COUNT}, section 2.1; use 1 for small folders)",
+    )
+    parser.add_argument(
+        "--max-responses", type=int, default=MAX_RESPONSES, help=f"largest set (default {MAX_RESPONSES}, section 2.1)"
+    )
+    parser.set_defaults(run=run_responses)
+
+
+def run_responses(options: argparse.Namespace) -> int:
+    from mrs_datasets.prepared import add_responses as adding
+    from mrs_datasets.prepared.schema import RESPONSES_SUFFIX
+
+    for name in ("min_reply_count", "max_responses"):
+        value = getattr(options, name)
+        if value < 1:
+            raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
+    if options.overwrite and options.out is None:
+        raise InputError("--overwrite: needs --out; existing sets are replaced with --replace.")
+    report = adding.add_responses(
+        options.folder,
+        options.language,
+        file=options.file,
+        out=options.out,
+        min_reply_count=options.min_reply_count,
+        max_responses=options.max_responses,
+        replace=options.replace,
+        overwrite=options.overwrite,
+    )
+    for config, splits in report["configs"].items():
+        if config.endswith(RESPONSES_SUFFIX):
+            print(f"{config}  {splits['train']['rows']:,}")
+    print(f"wrote {options.out or options.folder} ({report['name']})")
+    return 0

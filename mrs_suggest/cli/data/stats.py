@@ -1,0 +1,226 @@
+"""`mrs data stats`: the columns of each paper's own table, then the lengths of the texts and the balance of the labels;
+`mrs data diversity`: the indices of a sample of languages."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.text.languages import require_any_language
+from mrs_suggest.common.text.text import visible
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mrs_datasets.describe.describe import SplitDescription
+    from mrs_datasets.prepared.prepared import PreparedData
+
+Printed = tuple[dict[str, Any], "list[Table | str]"]  # what --json prints, and what people read
+
+
+def add_stats(verbs: argparse._SubParsersAction[CommandParser]) -> None:
+    stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
+    stats.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
+    stats.add_argument("--revision", help="revision of a hub data set: a branch, a tag or a commit (default main)")
+    stats.add_argument(
+        "--language", nargs="+", default=None, help="only these languages (for data sets other than mrs: configs)"
+    )
+    stats.add_argument("--plot", type=Path, metavar="OUT.png", help="draw examples per split and lengths of texts")
+    stats.add_argument(
+        "--rules",
+        choices=("official", "paper"),
+        default="official",
+        help="staple: scoring rules of the oracles; the paper's Table 7 uses the official scorer (default)",
+    )
+    stats.add_argument("--json", action="store_true", help="print JSON")
+    stats.set_defaults(run=run_stats)
+    indices = verbs.add_parser("diversity", help="print the diversity indices of a language sample")
+    indices.add_argument(
+        "languages", nargs="*", help="codes, such as et ht id (default: the samples of XCOPA's Table 2)"
+    )
+    indices.add_argument(
+        "--uriel",
+        type=Path,
+        metavar="FILE",
+        help="CSV or TSV of typological features (code, then one column of 0 or 1 per feature)",
+    )
+    indices.add_argument("--json", action="store_true", help="print JSON")
+    indices.set_defaults(run=run_diversity)
+
+
+def run_stats(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from mrs_datasets.describe.describe import describe
+    from mrs_datasets.prepared.prepared import open_prepared
+
+    data = open_prepared(options.data, options.revision)
+    name = data.data_set()
+    if name == "mrs":
+        for code in options.language or []:
+            require_any_language(code, "--language")
+    own: dict[str, Callable[[PreparedData, list[str] | None], Printed]]
+    own = {"mrs": _mrs, "xcopa": _xcopa, "staple": partial(_staple, rules=options.rules)}
+    own["synthetic-staple"] = own["staple"]
+    own |= {"xglue": partial(_xglue, published=True), "synthetic-xglue": partial(_xglue, published=False)}
+    content, parts = own[name](data, options.language) if name in own else ({}, [])
+    described = list(
+        tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=not sys.stderr.isatty())
+    )
+    if options.plot:
+        from mrs_datasets.describe.plot import draw_data
+
+        draw_data(described, data.title(), options.plot, content.get("oracles"))
+    if options.json:
+        print(json.dumps({**content, "texts": [description.as_dict() for description in described]}, indent=2))
+        return 0
+    console = make_console(110)
+    for part in [*parts, *_described(described)]:
+        console.print(part)
+    if options.plot:
+        print(f"drew {visible(options.plot)}")
+    return 0
+
+
+def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
+    from tqdm import tqdm
+
+    from mrs_datasets.describe.statistics import languages_by_tokenizer, split_statistics
+
+    counted = split_statistics(data, languages=languages)
+    with metric_errors(data.name):
+        rows = list(tqdm(counted, desc="tokens", unit=" splits", disable=not sys.stderr.isatty()))
+    table = _table("Language", "Code", "Family", "Split", ">Examples", ">Tokens", ">Response set")
+    for row in rows:
+        language = require_any_language(row.language, data.name)
+        named = (language.name, row.language, language.branch or language.family)
+        first = named if row.split == "train" else ("", "", "")
+        responses = f"{row.responses:,}" if row.split == "train" else ""
+        table.add_row(*first, row.split, f"{row.examples:,}", f"{row.tokens:,}", responses)
+    table.caption = "Tokens of messages and replies, by the metric's tokenizer: " + "; ".join(
+        f"{name} ({', '.join(codes)})" for name, codes in languages_by_tokenizer(rows).items()
+    )
+    return {"splits": [asdict(row) for row in rows]}, [table]
+
+
+def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
+    from mrs_datasets.describe.xcopa_statistics import agreement, xcopa_split_statistics
+
+    rows, kappas = list(xcopa_split_statistics(data, configs)), agreement(data)
+    table = _table("Config", "Split", ">Examples", ">Agreement")
+    for row in rows:
+        agreed = f"{row.agreement:.1f}" if row.agreement is not None else ""
+        table.add_row(row.config, row.split, f"{row.examples:,}", agreed)
+    table.caption = "Agreement: % of translators' labels that match the majority (Table 3)."
+    lines = [f"Fleiss' kappa of the translators, {split}: {kappa:.3f}" for split, kappa in kappas.items()]
+    return {"splits": [asdict(row) for row in rows], "kappa": kappas}, [table, *lines]
+
+
+def _staple(data: PreparedData, configs: list[str] | None, rules: str) -> Printed:
+    from mrs_datasets.describe.staple_statistics import oracle_curves, staple_split_statistics
+    from mrs_metrics.translations_f1 import TABLE_7_KS, weighted_f1_signature
+
+    rows = list(staple_split_statistics(data, configs))
+    oracles = oracle_curves(data, rows, rules)
+    table = _table("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
+    for k in TABLE_7_KS:
+        table.add_column(f"k = {k}", justify="right")
+    for row, oracle in zip(rows, oracles, strict=True):
+        sizes = [f"{row.prompts:,}", f"{row.translations:,}", f"{row.ratio:.1f}"]
+        spread = "/".join(str(n) for n in row.quartiles)
+        scores = [f"{oracle[k]:.3f}" if k in oracle else "" for k in TABLE_7_KS]
+        table.add_row(row.language, row.config, row.split, *sizes, spread, f"{row.references:,}", *scores)
+    table.caption = (
+        "Prompts, accepted translations, their ratio: Table 2. Quartiles: translations per prompt. k: weighted F1 of "
+        f"an oracle that gives the k likeliest (Table 7); {weighted_f1_signature(rules)}"
+    )
+    splits = [{**asdict(row), "oracle": oracle} for row, oracle in zip(rows, oracles, strict=True)]
+    curves = {f"{row.config}/{row.split}": oracle for row, oracle in zip(rows, oracles, strict=True) if oracle}
+    return {"splits": splits, "oracles": curves, "signature": weighted_f1_signature(rules)}, [table]
+
+
+def _xglue(data: PreparedData, configs: list[str] | None, published: bool) -> Printed:
+    from mrs_datasets.describe.xglue_statistics import SPLITS, xglue_task_statistics
+
+    rows = list(xglue_task_statistics(data, configs))
+    table = _table("Task", ">Languages", ">Train, en", ">Validation, mean", ">Test, mean", *[">(Table 2)"] * published)
+    for row in rows:
+        counts = [f"{row.rows[split]:,.0f}" if split in row.rows else "" for split in SPLITS]
+        printed = " / ".join(f"{row.published[split]:g}K" for split in SPLITS)
+        table.add_row(row.task, str(len(row.languages)), *counts, *[printed] * published)
+    table.caption = "Rows per task: English training data, and the languages' mean of the other splits."
+    if published:
+        table.caption += " (Table 2): what the paper prints, in thousands."
+    codes = [code for code in sorted(data.record().languages) if any(code in row.languages for row in rows)]
+    covered = _table("Task", *codes)
+    covered.title = "Table 3"
+    for row in rows:
+        covered.add_row(row.task, *("✓" if code in row.languages else "" for code in codes))
+    return {"tasks": [asdict(row) for row in rows]}, [table, covered]
+
+
+def _described(rows: list[SplitDescription]) -> list[Table | str]:
+    """Tables of lengths, and of labels where there are any."""
+    lengths = _table("Config", "Split", ">Rows", "Column", ">5 %", ">25 %", ">50 %", ">75 %", ">95 %")
+    lengths.title = "Lengths of texts, characters"
+    labels = _table("Config", "Split", "Column", "Shares")
+    labels.title = "Balance of labels"
+    for row in rows:
+        start = (row.config, row.split, f"{row.rows:,}")
+        for column in row.lengths:
+            lengths.add_row(*start, column, *(str(n) for n in row.quantiles(column)))
+            start = ("", "", "")
+        for column in row.labels:
+            shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in row.shares(column).items())
+            labels.add_row(row.config, row.split, column, shares)
+    return [lengths, *([labels] if labels.row_count else [])]
+
+
+def run_diversity(options: argparse.Namespace) -> int:
+    from mrs_datasets.describe.diversity import BENCHMARKS, read_uriel, sample_indices
+
+    samples: dict[str, Sequence[str]] = {name: benchmark.codes for name, benchmark in BENCHMARKS.items()}
+    if options.languages:
+        samples = {"": options.languages}
+    features = read_uriel(options.uriel) if options.uriel else None
+    rows: list[dict[str, Any]] = []
+    for name, codes in samples.items():
+        indices = sample_indices(codes, features, options.uriel)
+        published = {"typology_of_table_2": BENCHMARKS[name].typology} if name else {}
+        rows.append({"sample": name or None, "languages": list(codes), **indices, **published})
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    columns = {"Typology": "typology", "(Table 2)": "typology_of_table_2", "Family": "family", "Geography": "geography"}
+    if options.languages:
+        del columns["(Table 2)"]
+    table = _table("Sample", "Languages", *(f">{title}" for title in columns))
+    for row in rows:
+        figures = ["" if row[name] is None else f"{row[name]:.2f}" for name in columns.values()]
+        table.add_row(row["sample"] or "", " ".join(row["languages"]), *figures)
+    table.caption = (
+        "Indices of Ponti et al. 2020, section 2, Table 2: mean entropy of typological features (--uriel), families "
+        "per language, entropy of macro-areas; in bits. Family and geography are those of Table 2; its typology is not "
+        "reproduced, since the paper does not say which features, which logarithm and how missing values are handled."
+    )
+    make_console(110).print(table)
+    return 0
+
+
+def _table(*columns: str) -> Table:
+    """A table; `>` before a column's name puts it to the right."""
+    from rich.table import Table
+
+    table = Table(title_justify="left")
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return table

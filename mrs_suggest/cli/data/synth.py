@@ -1,0 +1,79 @@
+"""`mrs data synth`: write synthetic Reddit dumps, to try out and test a build."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.text.text import visible
+
+
+def add_synth(verbs: argparse._SubParsersAction[CommandParser]) -> None:
+    make_parser(verbs.add_parser("synth", help="write synthetic Reddit dumps, with the irregularities of real ones"))
+
+
+def make_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write")
+    parser.add_argument(
+        "--months",
+        required=True,
+        nargs="+",
+        metavar="YYYY-MM",
+        help="one dump each; created_utc is a string until 2012 and a float from 2023",
+    )
+    parser.add_argument("--comments", required=True, type=int, metavar="N", help="lines per month, about 1 KB each")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed writes the same lines (default 0)")
+    parser.add_argument(
+        "--window",
+        type=int,
+        default=31,
+        metavar="LOG",
+        help="log2 of the zstd window in bytes (default 31, as the published dumps)",
+    )
+    parser.add_argument(
+        "--language-model",
+        type=Path,
+        metavar="FILE",
+        help="also write a small fastText model for the languages of these dumps (lid.176 is for real ones)",
+    )
+    parser.add_argument(
+        "--toxic-words",
+        type=Path,
+        metavar="DIR",
+        help="also write the made-up words that stand for toxic ones, for --toxicity words:DIR",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace dumps that this command wrote to --out")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from mrs_datasets.synthetic.dumps.synth import MANIFEST, write_dumps, write_toxic_words
+
+    total = len(options.months) * max(options.comments, 0)
+    with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=not sys.stderr.isatty()) as bar:
+        manifest = write_dumps(
+            options.out,
+            options.months,
+            options.comments,
+            options.seed,
+            window_log=options.window,
+            overwrite=options.overwrite,
+            progress=bar.update,
+        )
+    for name, facts in manifest["files"].items():
+        print(f"{name}  {facts['lines']:,} lines, {facts['bytes']:,} bytes, {facts['compressed']:,} packed")
+    for name, facts in manifest["profiles"].items():
+        print(f"{name}: {facts['kept']:,} comments stay, {facts['pairs']:,} pairs")
+    if options.language_model:
+        from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+
+        write_language_model(options.language_model, options.seed)
+        print(f"wrote {visible(options.language_model)}")
+    if options.toxic_words:
+        write_toxic_words(options.toxic_words)
+        print(f"wrote {visible(options.toxic_words)}")
+    print(f"wrote {visible(options.out)} ({MANIFEST} has the expected counts)")

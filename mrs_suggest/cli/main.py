@@ -1,0 +1,95 @@
+"""The `mrs` command. An error that the user can fix gives one sentence on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from mrs_suggest.common import __version__
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import run_with_sentence
+
+# verb -> what it does, as `mrs --help` prints it; each lives in mrs_suggest/cli/VERB.py and is imported only when
+# called
+VERBS = {
+    "data": "list, prepare, check, describe and publish data sets",
+    "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
+    "uninstall": "remove what `mrs install` put into the caches",
+    "train": "train a model (through accelerate)",
+    "reproduce": "run the experiments behind a table of the documentation, and print it",
+    "score": "score a file of suggestions",
+    "staple": "decode, filter, combine and analyse many translations of a prompt (STAPLE)",
+    "metrics": "list the metric modules, publish them as Spaces",
+    "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
+    "suggest": "answer messages with a trained model",
+    "serve": "answer messages over HTTP",
+    "demo": "a chat page that shows suggestions, on this machine or as a Space",
+    "models": "list and download baselines, render cards, publish models",
+    "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
+    "doctor": "what this installation has, lacks, and what in it is broken",
+    "completion": "print a script with which a shell completes `mrs`",
+}
+# verb -> the extra that brings all that it needs; `suggest` needs none for most models
+EXTRAS = {
+    "data": "data",
+    "install": "score",
+    "uninstall": "score",
+    "train": "train",
+    "reproduce": "train",
+    "score": "score",
+    "staple": "train",
+    "metrics": "score",
+    "annotate": "score",
+    "models": "train",
+    "convert": "train",
+}
+OLD_VERBS = {"judge": "annotate"}  # earlier names, kept for one more version
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = CommandParser(prog="mrs", description="Multilingual reply suggestion, from data to suggestions.")
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--json", action="store_true", help="with --version: commit, platform and libraries, too")
+    listing = "\n".join(f"  {verb:<11}{text}" for verb, text in VERBS.items())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"verbs:\n{listing}\n\n`mrs VERB --help` shows the options of a verb."
+    parser.add_argument("verb", nargs="?", choices=VERBS, type=lambda verb: OLD_VERBS.get(verb, verb), metavar="verb")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code: 0 done, 2 an error of the input, 130 interrupted."""
+    parser = make_parser()
+    options = parser.parse_args(argv)
+    if options.version:
+        print(_version(options.json))
+        return 0
+    if options.verb is None or options.json:
+        parser.error("--json goes with --version" if options.json else "the following arguments are required: verb")
+
+    def run() -> int | None:
+        exit_code: int | None = importlib.import_module(f"mrs_suggest.cli.{options.verb}").main(options.arguments)
+        return exit_code
+
+    try:
+        return run_with_sentence(f"mrs {options.verb}", run, EXTRAS.get(options.verb))
+    except BrokenPipeError:  # `mrs ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _version(as_json: bool) -> str:
+    if not as_json:
+        return f"mrs-suggest {__version__}"
+    from mrs_suggest.common.hub.provenance import about
+    from mrs_suggest.common.text.text import visible_json
+
+    return visible_json(about())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""`mrs models index`: give a trained retriever a response set of one's own, or look one through."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.text.text import visible, visible_json
+
+if TYPE_CHECKING:
+    from mrs_suggest.training.reply.response_checks import ResponseFinding
+    from mrs_suggest.training.reply.response_sets import ResponseSets
+
+STOP, SKIP, KEEP = "stop", "skip", "keep"
+
+
+def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
+    parser = verbs.add_parser(
+        "index",
+        help="build, extend, shorten or check the response set of a trained retriever, without training",
+        description="Without --add, --remove or --check, the replies of --responses become the response set of the "
+        "language, and the model answers in no other language than those of your replies. "
+        "Each change writes index, ranker, run.json and card together.",
+    )
+    parser.add_argument("run_folder", metavar="RUN", help="the folder that a training run wrote; with --out or --check "
+                        "also a baseline, ORG/NAME, or ORG/NAME@REVISION")  # fmt: skip
+    parser.add_argument(
+        "--responses",
+        type=Path,
+        metavar="FILE",
+        help="a reply on each line; or a .csv, .tsv or .jsonl file with the columns or keys reply, weight (how often "
+        "it is given) and tags (with spaces or ; between them), of which the last two may be missing",
+    )
+    parser.add_argument("--lang", metavar="CODE", help="the language of the replies (default: the model's only one)")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--add", action="store_true", help="add the replies to the set")
+    action.add_argument("--remove", action="store_true", help="remove the replies from the set")
+    action.add_argument(
+        "--check",
+        action="store_true",
+        help="change nothing: print what is wrong with the replies of FILE, or with those of the model; exit code 1 if "
+        "there is something",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write a copy of the model there instead")
+    parser.add_argument("--overwrite", action="store_true", help="replace --out if it holds a run")
+    parser.add_argument(
+        "--keep-other-languages",
+        action="store_true",
+        help="keep the replies that the model already has in other languages, which are then suggested next to yours",
+    )
+    parser.add_argument(
+        "--on-finding",
+        choices=(STOP, SKIP, KEEP),
+        default=STOP,
+        help="where the check finds something: stop (default), skip these replies, or keep them (not empty ones and "
+        "duplicates)",
+    )
+    parser.add_argument(
+        "--guard-lists",
+        type=Path,
+        metavar="FOLDER",
+        help="word lists of your own, which tell toxic replies (docs/guard.md; default: the package's)",
+    )
+    parser.add_argument("--json", action="store_true", help="with --check: print JSON")
+    parser.set_defaults(run=_index)
+
+
+def _index(options: argparse.Namespace) -> int:
+    if options.responses is None and not options.check:
+        raise InputError("--responses: pass the file with the replies.")
+    if options.check and (options.out is not None or options.on_finding != STOP):
+        raise InputError("--check: changes nothing, so --out and --on-finding have no effect; leave them out.")
+    if options.overwrite and options.out is None:
+        raise InputError("--overwrite: needs --out; without --out the run itself is changed.")
+    if options.keep_other_languages and (options.add or options.remove or options.check):
+        raise InputError("--keep-other-languages: --add, --remove and --check keep them anyway; leave it out.")
+    if options.json and not options.check:
+        raise InputError("--json: needs --check.")
+    local = Path(options.run_folder)
+    if not local.is_dir() and options.out is None and not options.check:
+        raise InputError(
+            f"{options.run_folder}: not a folder, and only the folder of a run can be changed; pass --out."
+        )
+    from mrs_suggest.common.hub.baselines import resolve_model
+    from mrs_suggest.training.reply.response_file import read_response_file
+    from mrs_suggest.training.reply.response_sets import ADDED, BUILT, REMOVED, ResponseSets
+
+    rows = None if options.responses is None else read_response_file(options.responses)
+    sets = ResponseSets(resolve_model(options.run_folder))
+    if rows is None:
+        return _checked_model(sets, options)
+    action = ADDED if options.add else REMOVED if options.remove else BUILT
+    language = sets.language(options.lang)
+    findings = sets.check(rows, language, action, options.guard_lists)
+    if options.check:
+        return _print(findings, options.json, visible(options.responses), len(rows), language)
+    if findings and options.on_finding == STOP:
+        _print(findings, False, visible(options.responses), len(rows), language, file=sys.stderr)
+        raise InputError(
+            f"{options.responses}: {len(findings):,} findings in {len(rows):,} rows; correct them, or pass "
+            f"--on-finding {SKIP} to leave these rows out, or {KEEP}."
+        )
+    if options.on_finding == SKIP:
+        wrong = {finding.row for finding in findings}
+        rows = [row for row in rows if row.number not in wrong]
+    told = sets.change(
+        rows, language, action, options.responses, options.out, options.overwrite, options.keep_other_languages
+    )
+    print(
+        f"{language}: {told['replies']:,} replies ({told['new']:,} new, {told['gone']:,} gone), "
+        f"{'ranked with the memory' if told['ranked'] else 'ranked by direct scores'}"
+    )
+    if told["dropped"]:
+        print(
+            f"note: the model no longer answers in {' '.join(told['dropped'])}, where none of the replies are yours; "
+            "--keep-other-languages keeps them.",
+            file=sys.stderr,
+        )
+    print(f"wrote {visible(options.out or options.run_folder)}")
+    return 0
+
+
+def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
+    """Check the replies that the model has, in one language or all."""
+    codes = [options.lang] if options.lang else list(sets.indexes)
+    found = [
+        _print(
+            sets.check(rows := sets.rows(code), code, lists=options.guard_lists),
+            options.json,
+            options.run_folder,
+            len(rows),
+            code,
+        )
+        for code in codes
+    ]
+    return max(found)
+
+
+def _print(
+    findings: Sequence[ResponseFinding], as_json: bool, where: str, rows: int, language: str, file: TextIO | None = None
+) -> int:
+    """Print the findings; return the exit code of a check."""
+    if as_json:
+        print(
+            visible_json({"replies": where, "lang": language, "rows": rows, "findings": [asdict(f) for f in findings]})
+        )
+        return 1 if findings else 0
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = make_console(110, **({"file": file} if file else {}))
+    if findings:
+        table = Table("Row", "Finding", "Reply", "Found")
+        table.columns[0].justify = "right"
+        for finding in findings:
+            table.add_row(f"{finding.row:,}", finding.kind, escape(_short(finding.reply)), escape(finding.told))
+        console.print(table)
+    print(f"{where}, {language}: {rows:,} rows, {len(findings):,} findings", file=file or sys.stdout)
+    return 1 if findings else 0
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,1 @@
+"""Options and input that several verbs share."""

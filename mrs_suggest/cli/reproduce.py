@@ -1,0 +1,211 @@
+"""`mrs reproduce`: run the experiments behind a table that are missing, and print the table."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mrs_trainers
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import visible
+
+if TYPE_CHECKING:
+    from mrs_suggest.reproduce.cells import Cell, Setup
+    from mrs_suggest.reproduce.jobs import Jobs
+
+CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
+TABLES = CONFIGS / "reproduce"
+NOT_CHOSEN = "not chosen by --only"
+HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    from mrs_suggest.reproduce.table import table_names
+
+    parser = CommandParser(prog="mrs reproduce", description=__doc__)
+    parser.add_argument("table", choices=table_names(TABLES), help="the table")
+    parser.add_argument(
+        "--table",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="printed",
+        metavar="TABLE",
+        help="print only these of its tables, and run what stands in them, such as 5 or 8 of xcopa (default: the main "
+        "ones, where the table names some; else all)",
+    )
+    parser.add_argument(
+        "--figure",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="figures",
+        metavar="FIGURE",
+        help="print these of its figures, and run what stands in them, such as 2 of mrs",
+    )
+    parser.add_argument(
+        "--sheets",
+        type=Path,
+        metavar="FOLDER",
+        help="the folder of `mrs annotate` with filled-in files about a figure's two systems, for human preference",
+    )
+    parser.add_argument("--page", action="store_true", help="run nothing; write the page from what is finished")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="CELL",
+        help="run only these cells and those that they wait for: ID, ID/SEED or a pattern such as 'persona-*'",
+    )
+    parser.add_argument(
+        "--scale",
+        default="full",
+        help="full (default), or one that the table describes, such as tiny: the same cells with tiny models, a few "
+        "steps each; small: with a model and steps for a computer without a GPU",
+    )
+    parser.add_argument(
+        "--model",
+        "--model_name_or_path",
+        metavar="FOLDER",
+        help="a folder, or a hub id such as ORG/NAME@REVISION, that stands for the table's base model",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="CELL=FOLDER",
+        help="a model that stands for the run of a cell that others start from, such as a pretraining",
+    )
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="where a data set of the table is: a prepared folder, or its source files",
+    )
+    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write (default build/reproduce/TABLE)")
+    parser.add_argument(
+        "--jobs",
+        default="1",
+        metavar="N|auto",
+        help="cells at once (default 1); auto: as many as memory and cores allow, by what finished cells have taken",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="list the cells with state, steps, estimated time and command, and stop",
+    )
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
+    from mrs_suggest.reproduce.claims.preference import read_sheets
+    from mrs_suggest.reproduce.jobs import Jobs
+    from mrs_suggest.reproduce.processes import Stopped, StopSignals
+    from mrs_suggest.reproduce.report import write_report
+    from mrs_suggest.reproduce.runner import FAILED_NOW, prepare_data, run_cells
+    from mrs_suggest.reproduce.table import at_scale, only_tables, read_table, with_checkpoints
+
+    jobs = Jobs.parse(options.jobs)
+    table = read_table(TABLES, options.table)
+    table = at_scale(table, options.scale)
+    sheets = read_sheets(options.sheets) if options.sheets else None
+    printed = options.printed or ([] if options.figures else table.at(options.scale).main)
+    if printed or options.figures:
+        table = only_tables(table, printed, options.figures)
+    checkpoints = _named(options.checkpoint, "checkpoint", "CELL")
+    for folder in checkpoints.values():
+        if not folder.is_dir():
+            raise InputError(f"--checkpoint {folder}: no such folder.")
+    table = with_checkpoints(table, {name: str(folder) for name, folder in checkpoints.items()})
+    model = _model(options.model)
+    cells = chosen_cells(table, options.only)
+    output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
+    if options.page and not any(output.glob("cells/*/run/run.json")):
+        raise InputError(f"--page: {visible(output)} has no finished run; run cells without --page, or name --output.")
+    given = tuple(checkpoints.values())
+    setup = Setup(table, output, CONFIGS, options.scale, model, checkpoints=given)
+    used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.scale)))
+    sources = _named(options.data, "data", "NAME")
+    try:
+        with StopSignals() as signals:
+            setup = prepare_data(setup, sources, used, options.dry_run, _say)
+            if options.dry_run:
+                list_cells(setup, cells, jobs)
+                return 0
+            problems = {} if options.page else run_cells(setup, cells, _say, jobs, signals)
+    except Stopped as stopped:
+        _say(f"mrs reproduce: stopped by {stopped.name}; the same command goes on where this one ended.")
+        return stopped.code
+    left_out = {name: NOT_CHOSEN for name in all_cells(table) if name not in cells}
+    for path in write_report(setup, {**left_out, **problems}, sheets):
+        print(f"wrote {visible(path)}")
+    failed = [name for name, problem in problems.items() if problem.startswith(FAILED_NOW)]
+    if failed:
+        print(f"mrs reproduce: {len(failed)} of {len(cells)} cells failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
+    found = {}
+    for word in words:
+        name, equals, folder = word.partition("=")
+        if not (name and equals and folder):
+            raise InputError(f"--{option} {word}: expected {what}=FOLDER.")
+        found[name] = Path(folder)
+    return found
+
+
+def _model(given: str | None) -> Path | None:
+    """The folder, or the hub id, that stands for the base model."""
+    if given is None or Path(given).is_dir():
+        return Path(given) if given else None
+    if not HUB_ID.fullmatch(given) or Path(given).parent.exists():
+        raise InputError(f"--model {given}: no such folder.")
+    return Path(given)
+
+
+def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: Jobs) -> None:
+    """Print each cell with its state, steps, estimated time and command, and the time of all."""
+    from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, States
+    from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
+
+    states, estimates = States(setup, cells), Estimates(setup.output)
+    left: list[float | None] = []
+    finished = 0
+    for name, cell in cells.items():
+        reason = states.unavailable(name)
+        state = reason or states.state(name)
+        steps = None if reason else steps_of(cell, setup)
+        told = ["" if steps is None else f"{steps:,} steps"]
+        if state == DONE:
+            finished += 1
+            told.append(f"of commit {states.commit(name)}")
+        elif not reason:
+            left.append(estimates.seconds(states.identity(name), steps))
+            told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
+        print(f"{name}  ({visible(state)})  {', '.join(one for one in told if one)}".rstrip())
+        if states.without_command(name):
+            continue
+        print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
+    empty = len(cells) - finished - len(left)
+    at_once = f", {jobs.number} at once" if jobs.number > 1 and not jobs.auto else ""
+    print(
+        f"{len(cells)} cells: {finished} finished, {empty} that cannot run, {len(left)} to run"
+        + (f" (time{at_once}: {told_total(left, 1 if jobs.auto else jobs.number)})" if left else "")
+    )
+
+
+def _say(line: str) -> None:
+    print(visible(line), file=sys.stderr, flush=True)

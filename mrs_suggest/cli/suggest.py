@@ -1,0 +1,154 @@
+"""`mrs suggest`: three replies to each message."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mrs_suggest.cli.options.suggester_options import add_model_options, add_silence_options, guard_of
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.common.text.text import visible, visible_json
+from mrs_suggest.suggest.answer_json import answer_json, assumed_language, unclear_language
+from mrs_suggest.suggest.guard import NO_REPLIES, REASONS, UNCLEAR, UNLIKELY
+
+if TYPE_CHECKING:
+    from mrs_suggest.suggest.answering import Answer, Suggestion
+    from mrs_suggest.suggest.suggester import Suggester
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = CommandParser(prog="mrs suggest", description=__doc__)
+    add_model_options(parser)
+    parser.add_argument("--lang", help="the language of the messages (default: detected, message by message)")
+    parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one per line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per message")
+    parser.add_argument(
+        "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, section 3.3)"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="tell what speaks for each suggestion, where the model has a ranker"
+    )
+    for verb, what in (
+        ("allow", "suggest only replies with this tag, or with another allowed one"),
+        ("deny", "suggest no reply with this tag"),
+    ):
+        parser.add_argument(
+            f"--{verb}-tag", action="append", default=[], metavar="TAG", help=f"{what}; may be repeated"
+        )
+    add_silence_options(parser)
+    parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
+    parser.add_argument("message", nargs="*", help="the messages to answer")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse_args(argv)
+    if bool(options.message) == options.interactive:
+        raise InputError("pass either messages to answer or --interactive.")
+    if any(not message.strip() for message in options.message):
+        raise InputError("a message is empty; there is nothing to answer.")
+    if options.count < 1:
+        raise InputError(f"--count {options.count}: expected 1 or more.")
+    from mrs_suggest.suggest.suggester import Suggester
+
+    guard = guard_of(options.guard, options.guard_lists)
+    path = resolve_model(options.model, options.revision)
+    suggester = Suggester.load(path, verify=options.verify, guard=guard, precision=options.precision)
+    try:
+        return _answer(suggester, options)
+    except ArgumentError as error:
+        options_of = {"language": "--lang", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
+        raise error.as_option(options_of) from None
+
+
+def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
+    if options.lang is not None:
+        suggester.require_language(options.lang)
+    elif len(options.message) != 1:
+        suggester.detect("")  # a model that cannot is refused now
+    elif suggester.sure_language(message := _as_text(options.message[0])) is None:
+        raise InputError(_unsure(suggester, message))
+    tags = options.allow_tag, options.deny_tag
+    suggester.require_tags(*tags)
+    named = options.json  # there, every object names the model
+    if not named and options.interactive:
+        named = _name_model(options)
+    messages = _typed_messages() if options.interactive else iter(options.message)
+    for message in map(_as_text, messages):
+        if not message.strip() and not options.json:
+            continue
+        (answer,) = suggester.suggest([message], options.lang, options.count, *tags)
+        named = named or _name_model(options)  # a model that cannot answer gets its one sentence alone
+        if options.json:
+            line = answer_json(message, answer.language, str(options.model), answer, options.explain)
+            print(visible_json(line), flush=True)
+        elif answer.reason == UNCLEAR:
+            print(f"mrs suggest: {_unsure(suggester, message)}", file=sys.stderr)
+        else:
+            if answer.among:
+                print(f"note: {visible(message)}: {assumed_language(answer)}", file=sys.stderr)
+            print(f"> {visible(message)}" + ("" if options.lang else f"  [{answer.language}]"))
+            if answer.reason:
+                print(f"  {_silence(answer, suggester)}", flush=True)
+            for number, suggestion in enumerate(answer, start=1):
+                told = f"   ({_told(suggestion)})" if options.explain else ""
+                print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
+    return 0
+
+
+def _name_model(options: argparse.Namespace) -> bool:
+    print(f"model: {visible(options.model)}", file=sys.stderr)
+    return True
+
+
+def _silence(answer: Answer, suggester: Suggester) -> str:
+    """Why a message is not answered, or only with a neutral set."""
+    if answer.reason == UNLIKELY:
+        return f"(nothing is suggested: a suggestion would be used with a probability of {answer.used or 0:.2f})"
+    if answer.reason == NO_REPLIES:
+        if answer.language not in suggester.languages:
+            return f"(nothing is suggested: the model has no replies in {answer.language})"
+        return "(nothing is suggested: no reply of the model fits a short message like this one)"
+    about = REASONS.get(answer.reason or "", answer.reason)
+    what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"
+    return f"({what}: the message seems to be about {about}; --guard off answers it)"
+
+
+def _told(suggestion: Suggestion) -> str:
+    """The score, the source, and the share that each part of a ranker has in the mixed score, the largest first."""
+    parts = sorted(suggestion.parts.items(), key=lambda part: -abs(part[1]))
+    source = [f"source {suggestion.source}"] if suggestion.source else []
+    shown = (f"{name} {value:+.2f}" for name, value in parts if value)
+    return "; ".join([f"score {suggestion.score:.3g}", *source, *shown])
+
+
+def _unsure(suggester: Suggester, message: str) -> str:
+    """A sentence about a message whose language is not clear."""
+    return f"{visible(message)}: {unclear_language(suggester, message, '--lang')}"
+
+
+def _as_text(message: str) -> str:
+    return os.fsencode(message).decode("utf-8", "replace")
+
+
+def _typed_messages() -> Iterator[str]:
+    """Lines of standard input, with a prompt if they are typed."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+    person = sys.stdin.isatty()
+    if person:
+        print("Type a message and press Enter; Ctrl-D ends.", file=sys.stderr)
+    while True:
+        if person:
+            print("message: ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line.rstrip("\r\n")

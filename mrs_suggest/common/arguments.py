@@ -1,0 +1,126 @@
+"""One parser for command line and YAML: `--config FILE` sets, the command line overrides, unknown keys are named."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
+
+import yaml
+
+from mrs_suggest.common.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import HfArgumentParser
+
+
+def make_dataclass_parser(types: Sequence[Any], prog: str, description: str) -> HfArgumentParser:
+    """A parser with one option per field of the dataclasses, and `--config`."""
+    from transformers import HfArgumentParser
+
+    class Parser(HfArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise InputError(f"{message}; `{self.prog} --help` lists the options.")
+
+    parser = Parser(types, prog=prog, description=description, allow_abbrev=False)
+    parser.add_argument("--config", default=None, metavar="FILE", help="YAML file with options; the command line wins")
+    return parser
+
+
+def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> tuple[Any, ...]:
+    """Parse into the parser's dataclasses: defaults, then the YAML of `--config`, then the command line.
+
+    Raises:
+        InputError: an unknown key or option, a value of the wrong type, or a file that is not a YAML mapping.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    config = _config_path(arguments)
+    try:
+        if config:
+            arguments = [*_read_config(parser, Path(config)), *arguments]
+        *objects, _, rest = parser.parse_args_into_dataclasses(
+            arguments, return_remaining_strings=True, look_for_args_file=False
+        )
+    except ValueError as error:
+        raise InputError(f"{error}") from None
+    if rest:
+        raise InputError(f"unknown option {rest[0]!r}; `{parser.prog} --help` lists the options.")
+    return tuple(objects)
+
+
+def as_plain(options: Any) -> dict[str, Any]:
+    """The fields of a dataclass as JSON-able values, without tokens."""
+    plain = {}
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if field.name == "token" or field.name.endswith("_token") or field.name.startswith("_"):
+            continue
+        value = value.value if isinstance(value, Enum) else value
+        plain[field.name] = value if isinstance(value, (str, int, float, bool, type(None), list, dict)) else str(value)
+    return plain
+
+
+def words_of(values: Mapping[str, Any]) -> list[str]:
+    """Options as words of a command line.
+
+    >>> words_of({"learning_rate": 1e-05, "languages": ["et", "qu"], "frozen_encoder": True})
+    ['--learning_rate', '1e-05', '--languages', 'et', 'qu', '--frozen_encoder', 'true']
+    """
+    words = []
+    for option, value in values.items():
+        each = value if isinstance(value, list) else [value]
+        words += [f"--{option}", *(str(one).lower() if isinstance(one, bool) else str(one) for one in each)]
+    return words
+
+
+def _config_path(arguments: list[str]) -> str | None:
+    for number, argument in enumerate(arguments):
+        if argument == "--config" and number + 1 < len(arguments):
+            return arguments[number + 1]
+        if argument.startswith("--config="):
+            return argument.removeprefix("--config=")
+    return None
+
+
+def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
+    """The options of a YAML file as command-line words, so that both have the same checks."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"--config {path}: cannot read the file ({error.strerror}).") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f", line {where.line + 1}" if where else ""
+        raise InputError(
+            f"--config {path}{line}: the file is not valid YAML; expected `option: value` lines."
+        ) from None
+    if not isinstance(values, dict):
+        raise InputError(f"--config {path}: expected a mapping of options to values, found {type(values).__name__}.")
+    actions = {action.dest: action for action in parser._actions}
+    words: list[str] = []
+    for key, value in values.items():
+        if key not in actions or key in ("help", "config"):
+            raise InputError(f"--config {path}: unknown key {key!r}; `{parser.prog} --help` lists the options.")
+        if isinstance(value, dict):
+            raise InputError(f"--config {path}: key {key!r}: expected a value, found a mapping.")
+        many = actions[key].nargs in ("+", "*")
+        if value is None:
+            if actions[key].default is not None and key not in _optional(parser):
+                raise InputError(f"--config {path}: key {key!r}: expected a value, found none.")
+            parser.set_defaults(**{key: None})
+        elif isinstance(value, list) and not many:
+            raise InputError(f"--config {path}: key {key!r}: expected one value, found a list.")
+        elif many:
+            words += [f"--{key}", *map(str, value if isinstance(value, list) else [value])]
+        else:
+            words.append(f"--{key}={value}")
+    return words
+
+
+def _optional(parser: HfArgumentParser) -> set[str]:
+    """The options that may be None."""
+    hints = {name: hint for kind in parser.dataclass_types for name, hint in get_type_hints(kind).items()}
+    return {name for name, hint in hints.items() if type(None) in get_args(hint)}

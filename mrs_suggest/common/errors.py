@@ -1,0 +1,132 @@
+"""Errors that the user can act on.
+
+Each carries one full sentence: what is wrong, where, what was expected, what to do. The command line prints that
+sentence and exits with 2; everything else that escapes is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from mrs_suggest.common.text.text import visible
+
+
+class MrsError(Exception):
+    """Base of all errors caused by the input or the installation, not by a bug."""
+
+
+class InputError(MrsError):
+    """A file, row, key or argument is invalid."""
+
+
+class ArgumentError(InputError, ValueError):
+    """An argument of a function is invalid; the sentence begins with its name and value.
+
+    Args:
+        name: of the argument.
+        problem: what was expected and what to do, with the full stop.
+        value: what was passed; left out if `problem` says what was found.
+
+    >>> print(ArgumentError("k", "expected a whole number from 1.", 0))
+    k=0: expected a whole number from 1.
+    """
+
+    def __init__(self, name: str, problem: str, value: object = ...) -> None:
+        super().__init__(name, problem, value)
+        self.name, self.problem, self.value = name, problem, value
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.problem}" if self.value is ... else f"{self.name}={self.value!r}: {self.problem}"
+
+    def as_option(self, options: Mapping[str, str]) -> InputError:
+        """The same error with the command line's option names; `options` maps argument names to options."""
+        if self.name not in options:
+            return self
+        value = "" if self.value is ... else f" {self.value}"
+        return InputError(f"{options[self.name]}{value}: {self.problem}")
+
+
+class MissingExtraError(MrsError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(package, extra, purpose)  # as they came, so that worker processes can pickle it
+
+    def __str__(self) -> str:
+        package, extra, purpose = self.args
+        return (
+            f"{purpose} needs the package {package!r}, which is not installed: "
+            f"run `pip install '.[{extra}]'` in a clone (docs/install.md)."
+        )
+
+
+def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:
+    """The error for a failed import of what an extra brings; None where that was not what went wrong.
+
+    Args:
+        purpose: what needs the package, at the beginning of the sentence.
+        error, extra: as for `mrs_suggest.common.extras.lacking`.
+    """
+    from mrs_suggest.common.extras import lacking  # looks at the metadata of what is installed
+
+    found = lacking(error, extra)
+    return None if found is None else MissingExtraError(*found, purpose)
+
+
+class RemoteError(OSError):
+    """An error of a remote storage, as an `OSError`, so that it is handled like a disk error.
+
+    `str()` is the reason alone; `filename` is the URL, without credentials.
+    """
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def reason_of(error: OSError) -> str:
+    """The reason that the disk or a remote storage gives, without the path.
+
+    >>> reason_of(FileNotFoundError(2, "[Errno 2] Failed to open 'x'"))
+    'No such file or directory'
+    """
+    return os.strerror(error.errno) if error.errno and not isinstance(error, RemoteError) else str(error)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a library's error message, without its full stop; the error's type if it has no message."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def diverged(sign: str, more: str = "") -> InputError:
+    """The error for a run that has diverged; `more` is added to the advice."""
+    advice = "lower --learning_rate, or warm up longer (--warmup_steps)"
+    return InputError(f"the training has diverged ({sign}); {advice}{more}.")
+
+
+def run_with_sentence(name: str, call: Callable[[], int | None], extra: str | None = None) -> int:
+    """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C.
+
+    Args:
+        extra: the one that brings what most of the command needs; see `missing_extra`.
+    """
+    try:
+        return call() or 0
+    except MrsError as error:
+        print(f"{name}: {visible(error)}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        missing = missing_extra(error, "this", extra)
+        if missing is None:
+            raise
+        print(f"{name}: {visible(missing)}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.filename is None or error.strerror is None:
+            raise
+        print(f"{name}: {visible(error.filename)}: {error.strerror}; check the path and its rights.", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted.", file=sys.stderr)
+        return 130

@@ -1,0 +1,192 @@
+"""What `mrs install` put into the caches, so that `mrs uninstall` removes exactly that.
+
+Each cache has its own list, `mrs-suggest/installed.json` in it, with the installed folders relative to the cache. A
+folder is removed only if it is where `datasets` or `evaluate` would have put it, in a cache in use now, and not behind
+a link.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_write
+
+LIST = Path("mrs-suggest") / "installed.json"
+_NAME = r"[^/]+"
+DATA_SET = re.compile(rf"{_NAME}/{_NAME}/\d+\.\d+\.\d+/[0-9a-f]{{16}}")  # name, config, version, hash
+METRIC = re.compile(rf"evaluate_modules/metrics/evaluate-metric--{_NAME}/[0-9a-f]{{64}}")
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache of the libraries. `layout`: the paths of the libraries' folders in it, four names deep."""
+
+    root: Path
+    layout: re.Pattern[str]
+
+    @property
+    def manifest(self) -> Path:
+        """The list of what was installed there."""
+        return self.root / LIST
+
+    def listed(self) -> list[Path]:
+        """The folders of the list.
+
+        Raises:
+            InputError: the list is damaged, or names a folder that `mrs install` cannot have put there.
+        """
+        names = _read(self.manifest)
+        for name in names:
+            if self.name_of(self.root / name) != name:
+                raise InputError(
+                    f"{self.manifest}: names {name!r}, where `mrs install` puts nothing; nothing was removed. Delete "
+                    "that line, or delete the list to leave all folders where they are."
+                )
+        return [self.root / name for name in names]
+
+    def name_of(self, folder: Path) -> str | None:
+        """A folder relative to the cache, if an installed one may be there; None for any other, and for links."""
+        root = os.path.realpath(self.root)
+        # The path to the cache may contain links, since people move caches; below it we never create one.
+        place = Path(os.path.realpath(folder.parents[3]), *folder.parts[-4:]) if len(folder.parts) > 4 else folder
+        name = os.path.relpath(place, root)
+        inside = bool(self.layout.fullmatch(name)) and not {".", ".."} & set(name.split("/"))
+        return name if inside and os.path.realpath(place) == os.path.join(root, name) else None
+
+    def write(self, folders: Iterable[Path]) -> None:
+        """Replace the list."""
+        self.manifest.parent.mkdir(parents=True, exist_ok=True)
+        names = [os.path.relpath(os.path.realpath(folder), os.path.realpath(self.root)) for folder in folders]
+        atomic_write(self.manifest, json.dumps({"folders": names}, indent=2, ensure_ascii=False) + "\n")
+
+    def forget(self) -> None:
+        """Remove the list."""
+        _remove_list(self.manifest)
+
+
+def caches() -> list[Cache]:
+    """The caches of data sets and of metric modules, by the libraries' current settings."""
+    import datasets.config
+    import evaluate.config
+
+    return [
+        Cache(Path(datasets.config.HF_DATASETS_CACHE).expanduser(), DATA_SET),
+        Cache(Path(evaluate.config.HF_MODULES_CACHE).expanduser(), METRIC),
+    ]
+
+
+def installed_folders() -> list[Path]:
+    """The folders that were installed into the current caches and not removed since.
+
+    Raises:
+        InputError: a list is damaged, or names a folder that cannot have been installed.
+    """
+    known = caches()
+    _take_over(known)
+    return [folder for cache in known for folder in cache.listed()]
+
+
+def record_installed(folders: Iterable[Path]) -> None:
+    """Replace the list of each cache that holds the folders; folders that are only on the old list are removed."""
+    known = caches()
+    _take_over(known)
+    found: dict[Cache, list[Path]] = {}
+    for folder in map(Path, folders):
+        cache = next((cache for cache in known if cache.name_of(folder)), None)
+        if cache is None:
+            raise ValueError(f"{folder} is not in a cache that the libraries use.")
+        found.setdefault(cache, []).append(folder)
+    for cache, new in found.items():
+        names = {cache.name_of(folder) for folder in new}
+        for folder in cache.listed():
+            if cache.name_of(folder) not in names:
+                remove_cached(folder)
+        cache.write(new)
+
+
+def uninstall() -> list[Path]:
+    """Remove every installed folder, parents that become empty, and the lists; return what was removed.
+
+    Raises:
+        InputError: a list names a folder that must not be removed; nothing was removed.
+    """
+    known = caches()
+    left = _take_over(known)
+    removed = [folder for cache in known for folder in cache.listed() if folder.exists()]
+    if left:
+        raise InputError(
+            f"{_old_list()}: names {left[0]}, which is not in a current cache "
+            f"({', '.join(str(cache.root) for cache in known)}); nothing was removed. Set HF_DATASETS_CACHE and "
+            "HF_MODULES_CACHE to those of the install, or delete the list to leave its folders where they are."
+        )
+    for folder in removed:
+        remove_cached(folder)
+    for cache in known:
+        cache.forget()
+    return removed
+
+
+def remove_cached(folder: Path) -> None:
+    """Remove a folder, the library's lock files for it, and its parents if nothing else is in them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    parents = list(folder.parents)
+    for parent, pattern in ((parents[0], f"{folder.name}*.lock"), (parents[min(3, len(parents) - 1)], "*.lock")):
+        for lock in parent.glob(pattern):
+            if folder.name in lock.name:
+                lock.unlink(missing_ok=True)
+    for parent in parents[:3]:  # version, config, data set; or metric module
+        if {path.name for path in parent.iterdir()} - {"__init__.py", "__pycache__"} if parent.is_dir() else True:
+            break
+        shutil.rmtree(parent)
+
+
+def _old_list() -> Path:
+    """Where releases up to 0.1 kept one list of absolute paths, for all caches."""
+    from huggingface_hub.constants import HF_HOME
+
+    return Path(HF_HOME) / LIST
+
+
+def _take_over(known: list[Cache]) -> list[str]:
+    """Move the old list's entries in the current caches to the caches' own lists; return the other entries."""
+    old = _old_list()
+    if any(os.path.realpath(old) == os.path.realpath(cache.manifest) for cache in known) or not old.is_file():
+        return []
+    names = _read(old)
+    homes = {name: next((cache for cache in known if cache.name_of(Path(name))), None) for name in names}
+    for cache in known:
+        new = [Path(name) for name, home in homes.items() if home == cache]
+        if new:
+            cache.write({cache.name_of(folder): folder for folder in [*cache.listed(), *new]}.values())
+    left = [name for name, home in homes.items() if home is None and Path(name).exists()]
+    if left:
+        atomic_write(old, json.dumps({"folders": left}, indent=2, ensure_ascii=False) + "\n")
+    else:
+        _remove_list(old)
+    return left
+
+
+def _read(path: Path) -> list[str]:
+    if not path.is_file():
+        return []
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))["folders"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TypeError
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: the list of installed folders is damaged; delete it and install again.") from None
+    return names
+
+
+def _remove_list(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    with suppress(OSError):
+        path.parent.rmdir()

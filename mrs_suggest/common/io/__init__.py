@@ -1,0 +1,1 @@
+"""Files and storages: whole or not at all, local or remote."""

@@ -1,0 +1,99 @@
+"""Answers that were paid for once: scores and translations by the hash of their text, in one SQLite file.
+
+What is added is on the disk when `add` returns, and a killed process loses only what it had not added. The file may be
+shared by processes of one machine. Answers of different services, or of one service in different languages, do not mix.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Generic, TypeVar
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text_services import ServiceFacts
+
+Answer = TypeVar("Answer", float, str)
+_AT_ONCE = 500  # keys of one query; SQLite's oldest limit on its parameters is 999
+
+
+class TextCache(Generic[Answer]):
+    """The cached answers of one service about texts of one language.
+
+    Args:
+        path: of the SQLite file, on a local disk; made if it is missing.
+        facts: of the service.
+        about: what else the answers depend on, such as `es`, or `en-de`.
+
+    Raises:
+        InputError: the file is not a cache, or cannot be written.
+    """
+
+    def __init__(self, path: Path, facts: ServiceFacts, about: str) -> None:
+        self._path = path
+        identity = json.dumps([facts.kind, facts.name, facts.version, about], ensure_ascii=False)
+        self._of = hashlib.sha256(identity.encode()).digest()[:8]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self._file.execute("PRAGMA journal_mode=WAL")
+            self._file.execute("PRAGMA synchronous=FULL")
+            self._file.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer) WITHOUT ROWID")
+        except (sqlite3.Error, OSError) as error:
+            raise self._broken(error) from None
+
+    def known(self, texts: Sequence[str]) -> dict[str, Answer]:
+        """The answers to those of the texts that have one.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        found: dict[str, Answer] = {}
+        by_key = {self._key(text): text for text in texts}
+        keys = list(by_key)
+        try:
+            for start in range(0, len(keys), _AT_ONCE):
+                part = keys[start : start + _AT_ONCE]
+                query = f"SELECT key, answer FROM answers WHERE key IN ({','.join('?' * len(part))})"
+                found.update({by_key[key]: answer for key, answer in self._file.execute(query, part)})
+        except sqlite3.Error as error:
+            raise self._broken(error) from None
+        return found
+
+    def add(self, answers: Mapping[str, Answer]) -> None:
+        """Store answers by their texts; they are on the disk when this returns.
+
+        Raises:
+            InputError: the file cannot be written, such as on a full disk.
+        """
+        rows: Iterable[tuple[bytes, Answer]] = [(self._key(text), answer) for text, answer in answers.items()]
+        try:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
+            self._file.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._broken(error) from None
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> TextCache[Answer]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._of).digest()
+
+    def _broken(self, error: Exception) -> InputError:
+        return InputError(
+            f"{self._path}: the cache of finished answers cannot be used ({error}); free space on the disk, or remove "
+            "the file to begin it anew."
+        )

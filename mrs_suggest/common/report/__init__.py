@@ -1,0 +1,1 @@
+"""Cards, pages, tables and pictures."""

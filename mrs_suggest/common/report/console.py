@@ -1,0 +1,29 @@
+"""Tables and notes on a terminal: rich's console, with the control characters of texts made visible."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.text.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def make_console(width: int | None = None, **options: Any) -> Console:
+    """A rich console that makes control characters in texts visible; rich's own colour codes stay.
+
+    Args:
+        width: columns if the output is not a terminal; None: rich's own guess.
+        options: of rich's `Console`.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    class VisibleConsole(Console):
+        def render_str(self, text: str, **named: Any) -> Text:
+            return super().render_str(visible(text, "\n\t"), **named)
+
+    to_terminal = "file" not in options and sys.stdout.isatty()
+    return VisibleConsole(width=None if to_terminal else width, highlight=False, **options)

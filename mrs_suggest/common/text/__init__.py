@@ -1,0 +1,1 @@
+"""Languages, texts, prediction files."""

@@ -1,0 +1,295 @@
+"""The files of a human evaluation: blinded annotation files, and the key with the system of each side.
+
+    DIR/key.json                      system of each side, hashes of the inputs, of the files and of every shown text
+    DIR/annotations/annotator-1.csv   item, message, suggestions left, suggestions right, preference
+    DIR/annotations/instructions.txt
+
+Earlier versions named the folder DIR/sheets and its files judge-1.csv, ...; such folders are read, too.
+
+Source: Zhang et al. 2021, sections 3.3 and 5.1: a message and the three suggestions of each of two systems, shown to
+three annotators, who choose the set with more replies that they prefer to send, or a tie.
+
+Annotators open the files in spreadsheet programs; `mrs_suggest.common.io.sheets` tells what is done for that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_folder, file_sha256
+from mrs_suggest.common.io.sheets import (
+    BULLET,
+    and_more,
+    escaped,
+    is_altered,
+    read_sheet,
+    require_unfilled,
+    sheet_bytes,
+    sheets_in,
+    text_hash,
+)
+from mrs_suggest.common.text.predictions import Prediction, read_predictions
+
+ANNOTATORS = 3  # section 3.3
+EXAMPLES = 500  # section 5.1
+SEED = 12345
+KEY, ANNOTATIONS = "key.json", "annotations"
+KIND = "mrs annotate 1"  # in every key: the command that made it, and the version of its fields
+OLD_KIND, OLD_ANNOTATIONS = "mrs judge 1", "sheets"  # of earlier versions
+TEXTS = ("message", "suggestions left", "suggestions right")
+COLUMNS = ("item", *TEXTS, "preference")
+PREFERENCES = ("left", "right", "tie")
+INSTRUCTIONS = """\
+Each row shows a message and two sets of suggested replies, left and right.
+Which side has more replies that you would like to send? Write one word into the column `preference`:
+
+  left, right, or tie (neither side has more)
+
+Change nothing else. Rows may be sorted. Save the file under its name as CSV in UTF-8.
+An apostrophe at the beginning of a cell is not part of the text.
+"""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One message with both systems' suggestions, as all annotators see it.
+
+    Attributes:
+        item: its number, from 1.
+        line: of the prediction files, from 1, without a header.
+        a_side: left or right, the side of system A.
+        texts: hash of each column of `TEXTS`.
+    """
+
+    item: int
+    line: int
+    a_side: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the reader needs to undo the blinding.
+
+    Attributes:
+        systems: the two prediction files by name, A first.
+        inputs: SHA-256 of their contents.
+        seed: of the draws.
+        same_suggestions: items for which both systems suggest the same texts.
+        files: name -> SHA-256 of the annotation file as it was made.
+        items: in the order of their numbers.
+    """
+
+    systems: tuple[str, str]
+    inputs: tuple[str, str]
+    seed: int
+    same_suggestions: int
+    files: dict[str, str]
+    items: tuple[Item, ...]
+
+
+def make_annotation_files(
+    paths: tuple[Path, Path], out: Path, annotators: int, examples: int | None, seed: int, overwrite: bool = False
+) -> Key:
+    """Write the folder `out`, completely or not at all.
+
+    The items are drawn from the lines of the files. System A is left in half of them (drawn; one more or less where
+    their number is odd), the same for all annotators, so that an annotator who always chooses one side favours no
+    system. Each annotator gets the rows in an order of their own.
+
+    Args:
+        examples: how many lines; None for all, up to `EXAMPLES`.
+
+    Raises:
+        InputError: a file is unreadable, the files do not have the same messages line by line, more examples are asked
+            for than there are, or `out` exists (without `overwrite`, or with judgements in it).
+    """
+    lines = _paired(paths)
+    if examples is not None and examples > len(lines):
+        raise InputError(f"--examples {examples}: {paths[0]} has only {len(lines)} lines.")
+    generator = np.random.default_rng(seed)
+    count = min(EXAMPLES, len(lines)) if examples is None else examples
+    chosen: list[int] = np.sort(generator.choice(len(lines), count, replace=False)).tolist()
+    a_left: list[bool] = generator.permutation((np.arange(count) + generator.integers(2)) % 2 == 0).tolist()
+    pairs = [lines[line] for line in chosen]
+    shown = [_texts(a, b, left) for (a, b), left in zip(pairs, a_left, strict=True)]
+    if overwrite:
+        _refuse_to_lose_judgements(out)
+    with atomic_folder(out, overwrite, marker=KEY) as folder:
+        (folder / ANNOTATIONS).mkdir()
+        (folder / ANNOTATIONS / "instructions.txt").write_text(INSTRUCTIONS, encoding="utf-8")
+        files = {}
+        for annotator in range(1, annotators + 1):
+            path = folder / ANNOTATIONS / f"annotator-{annotator}.csv"
+            path.write_bytes(_csv((int(i) + 1, shown[i]) for i in generator.permutation(count)))
+            files[path.name] = file_sha256(path)
+        key = Key(
+            systems=(str(paths[0]), str(paths[1])),
+            inputs=(file_sha256(paths[0]), file_sha256(paths[1])),
+            seed=seed,
+            same_suggestions=sum(sorted(a.suggestions) == sorted(b.suggestions) for a, b in pairs),
+            files=files,
+            items=tuple(
+                Item(number, line + 1, "left" if left else "right", tuple(map(text_hash, texts)))
+                for number, (line, left, texts) in enumerate(zip(chosen, a_left, shown, strict=True), start=1)
+            ),
+        )
+        content = json.dumps({"kind": KIND, **asdict(key)}, indent=1, ensure_ascii=False)
+        (folder / KEY).write_text(content + "\n", encoding="utf-8")
+    return key
+
+
+def read_key(folder: Path) -> Key:
+    """Read the key of a folder that `make_annotation_files` wrote.
+
+    Raises:
+        InputError: the key is missing or damaged.
+    """
+    path = folder / KEY
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if (kind := content.pop("kind")) == OLD_KIND:
+            content["files"] = content.pop("sheets")
+        elif kind != KIND:
+            raise ValueError
+        items = tuple(Item(**{**item, "texts": tuple(item["texts"])}) for item in content.pop("items"))
+        systems, inputs = (tuple(content.pop(name)) for name in ("systems", "inputs"))
+        key = Key(systems=systems, inputs=inputs, items=items, **content)
+        sound = all(i.a_side in ("left", "right") and len(i.texts) == len(TEXTS) for i in items) and key.files
+        if not items or not sound or not (len(systems) == len(inputs) == 2):
+            raise ValueError
+    except FileNotFoundError:
+        raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs annotate make` wrote.") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(f"{path}: not a key of `mrs annotate make`; restore the original file.") from None
+    return key
+
+
+def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict[str, NDArray[np.int64]]:
+    """Read and check what the annotators filled in.
+
+    Args:
+        partial: leave out the annotators whose file is missing or untouched.
+
+    Returns:
+        file -> (items,) 1 where the annotator prefers system A, -1 where B, 0 at a tie; in the order of the key's
+        items.
+
+    Raises:
+        InputError: a file is missing, unknown, a copy of another or not such a file; a row is missing, double or
+            altered; a preference is missing or not one of `PREFERENCES`.
+    """
+    place = _place(folder)
+    hashes = sheets_in(place)
+    if unknown := hashes.keys() - key.files.keys():
+        raise InputError(
+            f"{place / min(unknown)}: not an annotation file made here; expected {', '.join(key.files)} only."
+        )
+    absent = [name for name in key.files if name not in hashes]
+    if absent and not partial:
+        raise InputError(
+            f"{place / absent[0]} is missing: {len(hashes)} of {len(key.files)} annotators; put the file there, or "
+            "pass --partial to leave out the missing annotators."
+        )
+    names = [name for name in key.files if name in hashes and not (partial and hashes[name] == key.files[name])]
+    if not names:
+        raise InputError(f"{place} has no file with judgements; put the annotated files there.")
+    first: dict[str, str] = {}
+    for name in names:
+        twin = first.setdefault(hashes[name], name)
+        if key.files[twin] != key.files[name]:
+            raise InputError(f"{place / name} is a copy of {twin}; put the file of its own annotator there.")
+    return {name: _preferences(place / name, key) for name in names}
+
+
+def _place(folder: Path) -> Path:
+    """The folder of the annotation files; a made folder has one of the two."""
+    old = folder / OLD_ANNOTATIONS
+    return old if old.is_dir() else folder / ANNOTATIONS
+
+
+def _paired(paths: tuple[Path, Path]) -> list[tuple[Prediction, Prediction]]:
+    a, b = (read_predictions(path) for path in paths)
+    shared = len({p.message for p in a} & {p.message for p in b})
+    overlap = f"{shared} messages are in both files" if shared else "no message is in both files"
+    advice = f"expected predictions for the same messages, line by line ({overlap})."
+    if len(a) != len(b):
+        raise InputError(f"{paths[0]} has {len(a)} lines and {paths[1]} has {len(b)}; {advice}")
+    for number, (one, other) in enumerate(zip(a, b, strict=True), start=1):
+        if one.message != other.message:
+            raise InputError(f"{paths[0]} and {paths[1]}, example {number}: the messages differ; {advice}")
+    return list(zip(a, b, strict=True))
+
+
+def _texts(a: Prediction, b: Prediction, a_left: bool) -> tuple[str, ...]:
+    """What the annotator sees of one item, by `TEXTS`."""
+    left, right = (a, b) if a_left else (b, a)
+    return _plain(a.message), _bullets(left.suggestions), _bullets(right.suggestions)
+
+
+def _bullets(suggestions: Sequence[str]) -> str:
+    return "\n".join(f"{BULLET} {_plain(suggestion)}".rstrip() for suggestion in suggestions)
+
+
+def _plain(text: str) -> str:
+    """One line without control characters, which a spreadsheet program would drop or refuse."""
+    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
+
+
+def _csv(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
+    return sheet_bytes(COLUMNS, ([item, *map(escaped, texts), ""] for item, texts in rows))
+
+
+def _refuse_to_lose_judgements(out: Path) -> None:
+    if (out / KEY).is_file():  # atomic_folder refuses other folders
+        require_unfilled(_place(out), read_key(out).files, out)
+
+
+def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
+    """The judgements of one file, in the order of the key's items."""
+    items = {item.item: item for item in key.items}
+    found: dict[int, str] = {}
+    wrong: list[str] = []
+    for row, cells in read_sheet(path, COLUMNS):
+        item = _known_item(path, row, cells, items, found)
+        preference = cells["preference"].strip().casefold()
+        if preference not in PREFERENCES:
+            what = f"{cells['preference'].strip()[:40]!r} is not a preference" if preference else "no preference"
+            wrong.append(f"row {row}: {what}")
+        found[item.item] = preference
+    if missing := [number for number in items if number not in found]:
+        raise InputError(f"{path}: item {missing[0]} is missing{and_more(missing)}; restore the rows.")
+    if wrong:
+        raise InputError(
+            f"{path}, {wrong[0]}{and_more(wrong)}; expected {', '.join(PREFERENCES[:2])} or {PREFERENCES[2]}."
+        )
+    signs = {
+        number: 0 if found[number] == "tie" else 1 if found[number] == items[number].a_side else -1 for number in items
+    }
+    return np.array([signs[item.item] for item in key.items], dtype=np.int64)
+
+
+def _known_item(path: Path, row: int, cells: dict[str, str], items: dict[int, Item], found: dict[int, str]) -> Item:
+    """The item of a row whose texts are as they were made."""
+    number = cells["item"].strip()
+    item = items.get(int(number)) if re.fullmatch("[0-9]{1,9}", number) else None
+    if item is None:
+        raise InputError(f"{path}, row {row}: {number[:40]!r} is not an item of this evaluation; restore the number.")
+    if item.item in found:
+        raise InputError(f"{path}, row {row}: item {number} appears twice; delete one of the rows.")
+    for column, made in zip(TEXTS, item.texts, strict=True):
+        if is_altered(cells[column], made):
+            raise InputError(
+                f"{path}, row {row}: the column {column!r} of item {number} was altered, so the judgement may be "
+                "about another text; restore the original text."
+            )
+    return item

@@ -1,0 +1,1 @@
+"""Multiple choice: answers, tables and paired tests."""

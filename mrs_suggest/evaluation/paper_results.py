@@ -1,0 +1,122 @@
+"""The figures that papers print, to compare with ours: `paper_results.yaml` (MRS: Zhang et al. 2021, Tables 3, 4, 5),
+`paper_results_xcopa.yaml` (XCOPA: Ponti et al. 2020, Tables 5 to 8), `paper_results_xglue.yaml` (XGLUE: Liang et al.
+2020, Tables 4 to 10) and `paper_results_staple.yaml` (STAPLE: Mayhew et al. 2020, Tables 3, 4, 6 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+RESULTS = "paper_results.yaml"
+MRS = "mrs"
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One language under one setting.
+
+    Attributes:
+        table: the number of the table in the paper.
+        family: retrieval or generation.
+        model: what the model starts from: mbert, xlmr or xdae (Unicoder-xDAE).
+        setting: monolingual, zero_shot, mt or multilingual (section 3.2).
+        language: the language of the test split.
+        rouge: weighted ROUGE of the best of three suggestions, by the official rules.
+        dist1: distinct unigrams over all, in the chosen suggestions.
+        dist2: the same of bigrams.
+    """
+
+    table: int
+    family: str
+    model: str
+    setting: str
+    language: str
+    rouge: float
+    dist1: float
+    dist2: float
+
+
+def paper_rows(family: str | None = None, model: str | None = None, setting: str | None = None) -> tuple[PaperRow, ...]:
+    """The rows of the three tables in their order, or those of one family, model or setting.
+
+    >>> len(paper_rows("retrieval", "mbert", "multilingual"))
+    10
+    """
+    return tuple(
+        row
+        for row in _read()
+        if family in (None, row.family) and model in (None, row.model) and setting in (None, row.setting)
+    )
+
+
+def paper_row(family: str, model: str, setting: str, language: str) -> PaperRow | None:
+    """The row of a model, setting and language; None where the paper prints none.
+
+    >>> row = paper_row("retrieval", "mbert", "monolingual", "es")
+    >>> row.table, row.rouge
+    (3, 0.0187)
+    >>> paper_row("generation", "xdae", "zero_shot", "es") is None
+    True
+    """
+    return next((row for row in paper_rows(family, model, setting) if row.language == language), None)
+
+
+def paper_figure(path: str, metric: str = "") -> float | None:
+    """A printed figure by the name of its benchmark and the keys in that file; None where the paper prints none.
+
+    Args:
+        metric: the last key, of a table that prints several metrics.
+
+    >>> paper_figure("xcopa/table_8/CO-ZS/xlmr/qu")
+    50.7
+    >>> paper_figure("xcopa/table_6/nop/xlmr-large/ht") is None
+    True
+    >>> paper_figure("mrs/table_3/zero_shot/es", "weighted")
+    0.0156
+    """
+    benchmark, *keys = path.split("/")
+    found: Any = _figures(benchmark)
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    found = found.get(metric) if isinstance(found, dict) else found
+    return found if isinstance(found, float) else None
+
+
+def paper_table(benchmark: str, *keys: str) -> dict[str, Any]:
+    """The part of a benchmark's file below some keys; empty where there is none.
+
+    >>> paper_table("staple", "table_3", "ko")["jspak3"]
+    [2, 0.312]
+    """
+    found: Any = _figures(benchmark)
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return dict(found) if isinstance(found, dict) else {}
+
+
+@cache
+def _figures(benchmark: str) -> dict[str, Any]:
+    if benchmark == MRS:
+        found: dict[str, Any] = {}
+        for row in _read():
+            languages = found.setdefault(f"table_{row.table}", {}).setdefault(row.setting, {})
+            languages[row.language] = {"weighted": row.rouge, "dist1": row.dist1, "dist2": row.dist2}
+        return found
+    file = resources.files(__package__ or "mrs_suggest.evaluation").joinpath(f"paper_results_{benchmark}.yaml")
+    return dict(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+
+
+@cache
+def _read() -> tuple[PaperRow, ...]:
+    text = resources.files(__package__ or "mrs_suggest.evaluation").joinpath(RESULTS).read_text(encoding="utf-8")
+    return tuple(
+        PaperRow(entry["table"], entry["family"], entry["model"], setting, language, *figures)
+        for entry in yaml.safe_load(text)
+        for setting, languages in entry["settings"].items()
+        for language, figures in languages.items()
+        if figures is not None
+    )

@@ -1,0 +1,259 @@
+"""What a run's record says, task by task, in one shape: part and language -> figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.starting_points import GENERATION, MULTIPLE_CHOICE, PRETRAINING, RETRIEVAL, UNDERSTANDING
+from mrs_suggest.suggest.answering import MODEL
+
+Record = Mapping[str, Any]
+Scope = tuple[str, str]  # part (a task, a view, a split; "" where there is one alone) and language
+REPLY = "suggests replies"  # what a run does, in sentences
+CHOICES = "answers multiple-choice questions"
+NBEST = "nbest:"  # begins the field with the most suggestions of a message
+VERSION = "|version:"  # begins the last field of a signature
+WEIGHTED = "weighted"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a figure is shown.
+
+    Attributes:
+        better: 1: high figures are, -1: low ones; 0: neither end is (random replies have the highest Dist).
+        signature: the metric in a record's signatures.
+        interval: key of its 95 % interval beside the figure.
+        averaged: whether a mean over languages says something; perplexities depend on the language.
+    """
+
+    key: str
+    title: str
+    better: int = 1
+    digits: int = 4
+    signature: str = ""
+    interval: str = ""
+    averaged: bool = True
+
+
+ROUGE, RANKING = "mrs_rouge", "response_ranking"
+REPLY_METRICS = (
+    Metric(WEIGHTED, "weighted ROUGE", signature=ROUGE, interval="weighted_interval"),
+    Metric("mrr", "MRR", signature=RANKING, interval="mrr_interval"),
+    Metric("dist1", "Dist-1", 0, signature=ROUGE),
+    Metric("dist2", "Dist-2", 0, signature=ROUGE),
+    Metric("perplexity", "perplexity", -1, 1, "reply_perplexity", averaged=False),
+    Metric("wrong_language", "suggestions in a wrong language", -1, signature="wrong_language"),
+    Metric("rouge1", "ROUGE-1", signature=ROUGE),
+    Metric("rouge2", "ROUGE-2", signature=ROUGE),
+    Metric("rouge3", "ROUGE-3", signature=ROUGE),
+    Metric("ceiling", "ROUGE of the references themselves", 0, signature=ROUGE),
+    Metric("p@1", "P@1", signature=RANKING),
+    Metric("macro_mrr", "macro-MRR", signature=RANKING),
+    Metric("mrr_in_set", "MRR where the reply is in the response set", signature=RANKING),
+    Metric("in_set", "replies in the response set", 0, signature=RANKING),
+    Metric("bleu", "BLEU", 1, 2, "reply_bleu"),
+    Metric("self_rouge", "Self-ROUGE", -1, signature="self_rouge"),
+)
+SCORE = Metric("score", "score", interval="interval")
+PERPLEXITY = Metric("perplexity", "perplexity", -1, 2, averaged=False)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What can be compared of one kind of run.
+
+    Attributes:
+        name: what its runs do, in words.
+        scopes: gives a record's figures.
+        signature: of a figure, by record, part, language and metric; "" where the record has none.
+        metrics: those with a title; a record's other figures can be asked for by their key.
+        main: shown where none is asked for.
+    """
+
+    name: str
+    scopes: Callable[[Record], dict[Scope, Record]]
+    signature: Callable[[Record, Scope, Metric], str]
+    metrics: tuple[Metric, ...]
+    main: tuple[str, ...]
+
+    def metric(self, key: str) -> Metric:
+        """By its key."""
+        return next((metric for metric in self.metrics if metric.key == key), Metric(key, key, 0))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        name: tells it from the others of the comparison.
+        folder: of its predictions; None where there is the record alone.
+        record: its `run.json`.
+    """
+
+    name: str
+    folder: Path | None
+    record: Record
+
+    @property
+    def task(self) -> Task:
+        """What it can be compared in.
+
+        Raises:
+            InputError: no task is known for the trainer.
+        """
+        trainer = str(self.record["trainer"])
+        if trainer not in TASKS:
+            raise InputError(f"{self.name}: runs of the trainer {trainer!r} cannot be compared; leave it out.")
+        return TASKS[trainer]
+
+    @cached_property
+    def scopes(self) -> dict[Scope, Record]:
+        """Its figures by part and language.
+
+        Raises:
+            InputError: the record is not one of its trainer.
+        """
+        try:
+            found = self.task.scopes(self.record)
+        except (KeyError, TypeError, AttributeError):
+            found = {("", ""): None}  # type: ignore[dict-item]
+        if not all(isinstance(figures, Mapping) for figures in found.values()):
+            raise InputError(f"{self.name}: its run.json lacks figures that a run has; train the model again.")
+        return found
+
+    @property
+    def seed(self) -> str:
+        """Of the training."""
+        return str(self.record.get("seed", ""))
+
+
+def without_version(signature: str) -> str:
+    """A signature without the version of this package, which does not change how a figure is computed."""
+    return signature.rpartition(VERSION)[0] or signature
+
+
+def rules_of(signature: str) -> tuple[str, int | None]:
+    """How a figure is computed, whatever the model: without the version, and the most suggestions that it gave.
+
+    >>> rules_of("mrs_rouge|rules:official|nbest:2|lang:de|version:0.1.0")
+    ('mrs_rouge|rules:official|lang:de', 2)
+    """
+    fields = without_version(signature).split("|")
+    given = next((int(field.removeprefix(NBEST)) for field in fields if field.startswith(NBEST)), None)
+    return "|".join(field for field in fields if not field.startswith(NBEST)), given
+
+
+def require_one_task(runs: list[Run]) -> Task:
+    """The task of all the runs.
+
+    Raises:
+        InputError: they have several.
+    """
+    first = runs[0]
+    for run in runs[1:]:
+        if run.task.name != first.task.name:
+            raise InputError(
+                f"{run.name}: {run.task.name}, and {first.name} {first.task.name}; compare runs of one task."
+            )
+    return first.task
+
+
+def _reply(record: Record) -> dict[Scope, Record]:
+    metrics = record["metrics"]
+    return {("", code): metrics["systems"][MODEL][code] for code in metrics["signatures"]}
+
+
+def _reply_signature(record: Record, scope: Scope, metric: Metric) -> str:
+    return str(record["metrics"]["signatures"].get(scope[1], {}).get(metric.signature, ""))
+
+
+def _understanding(record: Record) -> dict[Scope, Record]:
+    tasks = record["metrics"]["tasks"]
+    return {(task, code): found for task, of in tasks.items() for code, found in of.items()}
+
+
+def _own_signature(record: Record, scope: Scope, metric: Metric) -> str:
+    return str(_understanding(record).get(scope, {}).get("signature", ""))
+
+
+def _text_generation(record: Record) -> dict[Scope, Record]:
+    task = record["plan"]["task"]
+    codes = record["metrics"]["signatures"]
+    return {(task, code): found for code, found in record["metrics"]["systems"][task].items() if code in codes}
+
+
+def _signature_of_language(record: Record, scope: Scope, metric: Metric) -> str:
+    return "" if metric.key == "perplexity" else str(record["metrics"]["signatures"].get(scope[1], ""))
+
+
+def _staple(record: Record) -> dict[Scope, Record]:
+    return {("", code): found for code, found in record["metrics"]["systems"]["model"].items()}
+
+
+def _staple_signature(record: Record, scope: Scope, metric: Metric) -> str:
+    return "" if metric.key == "perplexity" else str(record["metrics"].get("signature", ""))
+
+
+def _pretraining(record: Record) -> dict[Scope, Record]:
+    """`SPLIT_perplexity` and `SPLIT_OBJECTIVE_perplexity`, perhaps with `_LANG`."""
+    found: dict[Scope, Record] = {}
+    for name, value in record["metrics"].items():
+        of, perplexity, language = name.partition("_perplexity")
+        if perplexity:
+            found[of.replace("_", ", "), language.removeprefix("_") or "all"] = {"perplexity": value}
+    return found
+
+
+def _pretraining_signature(record: Record, scope: Scope, metric: Metric) -> str:
+    _, _, objective = scope[0].partition(", ")
+    metrics = record["metrics"]
+    return str(metrics.get(f"{objective}_signature", metrics.get("signature", "")))
+
+
+def _choice(record: Record) -> dict[Scope, Record]:
+    languages: Iterator[tuple[Scope, Record]] = (
+        ((view, code), found)
+        for view, of in record["metrics"]["systems"].items()
+        for code, found in of.items()
+        if code != "macro"
+    )
+    return dict(languages)
+
+
+def _no_signature(record: Record, scope: Scope, metric: Metric) -> str:
+    return ""
+
+
+_REPLY = Task(
+    REPLY,
+    _reply,
+    _reply_signature,
+    REPLY_METRICS,
+    (WEIGHTED, "mrr", "dist1", "dist2", "perplexity", "wrong_language"),
+)
+TASKS: Mapping[str, Task] = {
+    RETRIEVAL: _REPLY,
+    GENERATION: _REPLY,
+    UNDERSTANDING: Task("does understanding tasks", _understanding, _own_signature, (SCORE,), ("score",)),
+    "text_generation": Task(
+        "writes texts", _text_generation, _signature_of_language, (SCORE, PERPLEXITY), ("score", "perplexity")
+    ),
+    "staple_generation": Task(
+        "writes translations",
+        _staple,
+        _staple_signature,
+        (Metric("weighted_macro_f1", "weighted F1", interval="interval"), PERPLEXITY),
+        ("weighted_macro_f1", "perplexity"),
+    ),
+    PRETRAINING: Task("was pretrained", _pretraining, _pretraining_signature, (PERPLEXITY,), ("perplexity",)),
+    MULTIPLE_CHOICE: Task(
+        CHOICES, _choice, _no_signature, (Metric("accuracy", "accuracy", interval="interval"),), ("accuracy",)
+    ),
+}

@@ -1,0 +1,185 @@
+"""Rows of a comparison: runs that differ in nothing but their seed are one row."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, takewhile
+from pathlib import PurePath
+
+from mrs_suggest.evaluation.runs.figures import Run, Scope
+from mrs_suggest.evaluation.runs.same_tests import unlike
+
+BY_SEED, BY_LANGUAGES, BY_RUN = "seed", "languages", "run"  # what the runs of a row may differ in
+# Options that choose languages: those of runs that are joined may differ.
+OF_LANGUAGES = {"languages", "train", "validation"}
+# Options of a run that change neither its weights nor its figures.
+WITHOUT_WEIGHT = {
+    "seed", "output_dir", "overwrite", "resume_from_checkpoint", "run_name", "report_to", "project", "logging_dir",
+    "logging_strategy", "logging_steps", "logging_first_step", "log_level", "log_level_replica", "disable_tqdm",
+    "save_total_limit", "push_to_hub", "hub_model_id", "hub_private_repo", "hub_strategy", "hub_always_push",
+    "hub_revision", "trackio_space_id", "trackio_bucket_id", "trackio_static_space_id",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the tables.
+
+    Attributes:
+        runs: one, or several that differ in their seeds, perhaps also in their languages; no two have both in common.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+
+    @property
+    def seeds(self) -> list[str]:
+        """Of its runs, each once."""
+        return list(dict.fromkeys(run.seed for run in self.runs))
+
+    def tested(self, scope: Scope) -> list[Run]:
+        """Its runs that were tested in a part and language, one for each seed."""
+        return [run for run in self.runs if scope in run.scopes]
+
+    @property
+    def label(self) -> str:
+        """The name, with the number of seeds where there are several."""
+        return f"{self.name} ({len(self.seeds)} seeds)" if len(self.seeds) > 1 else self.name
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """The end of each path that tells it from the others, without the folders that all of them end with.
+
+    >>> short_names(["out/cells/mt-42/run", "out/cells/mt-43/run"])
+    {'out/cells/mt-42/run': 'mt-42', 'out/cells/mt-43/run': 'mt-43'}
+    >>> short_names(["/build/a/run", "org/model@v1"])
+    {'/build/a/run': 'run', 'org/model@v1': 'model@v1'}
+    """
+    parts = [PurePath(name).parts or (name,) for name in names]
+    if len(parts) > 1:
+        ends = takewhile(lambda entries: len(set(entries)) == 1, zip(*(part[::-1] for part in parts), strict=False))
+        same = sum(1 for _ in ends)
+        parts = [part[: len(part) - same] for part in parts] if all(len(part) > same for part in parts) else parts
+    for length in range(1, max(map(len, parts)) + 1):
+        kept = [str(PurePath(*part[-length:])) for part in parts]
+        if len(set(kept)) == len(kept):
+            return dict(zip(names, kept, strict=True))
+    return {name: name for name in names}
+
+
+def group_runs(runs: Sequence[Run], grouping: str = BY_SEED) -> tuple[list[Row], list[str]]:
+    """The rows in the order of their first runs, and warnings.
+
+    Args:
+        grouping: `BY_SEED`: runs that differ in nothing but their seed are a row; `BY_LANGUAGES`: those that differ in
+            their languages, too; `BY_RUN`: every run is a row.
+    """
+    if grouping == BY_RUN:
+        return [Row(run.name, (run,)) for run in runs], []
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_options(run, grouping == BY_LANGUAGES), []).append(run)
+    rows: list[tuple[Run, ...]] = []
+    warnings: list[str] = []
+    for group in groups.values():
+        for part in _by_name(group):
+            problem = _problem(part)
+            rows += [(run,) for run in part] if problem else [tuple(part)]
+            warnings += [problem] if problem else _changed(part)
+    rows.sort(key=lambda row: runs.index(row[0]))
+    return [Row(name, row) for name, row in zip(_row_names(rows), rows, strict=True)], warnings
+
+
+def _options(run: Run, any_language: bool) -> str:
+    """All that the record says of how the run was made, but for the seed, perhaps also but for the languages."""
+    record = run.record
+    left_out = WITHOUT_WEIGHT | (OF_LANGUAGES if any_language else set())
+    arguments = {key: value for key, value in record.get("arguments", {}).items() if key not in left_out}
+    kept = {key: record.get(key) for key in ("trainer", "started_from")} | {"arguments": arguments}
+    data, plan = record.get("data", {}), record.get("plan")
+    if any_language:  # hashes are of the configs that a run read
+        kept |= {"data": data.get("id"), "revision": data.get("revision"), "setting": (plan or {}).get("setting")}
+    else:
+        kept |= {"data": data, "plan": plan, "scopes": [*map(list, run.scopes)]}
+    return json.dumps(kept, sort_keys=True, default=str)
+
+
+def _by_name(group: list[Run]) -> Iterator[list[Run]]:
+    """A group whose seeds differ; one where a seed repeats is divided by the runs' names without the seed, since a
+    record leaves out the folders above local paths."""
+    if not _overlap(group):
+        yield group
+        return
+    parts: dict[str, list[Run]] = {}
+    for run in group:
+        parts.setdefault(without_seed(run.name, run.seed), []).append(run)
+    yield from parts.values()
+
+
+def _problem(group: list[Run]) -> str:
+    """Why runs of the same options are not one row."""
+    names = ", ".join(run.name for run in group)
+    if (repeated := _overlap(group)) is not None:
+        return f"{names}: the same options and, more than once, the seed {repeated}; each is a row of its own."
+    for one, other in combinations(group, 2):
+        for scope in _both(one, other):
+            if unlike(one, other, scope, ""):
+                return (
+                    f"{names}: differ in the seed alone, and were tested on other rows of {scope[1]}; each is a row of "
+                    "its own."
+                )
+    return ""
+
+
+def _both(one: Run, other: Run) -> list[Scope]:
+    """What both runs were tested in."""
+    theirs = other.scopes
+    return [scope for scope in one.scopes if scope in theirs]
+
+
+def _overlap(group: Sequence[Run]) -> str | None:
+    """A seed of two runs that were tested in the same language; None if there is none."""
+    pairs = combinations(group, 2)
+    return next((one.seed for one, other in pairs if one.seed == other.seed and _both(one, other)), None)
+
+
+def _changed(group: list[Run]) -> list[str]:
+    """What the record of one row's runs tells apart besides options."""
+    commits = sorted({str(run.record.get("commit")) for run in group})
+    names = ", ".join(run.name for run in group)
+    return [f"{names}: one row of runs of different commits ({', '.join(commits)})."] if commits[1:] else []
+
+
+def without_seed(name: str, seed: str) -> str:
+    """A run's name without its seed.
+
+    >>> [without_seed(name, "42") for name in ("mt-42", "seed_42/run", "42", "mt-420")]
+    ['mt', 'run', '42', 'mt-420']
+    """
+    found = re.sub(rf"(^|[-_./])(?:seed[-_.]?)?{re.escape(seed)}(?=$|[-_./])", "", name) if seed else name
+    return found.strip("-_./") or name
+
+
+def _languages_differ(row: Sequence[Run]) -> bool:
+    return len({tuple(run.scopes) for run in row}) > 1
+
+
+def _general_name(run: Run) -> str:
+    """A run's name without its seed and its language."""
+    name = without_seed(run.name, run.seed)
+    for _, code in run.scopes:
+        name = without_seed(name, code)
+    return name
+
+
+def _row_names(rows: Sequence[tuple[Run, ...]]) -> list[str]:
+    """The name that the runs of a row share without their seeds; a row of one run keeps that run's."""
+    names = []
+    for row in rows:
+        shared = {_general_name(run) for run in row} if _languages_differ(row) else set()
+        shared = shared or {without_seed(run.name, run.seed) for run in row}
+        names.append(row[0].name if row[1:] == () else shared.pop() if len(shared) == 1 else row[0].name)
+    return [name if names.count(name) == 1 else row[0].name for name, row in zip(names, rows, strict=True)]

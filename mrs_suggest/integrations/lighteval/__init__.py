@@ -1,0 +1,1 @@
+"""Tasks of lighteval: `--custom-tasks mrs_suggest.integrations.lighteval.tasks`."""

@@ -1,0 +1,74 @@
+"""Trained retrievers, and any sentence-transformers model in a folder, as models of MTEB."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.io.files import content_hash
+from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
+
+try:
+    from mteb.models.model_meta import ModelMeta
+    from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
+except ImportError as error:
+    if (error.name or "").split(".")[0] not in ("mteb", "pytrec_eval"):
+        raise
+    raise MissingExtraError("mteb", "mteb", "a model of MTEB") from None
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+_LOCAL = "local"  # MTEB names a model ORGANISATION/NAME
+
+
+def load_retriever(name: str) -> SentenceTransformerEncoderWrapper:
+    """A retriever for `mteb.evaluate`: messages by its message encoder, replies by its reply encoder, with its prompts.
+
+    Args:
+        name: the folder of a run or of a sentence-transformers model, a baseline such as `sample-retriever`, or a hub
+            id.
+
+    Raises:
+        InputError: no such model, or it encodes no texts: MTEB's tasks rank by vectors, so a generator has no figures
+            there.
+    """
+    folder = _folder(name)
+    model = _wrapped(folder)
+    model.mteb_model_meta = _meta(name, folder)
+    return model
+
+
+def register_retriever(name: str, registry: MutableMapping[str, ModelMeta]) -> None:
+    """Put a retriever into MTEB's registry of models, under the name that was passed; arguments as `load_retriever`."""
+    registry[name] = _meta(name, _folder(name))
+
+
+def _folder(name: str) -> Path:
+    folder = resolve_model(name)
+    if not (folder / "modules.json").is_file():
+        raise InputError(
+            f"{name}: no sentence-transformers model (no modules.json); MTEB ranks by vectors, so pass a retriever's "
+            "folder."
+        )
+    return folder
+
+
+def _wrapped(folder: Path, *_: object, device: str | None = None, **__: object) -> SentenceTransformerEncoderWrapper:
+    model = load_dual_encoder(folder)
+    return SentenceTransformerEncoderWrapper(model.to(device) if device else model)
+
+
+def _meta(name: str, folder: Path) -> ModelMeta:
+    """What MTEB files the results under: a folder that was trained again is another revision, never a cached result."""
+    about: dict[str, Any] = {
+        "loader": partial(_wrapped, folder),
+        "name": f"{_LOCAL}/{Path(name).name}" if Path(name).is_dir() or "/" not in name else name,
+        "revision": content_hash([folder / "modules.json", *folder.rglob("*.safetensors")]),
+        "framework": ["Sentence Transformers", "PyTorch"],
+        "open_weights": True,
+    }
+    return ModelMeta.create_empty(overwrites=about)

@@ -1,0 +1,274 @@
+"""MRS as a retrieval task and a reranking task of MTEB.
+
+The main score, `mrs_mrr`, comes from `mrs_metrics.ranking`, which gets the scores that MTEB got from the model; MTEB's
+own figures stand beside it. They differ in two ways:
+
+- *Ties.* MTEB puts the higher document id first, so the names of documents decide; here the real reply comes last among
+  equal scores, so that a model that scores all replies alike gains nothing.
+- *Rounding.* MTEB rounds nDCG, MAP, recall, precision and hit rate to five digits, and all that it writes to a file to
+  six; `mrs_exact` has every digit there, too, as texts.
+
+Retrieval asks for the best 1,000 replies, as MTEB's tasks do: a real reply below them has the reciprocal rank 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_metrics.ranking import aggregate, ranking_signature, score_rankings
+from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+
+from .questions import Questions, reranking_questions, retrieval_questions
+
+try:
+    from datasets import Dataset
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
+    from mteb.abstasks.task_metadata import TaskMetadata
+except ImportError as error:
+    if (error.name or "").split(".")[0] not in ("mteb", "pytrec_eval"):
+        raise
+    raise MissingExtraError("mteb", "mteb", "a task of MTEB") from None
+
+if TYPE_CHECKING:
+    from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
+
+MAIN_SCORE = "mrs_mrr"
+SPLITS = ("test", "validation")
+PAPER = "https://doi.org/10.18653/v1/2021.acl-long.97"
+# What E5 and its kind put before a query; the task of the paper in one sentence.
+PROMPT = {"query": "Given a message, retrieve the reply that was given to it"}
+# Where the texts come from, by the reader that made the folder, in MTEB's terms; MRS: section 2.1 of the paper. Other
+# pairs, or other months of Reddit, do not tell when they were written.
+_FOUND: dict[str, Any] = {"sample_creation": "found", "domains": ["Social", "Written"], "date": None}
+_ORIGINS: dict[str, dict[str, Any]] = {
+    "official": {"date": ("2010-01-01", "2019-12-31")},
+    "sample": {
+        "sample_creation": "created",
+        "domains": ["Constructed", "Written"],
+        "date": ("2026-01-01", "2026-12-31"),
+    },
+}
+
+
+class MrsTask(AbsTaskRetrieval, ABC):
+    """What both tasks share; `mrs_tasks` makes their classes for some data.
+
+    Attributes:
+        data: where the examples come from.
+        pool_seed: of the pools.
+        of: what the candidates are, for the signature.
+        data_loaded: whether `dataset` has the examples.
+    """
+
+    data: ClassVar[PreparedData]
+    pool_seed: ClassVar[int]
+    of: ClassVar[str]
+    data_loaded: bool = False
+
+    @abstractmethod
+    def questions(self, language: str, split: str) -> Questions:
+        """The examples of a language."""
+
+    def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+        """Load the examples of the languages and splits that were asked for."""
+        if not self.data_loaded:
+            self.dataset = {
+                language: {split: _as_mteb_has_it(self.questions(language, split)) for split in self.eval_splits}
+                for language in self.hf_subsets
+            }
+            self.data_loaded = True
+
+    def task_specific_scores(
+        self,
+        scores: Mapping[str, Mapping[str, float]],
+        qrels: Mapping[str, Mapping[str, int]],
+        results: Mapping[str, Mapping[str, float]],
+        hf_split: str,
+        hf_subset: str,
+    ) -> dict[str, Any]:
+        """This project's figures, from the scores that the model gave.
+
+        Args:
+            scores: MTEB's figures by query; not used.
+            qrels: query -> its one right document.
+            results: query -> document -> score.
+            hf_split, hf_subset: split and language.
+
+        Returns:
+            `mrs_n`, `mrs_mrr`, `mrs_p_at_1`, `mrs_macro_mrr`, `mrs_exact` (these as texts) and `mrs_signature`.
+        """
+        rows, targets, replies = [], [], []
+        for query, found in results.items():
+            (right,) = qrels[query]
+            documents = list(found)
+            rows.append(list(found.values()))
+            targets.append(documents.index(right) if right in found else -1)
+            replies.append(right)
+        ranked = score_rankings(rows, targets, replies, missing_reference="zero", of=self.of, language=hf_subset)
+        figures = aggregate(ranked)
+        return {
+            "mrs_n": figures["n"],
+            MAIN_SCORE: figures["mrr"],
+            "mrs_p_at_1": figures["p@1"],
+            "mrs_macro_mrr": figures["macro_mrr"],
+            "mrs_exact": {name: repr(figures[name]) for name in ("mrr", "p@1", "macro_mrr")},
+            "mrs_signature": self.signature(int(ranked.pool_sizes.max()), hf_subset),
+        }
+
+    @abstractmethod
+    def signature(self, pool: int, language: str) -> str:
+        """How the ranks were computed, among `pool` candidates."""
+
+
+class MrsReplyReranking(MrsTask):
+    """The real reply among 99 others, drawn with a seed."""
+
+    of = "references"
+
+    def questions(self, language: str, split: str) -> Questions:
+        """The examples of a language, with their pools."""
+        return reranking_questions(self.data, language, split, self.pool_seed)
+
+    def signature(self, pool: int, language: str) -> str:
+        """As in a run's `run.json`."""
+        return ranking_signature(pool, self.of, self.pool_seed, language=language)
+
+
+class MrsReplyRetrieval(MrsTask):
+    """The real reply in the response set."""
+
+    of = "response_set"
+
+    def questions(self, language: str, split: str) -> Questions:
+        """The examples of a language whose reply is in the response set."""
+        return retrieval_questions(self.data, language, split)
+
+    def signature(self, pool: int, language: str) -> str:
+        """Of a ranking of the whole set, without the examples whose reply is not in it."""
+        return ranking_signature(of=self.of, absent="skip", language=language)
+
+
+def task_classes(data: str = "sample", revision: str | None = None, seed: int = EVALUATION_SEED) -> list[type[MrsTask]]:
+    """The classes of both tasks for some data, as MTEB's registry has classes; arguments as in `mrs_tasks`."""
+    opened = open_prepared(data, revision)
+    about = _about(opened)
+    # MTEB makes a task from its class alone, so the data belong to the class.
+    return [
+        type(
+            base.__name__,
+            (base,),
+            {"metadata": _metadata(base, about, opened), "data": opened, "pool_seed": seed, "__doc__": base.__doc__},
+        )
+        for base in (MrsReplyRetrieval, MrsReplyReranking)
+    ]
+
+
+def mrs_tasks(
+    data: str = "sample",
+    languages: Sequence[str] | None = None,
+    revision: str | None = None,
+    split: str = "test",
+    seed: int = EVALUATION_SEED,
+) -> list[MrsTask]:
+    """The tasks `MrsReplyRetrieval` and `MrsReplyReranking`, for `mteb.evaluate`.
+
+    Args:
+        data: a prepared folder, a hub id, or `sample`, the embedded sample.
+        languages: some of the data's, such as `en`; default: all.
+        revision: of a hub id.
+        split: `test` or `validation`.
+        seed: of the pools; the default is that of every run.
+
+    Raises:
+        InputError: no such data, language or split, or MTEB does not know a language of the data.
+        MissingExtraError: MTEB is not installed.
+
+    Example:
+        >>> mteb.evaluate(SentenceTransformer("ORG/NAME"), mrs_tasks("build/mrs", ["en"]))  # doctest: +SKIP
+    """
+    if split not in SPLITS:
+        raise InputError(f"split {split!r}: expected one of {' '.join(SPLITS)}.")
+    classes = task_classes(data, revision, seed)
+    have = classes[0].data.languages()
+    unknown = [code for code in languages or () if code not in have]
+    if unknown:
+        raise InputError(f"{data}: no pairs in {' '.join(unknown)}; the data have {' '.join(have)}.")
+    tasks = [task_class() for task_class in classes]
+    for task in tasks:
+        task.hf_subsets = list(languages or have)
+        task.filter_eval_splits([split])
+    return tasks
+
+
+def _as_mteb_has_it(questions: Questions) -> RetrievalSplitData:
+    queries = [f"query-{number:06d}" for number in range(len(questions.messages))]
+    documents = [f"reply-{number:06d}" for number in range(len(questions.replies))]
+    pools = questions.pools
+    return {
+        "queries": Dataset.from_dict({"id": queries, "text": questions.messages}),
+        "corpus": Dataset.from_dict({"id": documents, "text": questions.replies}),
+        "relevant_docs": {
+            query: {documents[target]: 1} for query, target in zip(queries, questions.targets.tolist(), strict=True)
+        },
+        "top_ranked": None
+        if pools is None
+        else {
+            query: [documents[number] for number in pool] for query, pool in zip(queries, pools.tolist(), strict=True)
+        },
+    }
+
+
+def _about(data: PreparedData) -> dict[str, Any]:
+    """The metadata that both tasks have."""
+    from mteb.languages import check_language_code
+
+    report, record = data.report(), data.record()
+    reader = str(report.get("reader", "official"))
+    variant = record.variants.get(reader)
+    codes = {}
+    for code in data.languages():
+        language = record.languages[code]
+        codes[code] = [f"{language.iso3}-{language.script}"]
+        try:
+            check_language_code(codes[code][0])
+        except ValueError as error:
+            raise InputError(f"{data.name}: MTEB does not know the language {code} ({error}); leave it out.") from None
+    licence = variant.licence if variant else "unknown"
+    identity = data.identity(data.languages())
+    return {
+        "dataset": {"path": data.name, "revision": str(identity.get("content_hash") or identity.get("revision"))},
+        "reference": PAPER,
+        "category": "t2t",
+        "modalities": ["text"],
+        "eval_splits": [SPLITS[0]],
+        "eval_langs": codes,
+        "main_score": MAIN_SCORE,
+        "task_subtypes": ["Conversational retrieval"],
+        "license": "not specified" if licence == "unknown" else licence,
+        "annotations_creators": "derived",
+        "dialect": [],
+        "bibtex_citation": record.citation,
+        "prompt": PROMPT,
+        "is_public": True,
+        **_FOUND,
+        **_ORIGINS.get(reader, {}),
+    }
+
+
+def _metadata(base: type[MrsTask], about: dict[str, Any], data: PreparedData) -> TaskMetadata:
+    reranking = issubclass(base, MrsReplyReranking)
+    how = (
+        "rank the real reply of each message among 99 other replies of the split, drawn with a seed (1-of-100)"
+        if reranking
+        else "find the real reply of each message in the response set of its language, where the set has it"
+    )
+    return TaskMetadata(
+        name=base.__name__,
+        type="Reranking" if reranking else "Retrieval",
+        description=f"{data.title()}, multilingual reply suggestion: {how}.",
+        **cast(Any, about),
+    )

@@ -1,0 +1,67 @@
+"""Where the tasks' data are: an environment variable for each data set names the place.
+
+| variable | data set | default |
+|---|---|---|
+| `MRS_DATA` | MRS | the embedded sample |
+| `XCOPA_DATA` | XCOPA, or a data set with its columns | none |
+| `STAPLE_DATA` | STAPLE, or a data set with its columns | none |
+
+A place is what `mrs_datasets.prepared.prepared.open_prepared` takes: a folder of `mrs data prepare`, its URL, a hub id
+(`ORG/NAME@REVISION`) or `sample`; or the name under which `mrs install` put a data set into the cache (`mrs`).
+`XCOPA_QUESTION` is the column of XCOPA that tells cause from effect: `question` (default), as published, or
+`question_corrected`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from mrs_datasets.catalogue import catalogued
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.readers.sample import SAMPLE_SOURCE
+from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
+from mrs_suggest.common.errors import InputError
+
+VARIABLES = {"mrs": "MRS_DATA", "xcopa": "XCOPA_DATA", "staple": "STAPLE_DATA"}
+QUESTION_VARIABLE = "XCOPA_QUESTION"
+logger = logging.getLogger(__name__)
+
+
+def source(data_set: str, place: str | None = None) -> PreparedData:
+    """The prepared data of a task.
+
+    Args:
+        data_set: `mrs`, `xcopa` or `staple`.
+        place: where they are; None takes the environment variable's.
+
+    Raises:
+        InputError: no place is named, or it holds no prepared data.
+    """
+    place = place or os.environ.get(VARIABLES[data_set])
+    if place is None and data_set == "mrs":
+        logger.warning(
+            "MRS_DATA is not set: the tasks run on the embedded sample (written for tests and examples), not on MRS."
+        )
+        place = SAMPLE_SOURCE
+    if place is None:
+        raise InputError(
+            f"{VARIABLES[data_set]} is not set; set it to a folder that `mrs data prepare {data_set}` made, or to a "
+            "hub id such as ORG/NAME."
+        )
+    if place in catalogued() and not Path(place).exists():  # `mrs install` put it into the cache of `datasets`
+        return PreparedData(place, None, None)
+    return open_prepared(place)
+
+
+def question_column(column: str | None = None) -> str:
+    """The column of XCOPA that tells cause from effect.
+
+    Raises:
+        InputError: it is neither of the two.
+    """
+    column = column or os.environ.get(QUESTION_VARIABLE) or QUESTION
+    if column not in (QUESTION, CORRECTED):
+        raise InputError(f"{QUESTION_VARIABLE}: expected {QUESTION} or {CORRECTED}, not {column!r}.")
+    return column

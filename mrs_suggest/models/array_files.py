@@ -1,0 +1,98 @@
+"""Arrays in safetensors files: memory-mapped when they are read, whole or not at all when they are written.
+
+`safetensors.numpy` copies every array that it reads; here a large index costs memory only where it is looked at, and
+processes that answer from the same file share it.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from mrs_suggest.common.io.files import atomic_file
+
+AnyArray = NDArray[Any]
+# Those of the format that NumPy has; bfloat16 it has not, and is read as float32.
+_TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2",
+}  # fmt: skip
+_NUMBERS_AT_A_TIME = 1 << 20  # that are examined: bounds the memory
+
+
+def load_arrays(path: Path) -> dict[str, AnyArray]:
+    """The arrays of a safetensors file by name, memory-mapped; what is written to them stays in this process.
+
+    Raises:
+        SafetensorError: the file is damaged.
+        OSError: it cannot be read.
+        ValueError: a type of number is not known.
+    """
+    header, content, start = _mapped(path)
+    return {name: _array(content, start, name, facts) for name, facts in header.items()}
+
+
+class Contents(NamedTuple):
+    """What safetensors files hold: how many tensors and numbers, and the first tensor with NaN or infinity."""
+
+    tensors: int
+    numbers: int
+    not_finite: str | None
+
+
+def examine(path: Path) -> Contents:
+    """Look through a safetensors file; errors as `load_arrays`."""
+    header, content, start = _mapped(path)
+    numbers, not_finite = 0, None
+    for name, facts in header.items():
+        raw = {**facts, "dtype": "U16"} if facts["dtype"] == "BF16" else facts
+        array = _array(content, start, name, raw).reshape(-1)
+        numbers += array.size
+        if not_finite is None and not _is_finite(array, facts["dtype"]):
+            not_finite = name
+    return Contents(len(header), numbers, not_finite)
+
+
+def _is_finite(array: AnyArray, kind: str) -> bool:
+    if kind not in ("F64", "F32", "F16", "BF16"):
+        return True
+    for begin in range(0, array.size, _NUMBERS_AT_A_TIME):
+        some = array[begin : begin + _NUMBERS_AT_A_TIME]
+        if not ((some & 0x7F80) != 0x7F80 if kind == "BF16" else np.isfinite(some)).all():
+            return False
+    return True
+
+
+def _mapped(path: Path) -> tuple[dict[str, Any], mmap.mmap, int]:
+    """The header of a safetensors file, its memory-mapped content, and where the arrays begin in it."""
+    with safe_open(path, framework="numpy"):  # checks the header, and that the file is as long as it says
+        pass
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header: dict[str, Any] = json.loads(file.read(size))
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    header.pop("__metadata__", None)
+    return header, content, 8 + size
+
+
+def _array(content: mmap.mmap, start: int, name: str, facts: Mapping[str, Any]) -> AnyArray:
+    kind, shape = facts["dtype"], facts["shape"]
+    if kind not in _TYPES:
+        raise ValueError(f"the array {name!r} is of the type {kind}, which is not read here")
+    count = int(np.prod(shape, dtype=np.int64))
+    found = np.frombuffer(content, _TYPES[kind], count, start + facts["data_offsets"][0]).reshape(shape)
+    return (found.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else found
+
+
+def save_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
+    """Write a safetensors file under a temporary name, then rename it: who has mapped the old one keeps reading it."""
+    with atomic_file(path) as partial:
+        save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, partial)

@@ -1,0 +1,56 @@
+"""Exported copies of an encoder or a generator, which answer faster than torch: where they lie, and their settings.
+
+A copy is made by `mrs models export` after its answers were compared with torch's; whoever loads the folder gets it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.io.manifest import again
+from mrs_suggest.common.text.text import visible
+
+ONNX = "onnx"  # the folder; also the name of the extra that runs it
+SETTINGS = "export.json"
+GRAPH = "encoder.onnx"
+ONNX_FILES = tuple(f"{ONNX}/{name}" for name in (SETTINGS, GRAPH))
+CTRANSLATE2 = "ctranslate2"  # likewise
+WEIGHTS = "model.bin"  # CTranslate2 accepts no other name; its own format, no pickle
+CTRANSLATE2_FILES = tuple(
+    f"{CTRANSLATE2}/{name}" for name in (SETTINGS, "config.json", WEIGHTS, "shared_vocabulary.json")
+)
+
+
+def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:
+    """The settings of an export in a model's folder; None where there is none of this kind.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = folder / kind / SETTINGS
+    if not path.is_file():
+        return None
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(settings, dict):
+            raise ValueError("no JSON object")
+    except (OSError, ValueError):
+        raise damaged(path, folder) from None
+    return settings
+
+
+def damaged(path: Path, folder: Path, problem: str = "damaged") -> InputError:
+    """The error for a file of an export that cannot be used."""
+    return InputError(f"{path}: {problem}; {again(folder)}, or answer without it: mrs models export {folder} --remove.")
+
+
+@cache
+def note_missing(package: str, kind: str, folder: Path) -> None:
+    """Tell once a process that a folder's export is not used, since its extra is not installed."""
+    reason = MissingExtraError(package, kind, f"the export in {folder / kind}")
+    print(f"note: {visible(reason)} Until then its weights answer, more slowly.", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Generators: encoder-decoder models that write replies."""

@@ -1,0 +1,432 @@
+"""Unicoder-xDAE for transformers: the generation baseline of MRS (Zhang et al. 2021, section 4.2), from its checkpoint.
+
+Unicoder-xDAE (Liang et al. 2020, XGLUE, section 4.1) was trained with fairseq and is published as one fairseq
+checkpoint. Its graph is that of BART with scaled embeddings (fairseq's `mbart_base` has its layer norms behind the
+blocks, not before them as `MBartForConditionalGeneration`): the weights fit `BartForConditionalGeneration`.
+
+The embedding has XLM-R's 250,002 rows, one for the end tag [EOS], one for each of 100 languages, and 200 unused ones.
+The encoder reads `x </s> [EOS]`, the decoder starts at the language's tag and writes `y </s> [EOS]`. Pad on the right,
+as tokenizers do: fairseq counts positions from the first token, BART from the left edge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.hub.hub import split_revision
+from mrs_suggest.common.io.files import atomic_folder
+from mrs_suggest.common.io.lines import read_lines
+
+if TYPE_CHECKING:
+    from transformers import BartConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+XLMR_VOCABULARY = 250_002  # <s> <pad> </s> <unk>, the pieces, <mask>
+# In the order of their ids: `langs` of generation_rs/train.sh (microsoft/MRS: "pretraining languages; do not change").
+_LANGS = (
+    "af als am an ang ar arz ast az bar be bg bn br bs ca ceb ckb cs cy da de el en eo es et eu fa fi fr fy ga gan gl "
+    "gu he hi hr hu hy ia id is it ja jv ka kk kn ko ku la lb lt lv mk ml mn mr ms my nds ne nl nn no oc pl pt ro ru "
+    "scn sco sh si simple sk sl sq sr sv sw ta te th tl tr tt uk ur uz vi war wuu yi zh zh_classical zh_min_nan "
+    "zh_yue"
+)
+LANGUAGE_TAGS = tuple(_LANGS.split())
+END, PLACEHOLDERS = "EOS", 200  # --common_eos, --placeholder of the same script
+VOCABULARY = XLMR_VOCABULARY + 1 + len(LANGUAGE_TAGS) + PLACEHOLDERS
+POSITIONS = 512  # --max-source-positions, --max-target-positions; XGLUE, section 6.1
+HEAD_WIDTH = 64  # 768 / 12
+BEAMS = 5  # official test.sh; fairseq's own default for the length is 200
+REPLY_TOKENS = 200
+BOS, PAD, SEP, UNK = range(4)  # fairseq's dictionary begins <s> <pad> </s> <unk>, and so does XLM-R's
+TABLE = "encoder.embed_tokens.weight"
+TIED = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")  # the latter since fairseq 0.10
+
+
+@dataclass(frozen=True)
+class Tags:
+    """The tokens after XLM-R's vocabulary, in the order of their ids: the end tag, the languages, the unused.
+
+    Example:
+        >>> tags = Tags()
+        >>> tags.first_id(VOCABULARY), len(tags.tokens())
+        (250002, 301)
+        >>> tags.first_id(VOCABULARY) + tags.tokens().index("[en]")
+        250026
+    """
+
+    languages: tuple[str, ...] = LANGUAGE_TAGS
+    end: str = END
+    placeholders: int = PLACEHOLDERS
+
+    def tokens(self) -> list[str]:
+        unused = [f"placeholder_{number}" for number in range(self.placeholders)]
+        return [f"[{name}]" for name in (self.end, *self.languages, *unused)]
+
+    def first_id(self, vocab_size: int) -> int:
+        """The id of the end tag; what is before it is the tokenizer's."""
+        return vocab_size - 1 - len(self.languages) - self.placeholders
+
+
+def unicoder_config(
+    vocab_size: int = VOCABULARY,
+    d_model: int = 768,
+    layers: int = 12,
+    heads: int = 12,
+    ffn: int = 3072,
+    positions: int = POSITIONS,
+    dropout: float = 0.1,
+) -> BartConfig:
+    """The configuration of Unicoder-xDAE (MRS, section 4.2; XGLUE, section 6.1); smaller numbers make small versions.
+
+    There is no `decoder_start_token_id`: the language's tag is passed with each example, and a call without it fails
+    instead of writing in some language.
+
+    Args:
+        positions: the largest number of tokens of a text.
+        dropout: also of the attention weights (official train.sh: 0.1 both).
+    """
+    from transformers import BartConfig
+
+    tags = read_tags({}, vocab_size)
+    eos = tags.first_id(vocab_size) if tags else SEP
+    config = BartConfig(
+        vocab_size=vocab_size, d_model=d_model, max_position_embeddings=positions,
+        encoder_layers=layers, encoder_attention_heads=heads, encoder_ffn_dim=ffn,
+        decoder_layers=layers, decoder_attention_heads=heads, decoder_ffn_dim=ffn,
+        dropout=dropout, attention_dropout=dropout, activation_function="gelu", scale_embedding=True,
+        bos_token_id=BOS, pad_token_id=PAD, eos_token_id=eos, forced_eos_token_id=eos, decoder_start_token_id=None,
+    )  # fmt: skip
+    config.architectures = ["BartForConditionalGeneration"]
+    return config
+
+
+def read_fairseq(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights of a fairseq checkpoint, and the arguments it was trained with (empty where it has none).
+
+    Nothing in the file is run: besides tensors and plain values, only `argparse.Namespace` is read. A file of today's
+    format is mapped, so that optimizer states cost no memory; one of before PyTorch 1.6 is read whole.
+
+    Raises:
+        InputError: no such file, not a fairseq checkpoint, cut short or damaged, or it names other Python objects.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; pass the checkpoint.pt of Unicoder-xDAE.")
+    with path.open("rb") as file:
+        zipped = file.read(4) == b"PK\x03\x04"
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deprecated storage classes of old files
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+    except Exception as error:  # a damaged file fails in many ways inside the reader, and nothing else runs here
+        if named := re.search(r"GLOBAL ([\w.]+)", str(error)):
+            raise InputError(
+                f"{path}: the file names the Python object {named[1]}, which could run code while it is loaded, so it "
+                "is not read; if you trust its source, save c['model'] and c['args'] alone by torch.save, convert that."
+            ) from None
+        raise InputError(
+            f"{path}: not a PyTorch checkpoint, or cut short or damaged ({type(error).__name__}); fetch the file again."
+        ) from None
+    weights = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(weights, Mapping) or not weights:
+        raise InputError(f'{path}: not a fairseq checkpoint: expected a dictionary with the weights under "model".')
+    for key, value in weights.items():
+        if not isinstance(key, str) or not isinstance(value, Tensor):
+            raise InputError(f'{path}: not a fairseq checkpoint: under "model", {key!r} is not a tensor.')
+    return dict(weights), _arguments(content)
+
+
+def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
+    """`args` of fairseq up to 0.9, and what `cfg` of later ones says of task and model."""
+    config = content.get("cfg")
+    later = [config.get("task"), config.get("model")] if isinstance(config, Mapping) else []
+    found: dict[str, Any] = {}
+    for part in (content.get("args"), *later):
+        if isinstance(part, (argparse.Namespace, Mapping)):
+            found.update(part if isinstance(part, Mapping) else vars(part))
+    return found
+
+
+def read_tags(arguments: Mapping[str, Any], vocab_size: int) -> Tags | None:
+    """The tags that a checkpoint's arguments name; else the official ones, if its vocabulary has the official size.
+
+    `langs` gives the languages in the order of their ids; pre-training may leave it out, and then they are the
+    official ones. None: nothing says what follows the vocabulary.
+    """
+    end, languages = arguments.get("common_eos"), arguments.get("langs")
+    if not isinstance(end, str) or not end:
+        return Tags() if vocab_size == VOCABULARY else None
+    count = arguments.get("placeholder", arguments.get("add_placeholder", PLACEHOLDERS))
+    return Tags(
+        languages=tuple(languages.split(",")) if isinstance(languages, str) and languages else LANGUAGE_TAGS,
+        end=end,
+        placeholders=max(count, 0) if isinstance(count, int) else PLACEHOLDERS,
+    )
+
+
+def read_language_tags(path: Path) -> tuple[str, ...]:
+    """The languages of a file, one per line (`en` or `[en]`), in the order of their ids.
+
+    Raises:
+        InputError: the file is missing, empty or not UTF-8, or a line is not a tag or a repeated one.
+    """
+    try:
+        lines = list(read_lines(path, any_line_end=True))
+    except InputError as error:
+        raise InputError(f"--language-tags {error}") from None
+    names: list[str] = []
+    for number, line in lines:
+        tag = re.fullmatch(r"\[?([\w-]+)\]?", line.strip())
+        if not tag or tag[1] in names:
+            what = "is repeated" if tag else "is not a tag such as en or [en]"
+            raise InputError(f"--language-tags {path}, line {number}: {line.strip()!r} {what}; correct the file.")
+        names.append(tag[1])
+    if not names:
+        raise InputError(f"--language-tags {path}: expected one tag per line, found an empty file.")
+    return tuple(names)
+
+
+def convert_state(
+    state: Mapping[str, Tensor], arguments: Mapping[str, Any] | None = None, name: str = "the checkpoint"
+) -> tuple[BartConfig, dict[str, Tensor]]:
+    """fairseq's weights under transformers' names, with the configuration that their shapes give.
+
+    Args:
+        state: fairseq's names without `model.`; keys that end with `.version` are ignored.
+        arguments: of the training. They give what no shape shows: the heads (without them, one for 64 of the width),
+            dropout, activation, whether embeddings are scaled, the end tag.
+        name: the file, for errors.
+
+    Returns:
+        The configuration, and float32 weights whatever their precision was: transformers would go on training a
+        16-bit checkpoint in 16 bits. Tied weights are there once, as `model.shared.weight`.
+
+    Raises:
+        InputError: a key is missing or unexpected, a shape does not fit, the output is not tied to the embedding, a
+            value is not finite, or the arguments describe another architecture.
+    """
+    arguments = arguments or {}
+    weights = {key: tensor for key, tensor in state.items() if not key.endswith(".version")}
+    config = _config(weights, arguments, name)
+    shapes = _expected_shapes(config)
+    for key in shapes:
+        _require(weights, key, name)
+    shapes.update(dict.fromkeys(TIED, shapes[TABLE]))
+    converted = {}
+    for key, tensor in weights.items():
+        if key not in shapes:
+            raise InputError(
+                f"{name}: the weight {key} is not one of Unicoder-xDAE's; pass a checkpoint of that model."
+            )
+        if tuple(tensor.shape) != shapes[key]:
+            raise InputError(f"{name}: {key} has shape {tuple(tensor.shape)}, the others require {shapes[key]}.")
+        if not tensor.is_floating_point() or tensor.layout != torch.strided:
+            raise InputError(f"{name}: {key} is not a dense tensor of floating-point numbers, but {tensor.dtype}.")
+        if not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"{name}: {key} has values that are not finite; fetch the file again, or an earlier one.")
+        if key in TIED and not torch.equal(tensor.float(), weights[TABLE].float()):
+            raise InputError(f"{name}: {key} differs from {TABLE}, which Unicoder shares; it is another model.")
+        if key not in TIED:
+            new = "model.shared.weight" if key == TABLE else f"model.{key}"
+            converted[new] = tensor.detach().to(torch.float32).contiguous()
+    spans = sorted((tensor.data_ptr(), tensor.nbytes, key) for key, tensor in weights.items() if key not in TIED)
+    for (begin, length, key), (following, _, other) in pairwise(spans):
+        if begin + length > following:
+            raise InputError(f"{name}: {key} and {other} are the same numbers in the file; fetch the file again.")
+    converted["final_logits_bias"] = torch.zeros(1, config.vocab_size)  # BART's own; fairseq's graph has none
+    return config, converted
+
+
+def _require(weights: Mapping[str, Tensor], key: str, name: str) -> None:
+    if key not in weights:
+        raise InputError(f"{name}: the weight {key} is missing; pass a checkpoint of Unicoder-xDAE.")
+
+
+def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: str) -> BartConfig:
+    """The configuration, from shapes and arguments."""
+
+    def shape(key: str) -> torch.Size:
+        _require(weights, key, name)
+        if weights[key].dim() != 2 or 0 in weights[key].shape:
+            raise InputError(f"{name}: {key} has shape {tuple(weights[key].shape)}, expected a matrix.")
+        return weights[key].shape
+
+    vocab_size, width = shape(TABLE)
+    rows = shape("encoder.embed_positions.weight")[0]
+    if vocab_size <= UNK or rows <= PAD + 1:
+        raise InputError(f"{name}: {vocab_size} tokens and {rows} positions leave no room beside the special ones.")
+    if arguments.get("encoder_normalize_before") or arguments.get("decoder_normalize_before"):
+        raise InputError(f"{name}: its layer norms stand before the blocks, Unicoder's behind; it is another model.")
+    activation = arguments.get("activation_fn", "gelu")
+    if activation not in ("gelu", "relu"):
+        raise InputError(f"{name}: activation_fn is {activation!r}, expected gelu or relu; it is another model.")
+    config = unicoder_config(vocab_size, width, positions=rows - PAD - 1)
+    config.activation_function = activation
+    config.scale_embedding = not arguments.get("no_scale_embedding", False)
+    for key in ("dropout", "attention_dropout", "activation_dropout"):
+        if isinstance(value := arguments.get(key), float) and 0 <= value < 1:
+            setattr(config, key, value)
+    for side in ("encoder", "decoder"):
+        layers = {key.split(".")[2] for key in weights if key.startswith(f"{side}.layers.")}
+        setattr(config, f"{side}_layers", len(layers))
+        setattr(config, f"{side}_ffn_dim", shape(f"{side}.layers.0.fc1.weight")[0])
+        heads = arguments.get(f"{side}_attention_heads", width // HEAD_WIDTH if width % HEAD_WIDTH == 0 else None)
+        if not isinstance(heads, int) or heads < 1 or width % heads:
+            raise InputError(
+                f"{name}: expected in its arguments encoder_attention_heads and decoder_attention_heads, divisors of "
+                f"the width {width}, found {heads!r}."
+            )
+        setattr(config, f"{side}_attention_heads", heads)
+    if tags := read_tags(arguments, vocab_size):
+        config.eos_token_id = config.forced_eos_token_id = _first_id(tags, vocab_size, name)
+    return config
+
+
+def _first_id(tags: Tags, vocab_size: int, name: str) -> int:
+    first = tags.first_id(vocab_size)
+    if first <= UNK:
+        raise InputError(
+            f"{name}: {1 + len(tags.languages) + tags.placeholders} tags do not fit a vocabulary of {vocab_size}; "
+            "check `langs` and `placeholder` of its arguments, or --language-tags."
+        )
+    return first
+
+
+def _expected_shapes(config: BartConfig) -> dict[str, tuple[int, ...]]:
+    """fairseq's name -> shape, of all weights of the model; made without memory for them."""
+    from transformers import BartForConditionalGeneration
+
+    with torch.device("meta"):
+        model = BartForConditionalGeneration(config).model
+    return {key: tuple(tensor.shape) for key, tensor in model.state_dict().items() if key != "shared.weight"}
+
+
+def make_tokenizer(source: str, tags: Tags, vocab_size: int) -> PreTrainedTokenizerFast:
+    """XLM-R's tokenizer with the tags after its vocabulary.
+
+    A text becomes `x </s> [EOS]`, also when it is cut. A tag that is written in a text is pieces like any other word
+    (`split_special_tokens`), as it was for fairseq: no message names a language or ends itself. (XLM-R's own <s> and
+    </s> are still read.) Ask for ids by `convert_tokens_to_ids("[en]")`; `eos_token` is [EOS], `sep_token` </s>.
+
+    Raises:
+        InputError: the tokenizer cannot be loaded, is not XLM-R's, or the tags would not get their ids.
+    """
+    from tokenizers import Tokenizer, processors
+    from transformers import PreTrainedTokenizerFast
+
+    loaded = _load_tokenizer(source)
+    first = tags.first_id(vocab_size)
+    specials = [str(loaded.convert_ids_to_tokens(number)) for number in (BOS, PAD, SEP, UNK)]
+    if len(loaded) != first or specials != ["<s>", "<pad>", "</s>", "<unk>"]:
+        raise InputError(
+            f"--tokenizer {source}: expected XLM-R's, with {first} tokens that begin <s> <pad> </s> <unk> (the "
+            f"checkpoint has {vocab_size}, {vocab_size - first} of them tags), found {len(loaded)} that begin "
+            f"{' '.join(specials)}; pass FacebookAI/xlm-roberta-base or its folder."
+        )
+    end, *others = tags.tokens()
+    for tag in (end, *others):
+        if not re.fullmatch(r"\[[\w-]+\]", tag) or (end, *others).count(tag) > 1:
+            raise InputError(
+                f"--language-tags: {tag!r} is not a tag such as [en], or is repeated; pass the right ones."
+            )
+    backend = Tokenizer.from_str(loaded.backend_tokenizer.to_str())
+    # The class of XLM-R would put its own `<s> x </s>` back when it is loaded; the plain one keeps what the file says.
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"$A </s> {end}", pair=f"$A </s> $B </s> {end}", special_tokens=[("</s>", SEP), (end, first)]
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<s>", eos_token=end, sep_token="</s>", cls_token="<s>", pad_token="<pad>",
+        unk_token="<unk>", mask_token="<mask>", extra_special_tokens=others, split_special_tokens=True,
+        padding_side="right",
+    )  # fmt: skip
+    if tokenizer.convert_tokens_to_ids([end, *others]) != list(range(first, vocab_size)):
+        raise InputError(f"--tokenizer {source}: it has some of the tags already; pass XLM-R's own.")
+    return tokenizer
+
+
+def _load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    try:
+        name, revision = (source, None) if Path(source).exists() else split_revision(source)
+        loaded = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
+    except InputError:
+        raise
+    except Exception as error:  # the tokenizers library raises plain ones for damaged files
+        raise InputError(f"--tokenizer {source}: cannot load the tokenizer ({first_line(error)}).") from None
+    if getattr(loaded, "backend_tokenizer", None) is None:
+        raise InputError(f"--tokenizer {source}: it has no fast tokenizer; pass FacebookAI/xlm-roberta-base.")
+    return loaded
+
+
+def convert_unicoder(
+    checkpoint: Path,
+    out: Path,
+    tokenizer: str | None = None,
+    overwrite: bool = False,
+    language_tags: Sequence[str] | None = None,
+) -> Path:
+    """Write a fairseq checkpoint as a transformers folder: configurations, model.safetensors, tokenizer files.
+
+    Args:
+        tokenizer: the folder or hub id of XLM-R's; without one, the folder has the model alone.
+        overwrite: replace a folder that holds a model.
+        language_tags: the languages in the order of their ids; by default those of the checkpoint's arguments, then
+            the official ones (`LANGUAGE_TAGS`).
+
+    Returns:
+        `out`, complete; after an error it is as it was before.
+
+    Raises:
+        InputError: see `read_fairseq`, `convert_state` and `make_tokenizer`; or `out` exists, or holds an input.
+    """
+    from safetensors.torch import save_file
+
+    checkpoint, out = Path(checkpoint), Path(out)
+    for given in (checkpoint, *([Path(tokenizer)] if tokenizer else [])):
+        if given.exists() and given.resolve().is_relative_to(out.resolve()):
+            raise InputError(f"--out {out}: {given} is there and would be replaced with it; choose another folder.")
+    if language_tags and not tokenizer:
+        raise InputError("--language-tags: the tags are written into a tokenizer; pass --tokenizer too.")
+    with atomic_folder(out, overwrite, marker="config.json") as folder:
+        state, arguments = read_fairseq(checkpoint)
+        config, weights = convert_state(state, arguments, str(checkpoint))
+        if tokenizer:
+            tags = read_tags(arguments, config.vocab_size) or Tags()
+            if language_tags:
+                tags = replace(tags, languages=tuple(language_tags))
+                config.eos_token_id = config.forced_eos_token_id = _first_id(tags, config.vocab_size, str(checkpoint))
+            made = make_tokenizer(tokenizer, tags, config.vocab_size)
+            made.model_max_length = config.max_position_embeddings
+            made.save_pretrained(folder)
+        _write_configs(config, folder)
+        needed, free = sum(tensor.nbytes for tensor in weights.values()), shutil.disk_usage(folder).free
+        if needed > free:
+            raise InputError(f"--out {out}: {needed >> 20} MiB are needed, {free >> 20} MiB are free; free some space.")
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return out
+
+
+def _write_configs(config: BartConfig, folder: Path) -> None:
+    from transformers import GenerationConfig
+
+    config.dtype = torch.float32
+    config.save_pretrained(folder)
+    GenerationConfig(
+        pad_token_id=PAD,
+        eos_token_id=config.eos_token_id,
+        forced_eos_token_id=config.forced_eos_token_id,
+        num_beams=BEAMS,
+        max_new_tokens=min(REPLY_TOKENS, config.max_position_embeddings - 1),
+        # No bos_token_id: generate would start from it where the language's tag is forgotten.
+    ).save_pretrained(folder)

@@ -1,0 +1,321 @@
+"""Beam decoding of encoder-decoder models: the n best replies to each message, plain or in diverse groups.
+
+A reply is what follows the prompt up to an end token. As in fairseq, the official code's toolkit, only complete
+replies are hypotheses: after `max_tokens` tokens nothing but an end token can follow, at its own probability, and
+the padding token is never chosen. So the score of a reply y is log P(y, end | message) / (|y| + 1)^length_penalty.
+
+Diverse beam search (Vijayakumar et al. 2018, section 4) is done as plain searches one after the other: a group needs
+the tokens of the groups before it and nothing of those after it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.models.generation.architectures.prophetnet import may_cache, most_tokens
+from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
+from mrs_suggest.models.generation.decoding.settings import Decoding
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_SCRIPTS_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+
+class Hypothesis(NamedTuple):
+    """A decoded reply: its tokens without prompt, end and padding, and its length-normalised log-probability.
+
+    With groups the score holds the diversity penalties, too: it is what the search maximised.
+    """
+
+    tokens: list[int]
+    score: float
+
+
+def decode(
+    model: Any,
+    inputs: Sequence[Sequence[int]],
+    prompts: Sequence[Sequence[int]],
+    settings: Decoding,
+    n: int = 3,
+    bad_words: Sequence[Sequence[int]] = (),
+) -> list[list[Hypothesis]]:
+    """The n best hypotheses of each input, best first, in the order of the inputs.
+
+    Fewer than n come back only where the settings leave fewer replies. With groups, the best of each group come
+    first, so that the top `groups` differ, then the rest; both by score. Two groups can find the same reply.
+
+    The search is `model.generate`, which goes on while the best open beam could beat the worst finished reply at the
+    present length. Nothing of the checkpoint's generation config counts but its end tokens.
+
+    Args:
+        model: an encoder-decoder model of transformers in evaluation mode.
+        inputs: token ids of the encoder's text, special tokens included. Texts of similar length share a batch.
+        prompts: for each input the decoder's first tokens (start token, language tag), all of one length.
+        bad_words: token sequences that never occur in a reply: `blocked_token_ids(tokenizer, settings.blocked)`,
+            since the tokenizer is not known here.
+
+    Raises:
+        InputError: n exceeds the beams, the model has no end token, or a text or reply is too long for it.
+        ValueError: inputs and prompts do not fit each other.
+    """
+    ends, pad = ends_and_pad(model)
+    require_room(model, inputs, prompts, settings, n)
+    rules = Rules(settings, n, len(prompts[0]) if prompts else 0, ends, pad, [list(word) for word in bad_words if word])
+    order = sorted(range(len(inputs)), key=lambda number: -len(inputs[number]))
+    results: list[list[Hypothesis]] = [[] for _ in inputs]
+    with torch.inference_mode(), no_defaults(model):
+        for begin in range(0, len(order), settings.batch_size):
+            numbers = order[begin : begin + settings.batch_size]
+            found = _decode_batch(model, [inputs[i] for i in numbers], [prompts[i] for i in numbers], rules)
+            for number, hypotheses in zip(numbers, found, strict=True):
+                results[number] = hypotheses
+    return results
+
+
+def blocked_token_ids(tokenizer: PreTrainedTokenizerBase, blocked: Sequence[str]) -> list[list[int]]:
+    """The token sequences that write the given words or phrases, for `decode`.
+
+    A word is blocked as given, in lower case and capitalised, at the start of a text and after a space; a word in a
+    script without spaces also within a text. A word that the vocabulary cannot write is left out.
+
+    What is blocked is the tokenizer's own way to write the word. Blocking single tokens this way also hits longer
+    words that begin with them, and a model can still spell the word in other pieces, or after an opening bracket: this
+    keeps the search from spending its beams on it, and `suggestions` looks at the text.
+    """
+    found: dict[tuple[int, ...], None] = {}
+    for word in (word.strip() for word in blocked):
+        lower = word.lower()
+        for form in dict.fromkeys((word, lower, lower[:1].upper() + lower[1:])):
+            ways = [_ids(tokenizer, form), _ids(tokenizer, f" {form}")]
+            if _SCRIPTS_WITHOUT_SPACES.search(form):  # a piece without the mark of a word's start
+                before, within = _ids(tokenizer, "("), _ids(tokenizer, f"({form}")
+                ways += [within[len(before) :]] if within[: len(before)] == before else []
+            found |= dict.fromkeys(tuple(way) for way in ways)
+    unknown = tokenizer.unk_token_id
+    return [list(ids) for ids in found if ids and unknown not in ids]
+
+
+def suggestions(
+    hypotheses_texts: Sequence[tuple[str, float]], k: int, blocked: Sequence[str] = ()
+) -> list[tuple[str, float]]:
+    """The first k of (text, score), given best first, without duplicates (`normalise_reply`) and empty ones.
+
+    Args:
+        blocked: words and phrases that no text may hold, whatever stands around them and however they are written
+            (case, width, white space); in a script with spaces, parts of longer words do not count.
+
+    >>> suggestions([("Thanks!", -0.1), ("thanks", -0.2), (" ", -0.3), ("Sure.", -0.4)], 3)
+    [('Thanks!', -0.1), ('Sure.', -0.4)]
+    >>> suggestions([("Oh, “Sure”.", -0.1), ("Surely.", -0.2)], 3, ["sure"])
+    [('Surely.', -0.2)]
+    """
+    kept: dict[str, tuple[str, float]] = {}
+    unwanted = [_pattern(word) for word in blocked]
+    for text, score in hypotheses_texts:
+        form = normalise_reply(text)
+        if form and not any(pattern.search(_folded(text)) for pattern in unwanted):
+            kept.setdefault(form, (text, score))
+    return list(kept.values())[: max(k, 0)]
+
+
+@lru_cache(maxsize=4096)
+def _pattern(word: str) -> re.Pattern[str]:
+    """The pattern that finds a blocked word in a folded text."""
+    words = r"\s+".join(map(re.escape, _folded(word).split()))
+    return re.compile(words if _SCRIPTS_WITHOUT_SPACES.search(word) else rf"(?<!\w){words}(?!\w)")
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def ends_and_pad(model: Any) -> tuple[list[int], int]:
+    """The ids that end a reply, and the one that fills batches.
+
+    Raises:
+        InputError: the model has no end token.
+    """
+    ends = model.generation_config.eos_token_id
+    if ends is None:
+        ends = model.config.eos_token_id
+    if ends is None:
+        raise InputError(
+            "the model has no end token: set eos_token_id in its config.json to the id of the one that ends a reply."
+        )
+    ends = [ends] if isinstance(ends, int) else list(ends)
+    pad = model.config.pad_token_id
+    return ends, ends[0] if pad is None else pad
+
+
+def require_room(
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], settings: Decoding, n: int
+) -> None:
+    """Refuse what a model cannot search for.
+
+    Raises:
+        InputError, ValueError: see `decode`.
+    """
+    if not 1 <= n <= settings.beams:
+        raise InputError(
+            f"--beams {settings.beams}: gives 1 to {settings.beams} replies per message, and {n} are asked for."
+        )
+    if len(inputs) != len(prompts) or len({len(prompt) for prompt in prompts}) > 1 or not all(prompts):
+        raise ValueError(f"{len(inputs)} inputs need as many prompts, all of one length and none empty.")
+    if not all(inputs):
+        raise ValueError(f"Input {[len(ids) for ids in inputs].index(0)} has no tokens, not even special ones.")
+    positions = most_tokens(model.config)
+    if positions is None or not inputs:
+        return
+    longest = max(map(len, inputs))
+    if longest > positions:
+        raise InputError(f"a message has {longest} tokens, and the model reads at most {positions}: cut the messages.")
+    if len(prompts[0]) + settings.max_tokens > positions:
+        raise InputError(
+            f"--max_tokens {settings.max_tokens}: the model writes at most {positions - len(prompts[0])}; lower it."
+        )
+
+
+def encoded(
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], pad: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The encoder's states (texts, length, width), their mask (texts, length), and the prompts (texts, tokens)."""
+    longest = max(map(len, inputs))
+    padded = [[*tokens, *[pad] * (longest - len(tokens))] for tokens in inputs]
+    marks = [[1] * len(tokens) + [0] * (longest - len(tokens)) for tokens in inputs]
+    ids, mask = (torch.tensor(rows, device=model.device) for rows in (padded, marks))
+    hidden = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # once for all groups
+    return hidden, mask, torch.tensor([list(prompt) for prompt in prompts], device=model.device)
+
+
+def _decode_batch(
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], rules: Rules
+) -> list[list[Hypothesis]]:
+    hidden, mask, start = encoded(model, inputs, prompts, rules.pad)
+    groups: list[list[list[Hypothesis]]] = []
+    earlier: list[Tensor] = []
+    for _ in range(rules.settings.groups):
+        hypotheses, chosen = _decode_group(model, hidden, mask, start, earlier, rules)
+        groups.append(hypotheses)
+        earlier.append(chosen)
+    return [_merge(of_message, rules.n) for of_message in zip(*groups, strict=True)]
+
+
+def _merge(groups: Sequence[list[Hypothesis]], n: int) -> list[Hypothesis]:
+    best = [hypothesis for group in groups for hypothesis in group[:1]]
+    rest = [hypothesis for group in groups for hypothesis in group[1:]]
+    return [*_by_score(best), *_by_score(rest)][:n]
+
+
+def _by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
+
+
+def _decode_group(
+    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, earlier: Sequence[Tensor], rules: Rules
+) -> tuple[list[list[Hypothesis]], Tensor]:
+    """One search: each message's hypotheses, best first, and the (messages, steps, width) tokens that it chose.
+
+    A token is -1 where it does not count. `generate` goes on with a finished message for as long as its batch lasts;
+    so that the rest of the batch does not matter, its choices count up to the end of its longest hypothesis.
+    """
+    record = Record(rules.prompt, rules.width, rules.ends)
+    output = generate(model, hidden, mask, start, rules, [*processors_of(rules), *_penalties(rules, earlier), record])
+    hypotheses = read_hypotheses(output.sequences, getattr(output, "beam_indices", None), record, rules, len(start))
+    lengths = [max((len(hypothesis.tokens) for hypothesis in found), default=0) for found in hypotheses]
+    return hypotheses, record.counted(torch.tensor(lengths, device=start.device), [*rules.ends, rules.pad])
+
+
+def generate(
+    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, rules: Rules, processors: Sequence[Processor]
+) -> Any:
+    """What `model.generate` returns for encoded texts: the sequences of each, and of beams where they come from."""
+    from transformers import GenerationConfig, LogitsProcessorList
+    from transformers.modeling_outputs import BaseModelOutput
+
+    width, settings = rules.width, rules.settings
+    config = GenerationConfig(
+        num_beams=width,
+        num_return_sequences=width if settings.groups > 1 else min(rules.n, width),
+        max_new_tokens=settings.max_tokens + 1,
+        early_stopping=False,
+        do_sample=False,
+        use_cache=may_cache(model.config),
+        return_dict_in_generate=True,
+        eos_token_id=rules.ends,
+        pad_token_id=rules.pad,
+        # One for each message: a prompt that begins with anything else would get a start token in front.
+        decoder_start_token_id=start[:, 0].tolist(),
+        **({"length_penalty": settings.length_penalty} if width > 1 else {}),
+    )
+    return model.generate(
+        encoder_outputs=BaseModelOutput(last_hidden_state=hidden),
+        attention_mask=mask,
+        decoder_input_ids=start,
+        generation_config=config,
+        logits_processor=LogitsProcessorList(processors),
+    )
+
+
+def read_hypotheses(
+    sequences: Tensor, beam_indices: Tensor | None, record: Record, rules: Rules, messages: int
+) -> list[list[Hypothesis]]:
+    """Hypotheses of each message from what generate returns, flat and with placeholders where it found too few."""
+    sequences = sequences[:, rules.prompt :]
+    rows, steps = sequences.shape
+    if steps == 0:
+        return [[] for _ in range(messages)]
+    each = rows // messages
+    ended = torch.isin(sequences, torch.tensor(rules.ends, device=sequences.device))
+    lengths = ended.int().argmax(1)
+    real = ended.any(1)
+    first = torch.arange(rows, device=sequences.device) // each * rules.width
+    if beam_indices is None:  # one beam: the row stays the same
+        last = first
+    else:
+        # Only a message's first beam is a search at the start, the others are copies of it at -1e9; and a finished
+        # reply can go on where nothing else is left. Neither is a hypothesis.
+        sources = beam_indices.long()
+        real = real & (sources[:, 0] == first) & ((sources >= 0).sum(1) == lengths + 1)
+        last = sources.gather(1, lengths[:, None])[:, 0].clamp(min=0)
+    totals = record.ended(lengths, last, sequences.gather(1, lengths[:, None])[:, 0])
+    scores = totals / (lengths + 1.0) ** rules.settings.length_penalty
+    found: list[list[Hypothesis]] = [[] for _ in range(messages)]
+    columns = (sequences.tolist(), lengths.tolist(), scores.tolist(), real.tolist())
+    for row, (tokens, length, score, is_real) in enumerate(zip(*columns, strict=True)):
+        if is_real and math.isfinite(score):
+            found[row // each].append(Hypothesis(tokens[:length], score))
+    return [_by_score(hypotheses) for hypotheses in found]
+
+
+def _penalties(rules: Rules, earlier: Sequence[Tensor]) -> list[Processor]:
+    return [_hamming(earlier, rules)] if earlier and rules.settings.diversity_penalty else []
+
+
+def _hamming(earlier: Sequence[Tensor], rules: Rules) -> Processor:
+    """Subtracts the penalty from a token's log-probability each time that earlier groups chose it at this step."""
+
+    def penalise(input_ids: Tensor, scores: Tensor) -> Tensor:
+        step = input_ids.shape[1] - rules.prompt
+        chosen = [tokens[:, step] for tokens in earlier if step < tokens.shape[1]]
+        if not chosen:
+            return scores
+        tokens = torch.cat(chosen, 1).repeat_interleave(rules.width, 0)
+        counts = torch.zeros_like(scores).scatter_add_(1, tokens.clamp(min=0), (tokens >= 0).to(scores.dtype))
+        return scores - rules.settings.diversity_penalty * counts
+
+    return penalise

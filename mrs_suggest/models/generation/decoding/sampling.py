@@ -1,0 +1,120 @@
+"""Texts drawn from an encoder-decoder model, token by token, with the model's own log-probability of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.decoding.beam_search import (
+    Hypothesis,
+    encoded,
+    ends_and_pad,
+    generate,
+    read_hypotheses,
+    require_room,
+)
+from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
+from mrs_suggest.models.generation.decoding.settings import Decoding
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How texts are drawn.
+
+    Args:
+        samples: of each source; equal ones count.
+        temperature: divides the logits; 1 draws from the model itself.
+        top_p: each token is drawn from the smallest set of the most probable ones whose probability reaches it
+            (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1); 1 draws from all.
+
+    Raises:
+        InputError: an impossible value; the sentence names the option.
+    """
+
+    samples: int = 50
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise InputError(f"--samples {self.samples}: expected a whole number from 1.")
+        if not 0.01 <= self.temperature <= 100:  # refuses NaN too
+            raise InputError(f"--temperature {self.temperature:g}: expected a number from 0.01 to 100.")
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"--top_p {self.top_p:g}: expected a share above 0, and 1 at most.")
+
+
+def sample(
+    model: Any,
+    inputs: Sequence[Sequence[int]],
+    prompts: Sequence[Sequence[int]],
+    settings: Decoding,
+    sampling: Sampling,
+    seeds: Sequence[int],
+    bad_words: Sequence[Sequence[int]] = (),
+) -> list[list[Hypothesis]]:
+    """The samples of each input in the order of their drawing; equal ones stay.
+
+    Temperature and `top_p` change what is drawn; a score is the model's own log-probability, as that of
+    `mrs_suggest.models.generation.decoding.beam_search.decode`. The rules of the settings hold, and after `max_tokens`
+    tokens a text ends.
+
+    Args:
+        model, inputs, prompts, bad_words: as for `decode`; `batch_size` inputs are decoded together.
+        seeds: of each input's draws, which depend on nothing else.
+
+    Raises:
+        InputError: a text is too long for the model, or it has no end token.
+        ValueError: inputs, prompts and seeds do not fit each other.
+    """
+    greedy = replace(settings, beams=1, groups=1, diversity_penalty=0.0)
+    require_room(model, inputs, prompts, greedy, 1)
+    ends, pad = ends_and_pad(model)
+    rules = Rules(greedy, 1, len(prompts[0]) if prompts else 0, ends, pad, [list(word) for word in bad_words if word])
+    results: list[list[Hypothesis]] = [[] for _ in inputs]
+    order = sorted(range(len(inputs)), key=lambda number: -len(inputs[number]))
+    with torch.inference_mode(), no_defaults(model):
+        for begin in range(0, len(order), settings.batch_size):
+            numbers = order[begin : begin + settings.batch_size]
+            batch = encoded(model, [inputs[n] for n in numbers], [prompts[n] for n in numbers], pad)
+            hidden, mask, start = (tensor.repeat_interleave(sampling.samples, 0) for tensor in batch)
+            record = Record(rules.prompt, 1, ends)
+            shape = sampling.samples, settings.max_tokens + 1
+            draws = torch.tensor(np.concatenate([np.random.default_rng(seeds[n]).random(shape) for n in numbers]))
+            chooser = _chooser(sampling, draws.to(hidden.device), rules.prompt)
+            output = generate(model, hidden, mask, start, rules, [*processors_of(rules), record, chooser])
+            found = read_hypotheses(output.sequences, None, record, rules, len(start))
+            for place, number in enumerate(numbers):
+                own = found[place * sampling.samples : (place + 1) * sampling.samples]
+                results[number] = [hypothesis for row in own for hypothesis in row]
+    return results
+
+
+def _chooser(sampling: Sampling, draws: Tensor, prompt: int) -> Processor:
+    """Leaves one token a row, drawn by inversion from uniform numbers (rows, steps)."""
+
+    def choose(input_ids: Tensor, scores: Tensor) -> Tensor:
+        uniform = draws[:, input_ids.shape[1] - prompt, None]
+        shares = (scores.double() / sampling.temperature).softmax(-1)
+        if sampling.top_p < 1:
+            shares, tokens = shares.sort(dim=-1, descending=True, stable=True)
+            shares = shares.masked_fill(shares.cumsum(-1) - shares >= sampling.top_p, 0.0)
+            chosen = tokens.gather(1, _inverted(shares, uniform))
+        else:
+            chosen = _inverted(shares, uniform)
+        return torch.full_like(scores, -torch.inf).scatter_(1, chosen, 0.0)
+
+    return choose
+
+
+def _inverted(shares: Tensor, uniform: Tensor) -> Tensor:
+    """(rows, 1): the first place whose cumulative share exceeds the uniform number's part of the whole."""
+    sums = shares.cumsum(-1)
+    found = torch.searchsorted(sums, uniform * sums[:, -1:], right=True)
+    return found.clamp(max=shares.shape[1] - 1)

@@ -1,0 +1,135 @@
+"""What each step of a search allows and records, whoever chooses the tokens: beams or a draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mrs_suggest.models.generation.decoding.settings import Decoding
+
+Processor = Callable[[Tensor, Tensor], Tensor]
+
+
+class Rules(NamedTuple):
+    """What all batches share; `prompt` is the prompts' length."""
+
+    settings: Decoding
+    n: int
+    prompt: int
+    ends: list[int]
+    pad: int
+    bad_words: list[list[int]]
+
+    @property
+    def width(self) -> int:
+        """Beams of a group."""
+        return self.settings.beams // self.settings.groups
+
+
+@contextmanager
+def no_defaults(model: Any) -> Iterator[None]:
+    """Hide the checkpoint's generation config: generate takes from it what a given config leaves unset."""
+    from transformers import GenerationConfig
+
+    own = model.generation_config
+    model.generation_config = GenerationConfig()
+    try:
+        yield
+    finally:
+        model.generation_config = own
+
+
+def processors_of(rules: Rules) -> list[Processor]:
+    """What keeps the rules, on log-probabilities."""
+    from transformers import NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor
+
+    settings = rules.settings
+    # With one beam generate hands over logits, with more log-probabilities.
+    processors: list[Processor] = [_log_probabilities] if rules.width == 1 else []
+    # The prompt is not part of the reply: its start token may well be the end token, which must not count as repeated.
+    if settings.no_repeat_ngram:
+        processors.append(_after_prompt(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram), rules.prompt))
+    if rules.bad_words:
+        processors.append(_after_prompt(NoBadWordsLogitsProcessor(rules.bad_words, rules.ends), rules.prompt))
+    processors.append(_limits(rules))
+    return processors
+
+
+def _log_probabilities(_: Tensor, scores: Tensor) -> Tensor:
+    return scores.log_softmax(-1)
+
+
+def _after_prompt(processor: Processor, prompt: int) -> Processor:
+    """A processor that sees the reply without the prompt."""
+    return lambda input_ids, scores: processor(input_ids[:, prompt:], scores)
+
+
+def _limits(rules: Rules) -> Processor:
+    """No padding in a reply, no end before `min_tokens`, nothing but an end after `max_tokens`."""
+
+    def limit(input_ids: Tensor, scores: Tensor) -> Tensor:
+        length = input_ids.shape[1] - rules.prompt
+        if length >= rules.settings.max_tokens:
+            last = torch.full_like(scores, -torch.inf)
+            last[:, rules.ends] = scores[:, rules.ends]
+            return last
+        scores = scores.clone()
+        if rules.pad not in rules.ends:
+            scores[:, rules.pad] = -torch.inf
+        if length < rules.settings.min_tokens:
+            scores[:, rules.ends] = -torch.inf
+        return scores
+
+    return limit
+
+
+class Record:
+    """Records what scores and later groups need of each step; the scores pass unchanged.
+
+    Generate's own record (`output_scores`) holds the scores of the whole vocabulary at every step: gigabytes for a
+    vocabulary of 250,000, or for beams of hundreds. Here only the last step's are kept. Which beam a sequence goes on
+    from is seen at the next step, by the tokens that both have; where several beams have them, so are their scores.
+    """
+
+    def __init__(self, prompt: int, width: int, ends: Sequence[int]) -> None:
+        self._prompt, self._width, self._ends = prompt, width, list(ends)
+        self._before: Tensor | None = None  # (messages, width, tokens so far)
+        self._scores: Tensor | None = None  # (messages, width, vocabulary) of the last step
+        self._totals: list[Tensor] = []  # of each step: (rows,) of the tokens before it
+        self._of_ends: list[Tensor] = []  # of each step: (rows, end tokens)
+        self._chosen: list[Tensor] = []  # of each step: (messages, width) tokens that lead to it
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        rows, length = input_ids.shape
+        tokens = input_ids[:, self._prompt :].reshape(rows // self._width, self._width, length - self._prompt)
+        if self._before is None or self._scores is None:
+            totals = torch.zeros(rows, dtype=torch.float64, device=scores.device)
+        else:
+            parents = (tokens[:, :, None, :-1] == self._before[:, None]).all(-1).int().argmax(-1)
+            messages = torch.arange(len(tokens), device=scores.device)[:, None]
+            gained = self._scores[messages, parents, tokens[..., -1]].double()
+            self._chosen.append(tokens[..., -1])
+            totals = (self._totals[-1].view(-1, self._width).gather(1, parents) + gained).flatten()
+        self._before, self._scores = tokens, scores.view(*tokens.shape[:2], -1)
+        self._totals.append(totals)
+        self._of_ends.append(scores[:, self._ends])
+        return scores
+
+    def ended(self, steps: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        """(n,) float64: the summed score of the reply in each of `rows`, whose end is `tokens` at `steps`."""
+        ends = torch.tensor(self._ends, device=tokens.device)
+        columns = (tokens[:, None] == ends).int().argmax(1)
+        last = torch.stack(self._of_ends)[steps, rows, columns].double()
+        return torch.stack(self._totals)[steps, rows] + last
+
+    def counted(self, lengths: Tensor, never: Sequence[int]) -> Tensor:
+        """(messages, steps, width) tokens that the beams chose, -1 from a message's `lengths` on and for `never`."""
+        if not self._chosen:
+            return torch.empty(len(lengths), 0, self._width, dtype=torch.long, device=lengths.device)
+        chosen = torch.stack(self._chosen, 1)
+        over = torch.arange(chosen.shape[1], device=lengths.device) >= lengths[:, None]
+        return chosen.masked_fill(over[..., None] | torch.isin(chosen, torch.tensor(never, device=chosen.device)), -1)

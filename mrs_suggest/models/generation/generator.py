@@ -1,0 +1,479 @@
+"""Reply generation: a seq2seq model with its tokenizer, the tokens of its languages and the settings of its search
+(Zhang et al. 2021, section 4.2)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.io.manifest import again
+from mrs_suggest.common.suggest_arguments import require_count, require_messages
+from mrs_suggest.models.adapters import base_of, has_adapter, load_adapter
+from mrs_suggest.models.checkpoint_loading import at
+from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
+from mrs_suggest.models.generation.decoding.beam_search import (
+    Hypothesis,
+    blocked_token_ids,
+    decode,
+    ends_and_pad,
+    suggestions,
+)
+from mrs_suggest.models.generation.decoding.forced_language import with_forced_token
+from mrs_suggest.models.generation.decoding.sampling import Sampling, sample
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.language_tokens import LanguageTokens, row_named, row_of, token_ids
+from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
+from mrs_suggest.models.generation.standalone import complete_tokenizer, default_language, generation_config
+from mrs_suggest.models.starting_points import GENERATION, GENERATOR, require_start
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+MOST_SUGGESTIONS = 50  # ours: a beam search for more would be slow
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which languages a generator reads and writes, and in which order it writes.
+
+    Attributes:
+        source: the language of all messages; None: the one that is asked for.
+        target: the language of all replies; None: the one that is asked for.
+        right_to_left: the last token of a reply is written first (Kaneko et al. 2020, as one of STAPLE's systems).
+            Texts are always in their usual order; the tokens of labels and hypotheses are in that of writing.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    right_to_left: bool = False
+
+    def ordered(self, tokens: Sequence[int]) -> list[int]:
+        """The tokens of a text in the order in which they are written, or these in the order of the text."""
+        return list(reversed(tokens)) if self.right_to_left else list(tokens)
+
+
+@dataclass(frozen=True)
+class TextCoder:
+    """Texts to token ids and back, by the rules of a model's row.
+
+    Attributes:
+        tokenizer, row: of the model.
+        config: the model's, for its start token.
+        message_tokens, reply_tokens: the most tokens of a text, end tokens included; longer texts are cut.
+        direction: languages and order of the texts.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    row: LanguageTokens
+    config: Any
+    message_tokens: int
+    reply_tokens: int
+    direction: Direction = field(default_factory=Direction)
+
+    def messages(self, texts: Sequence[str], language: str) -> list[list[int]]:
+        """The encoder's ids of each message."""
+        source = self.source_language(language)
+        before, after = self._ids(source, self.row.before), self._ids(source, self.row.after)
+        room = self.message_tokens - len(before) - len(after)
+        return [[*before, *ids, *after] for ids in self._cut(texts, room)]
+
+    def replies(self, texts: Sequence[str]) -> list[list[int]]:
+        """The labels of each reply: its tokens, in the order in which they are written, and end tokens."""
+        end = self._ids("en", self.row.end)  # has no language in it
+        return [[*self.direction.ordered(ids), *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
+
+    def source_language(self, language: str) -> str:
+        """The language of the messages, where one is asked for."""
+        return self.direction.source or language
+
+    def vocabulary_hash(self) -> str:
+        """Eight hexadecimal digits, equal for equal vocabularies."""
+        entries = json.dumps(sorted(self.tokenizer.get_vocab().items()))
+        return hashlib.sha256(entries.encode()).hexdigest()[:8]
+
+    def prompt(self, language: str) -> list[int]:
+        """The decoder's first ids.
+
+        Raises:
+            InputError: the vocabulary lacks the language's token.
+        """
+        return self._ids(self.direction.target or language, self.row.prompt)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of decoded ids."""
+        return str(self.tokenizer.decode(self.direction.ordered(ids), skip_special_tokens=True)).strip()
+
+    def _cut(self, texts: Sequence[str], room: int) -> list[list[int]]:
+        if not texts:
+            return []
+        found = self.tokenizer(
+            list(texts), add_special_tokens=False, split_special_tokens=True, truncation=True, max_length=max(room, 1)
+        )
+        return list(found["input_ids"])
+
+    def _ids(self, language: str, places: tuple[str, ...]) -> list[int]:
+        return token_ids(self.row, language, places, self.config, self.tokenizer)
+
+
+class PairCollator:
+    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model (`seq2seq_batch`)."""
+
+    def __init__(self, pad: int) -> None:
+        self._pad = pad
+
+    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
+        sources, prompts, targets = ([entry[name] for entry in features] for name in ("input_ids", "prompt", "labels"))
+        return seq2seq_batch(sources, prompts, targets, self._pad)
+
+
+class ReplyWriter(ABC):
+    """Writes replies by a beam search, whatever computes it.
+
+    Args:
+        coder: texts to ids.
+        languages: the languages that the model was trained or evaluated on.
+        decoding: how it searches.
+    """
+
+    def __init__(self, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
+        self.coder, self.decoding = coder, decoding
+        self.languages = list(languages)
+        blocked = blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
+        self._blocked = [coder.direction.ordered(ids) for ids in blocked]
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
+        """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
+
+        All beams are considered, since some may say the same; fewer than k are returned if the others are duplicates or
+        hold a blocked word. If k exceeds the model's beams, more are searched, which can also change the first replies.
+
+        Raises:
+            ArgumentError: the messages are not a list of texts, or k is not a whole number from 1 to
+                `MOST_SUGGESTIONS`.
+        """
+        k = require_count(k, MOST_SUGGESTIONS)
+        inputs = self.coder.messages(require_messages(messages), language)
+        settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
+        found = self._search(inputs, self.coder.prompt(language), settings)
+        texts = [[(self.coder.text(tokens), score) for tokens, score in row] for row in found]
+        return [suggestions(row, k, self.decoding.blocked) for row in texts]
+
+    def hypotheses(self, texts: Sequence[str], language: str, settings: Decoding) -> list[list[Hypothesis]]:
+        """What all beams find for each source, best first, with the model's own scores, without penalties.
+
+        Args:
+            settings: of the search, instead of the model's own.
+
+        Raises:
+            ArgumentError: the sources are not a list of texts.
+            InputError: the model is too short for them, or cannot search like this.
+        """
+        inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
+        return self._own_scores(inputs, prompt, self._search(inputs, prompt, settings), settings)
+
+    @abstractmethod
+    def _search(
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of all beams for each input, as
+        `mrs_suggest.models.generation.decoding.beam_search.decode`."""
+
+    def _own_scores(
+        self,
+        inputs: Sequence[Sequence[int]],
+        prompt: Sequence[int],
+        found: list[list[Hypothesis]],
+        settings: Decoding,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses with scores of the model alone, without penalties between groups; best first."""
+        return found
+
+
+class Generator(ReplyWriter):
+    """Writes replies with torch; build it with `build` for training, `load` for use.
+
+    Args:
+        model: an encoder-decoder model of transformers.
+        coder, languages, decoding: as for the base class.
+    """
+
+    def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
+        super().__init__(coder, languages, decoding)
+        self.model = model
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        languages: Sequence[str],
+        message_tokens: int,
+        reply_tokens: int,
+        decoding: Decoding,
+        revision: str | None = None,
+        direction: Direction | None = None,
+        force_language_token: bool | None = None,
+    ) -> Generator:
+        """Load a checkpoint by its hub id or folder, to be trained.
+
+        Args:
+            force_language_token: see `with_forced_token`; None: as the checkpoint was trained.
+
+        Raises:
+            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or cannot
+                process texts of these lengths.
+        """
+        require_start(name, GENERATION, revision)
+        model, tokenizer = load_seq2seq(name, revision)
+        row, towards = row_of(model.config, tokenizer), direction or Direction()
+        if force_language_token is not None:
+            row = with_forced_token(model, tokenizer, row, languages, force_language_token)
+        coder = TextCoder(tokenizer, row, model.config, message_tokens, reply_tokens, towards)
+        for language in languages:
+            _require_room(coder, len(coder.prompt(language)), decoding.max_tokens)
+        return cls(model, coder, languages, decoding)
+
+    @classmethod
+    def load(cls, folder: Path) -> Generator:
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: a file is missing or damaged.
+        """
+        facts = read_generator_settings(folder)
+        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
+        return cls(model.eval(), facts.coder(tokenizer, model.config), facts.languages, facts.decoding)
+
+    def save(self, folder: Path) -> None:
+        """Write model, tokenizer and `generator.json`; plain transformers can use them too."""
+        language = default_language(self.languages)
+        self.model.config.decoder_start_token_id = self.coder.prompt(language)[0]
+        self.model.save_pretrained(str(folder))
+        self.save_settings(folder)
+
+    def save_settings(self, folder: Path) -> None:
+        """Write `generator.json`, the tokenizer and the generation config: all but the weights."""
+        language = default_language(self.languages)
+        complete_tokenizer(self.coder.tokenizer, self.coder.row, self.coder.source_language(language))
+        self.coder.tokenizer.save_pretrained(str(folder))
+        generation_config(self.model, self.coder.prompt(language), self.decoding).save_pretrained(str(folder))
+        facts = {
+            "language_tokens": self.coder.row.name,
+            "languages": self.languages,
+            "message_tokens": self.coder.message_tokens,
+            "reply_tokens": self.coder.reply_tokens,
+            "direction": asdict(self.coder.direction),
+            "decoding": asdict(self.decoding),
+        }
+        atomic_write(folder / GENERATOR, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+
+    def _search(
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
+    ) -> list[list[Hypothesis]]:
+        return decode(self.model, inputs, [prompt] * len(inputs), settings, settings.beams, self._blocked)
+
+    def sample(
+        self, texts: Sequence[str], language: str, settings: Decoding, sampling: Sampling, seeds: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """What is drawn for each source, as `mrs_suggest.models.generation.decoding.sampling.sample`."""
+        inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
+        return sample(self.model, inputs, [prompt] * len(inputs), settings, sampling, seeds, self._blocked)
+
+    def _own_scores(
+        self,
+        inputs: Sequence[Sequence[int]],
+        prompt: Sequence[int],
+        found: list[list[Hypothesis]],
+        settings: Decoding,
+    ) -> list[list[Hypothesis]]:
+        if settings.groups == 1:
+            return found
+        rows = [list(dict.fromkeys(tuple(tokens) for tokens, _ in row)) for row in found]
+        sources = [ids for ids, row in zip(inputs, rows, strict=True) for _ in row]
+        ends = [self.end]
+        totals = iter(self.log_probs_of_ids(sources, prompt, [[*tokens, *ends] for row in rows for tokens in row]))
+        power = settings.length_penalty
+        scored = [[Hypothesis(list(ids), float(next(totals)) / (len(ids) + 1) ** power) for ids in row] for row in rows]
+        return [sorted(row, key=lambda hypothesis: -hypothesis.score) for row in scored]
+
+    @torch.inference_mode()
+    def losses(
+        self, messages: Sequence[str], replies: Sequence[str], language: str, batch_size: int = 64
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Negative log-likelihood of each reply in nats, and its tokens with the end token: (n,) and (n,)."""
+        sources, targets = self.coder.messages(messages, language), self.coder.replies(replies)
+        tokens = np.array([len(target) for target in targets], dtype=np.int64)
+        return -self.log_probs_of_ids(sources, self.coder.prompt(language), targets, batch_size), tokens
+
+    @torch.inference_mode()
+    def log_probs_of_ids(
+        self,
+        sources: Sequence[Sequence[int]],
+        prompt: Sequence[int],
+        targets: Sequence[Sequence[int]],
+        batch_size: int = 64,
+    ) -> np.ndarray:
+        """(n,) float64 log-probability in nats of each target, end token included, given its source."""
+        collate = PairCollator(self.pad)
+        found = np.zeros(len(sources))
+        for numbers in _by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
+            rows = [(list(sources[n]), list(targets[n])) for n in numbers]
+            batch = collate([{"input_ids": ids, "labels": target, "prompt": list(prompt)} for ids, target in rows])
+            batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
+            labels = batch.pop("labels")
+            logits = self.model(**batch).logits.float()
+            found[numbers] = -_negative_log_likelihoods(logits, labels)
+        return found
+
+    @property
+    def end(self) -> int:
+        """The id that ends a text; the first, where a model has several."""
+        return ends_and_pad(self.model)[0][0]
+
+    @torch.inference_mode()
+    def log_probs(self, message: str, replies: Sequence[str], language: str, batch_size: int = 64) -> np.ndarray:
+        """(n,) float32 log-probability per token, the end token included, of each reply to one message.
+
+        As `losses`, but the message is encoded once for all replies. A reply longer than `reply_tokens` is cut.
+        """
+        from transformers.modeling_outputs import BaseModelOutput
+
+        device, prompt = self.model.device, self.coder.prompt(language)
+        source, targets = self.coder.messages([message], language)[0], self.coder.replies(replies)
+        ids = torch.tensor([source], device=device)
+        states = self.model.get_encoder()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        collate = PairCollator(self.pad)
+        found = np.zeros(len(targets), np.float32)
+        for numbers in _by_length([len(target) for target in targets], batch_size):
+            batch = collate([{"input_ids": source, "labels": targets[n], "prompt": prompt} for n in numbers])
+            encoded = BaseModelOutput(last_hidden_state=states.expand(len(numbers), -1, -1))
+            read = {name: batch[name].to(device) for name in ("attention_mask", "decoder_input_ids")}
+            logits = self.model(encoder_outputs=encoded, **read).logits.float()
+            losses = _negative_log_likelihoods(logits, batch["labels"].to(device))
+            found[numbers] = -losses / np.array([len(targets[n]) for n in numbers])
+        return found
+
+    @property
+    def pad(self) -> int:
+        """The id that fills batches."""
+        pad = self.coder.tokenizer.pad_token_id
+        return int(self.coder.tokenizer.eos_token_id if pad is None else pad)
+
+
+class GeneratorSettings(NamedTuple):
+    """What `generator.json` holds."""
+
+    row: LanguageTokens
+    message_tokens: int
+    reply_tokens: int
+    decoding: Decoding
+    languages: list[str]
+    direction: Direction
+
+    def coder(self, tokenizer: PreTrainedTokenizerBase, config: Any) -> TextCoder:
+        """The texts and ids of the generator.
+
+        Args:
+            config: the model's.
+        """
+        return TextCoder(tokenizer, self.row, config, self.message_tokens, self.reply_tokens, self.direction)
+
+
+def read_generator_settings(folder: Path) -> GeneratorSettings:
+    """The settings of a saved generator.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    path = folder / GENERATOR
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        row, lengths = row_named(facts["language_tokens"]), (int(facts["message_tokens"]), int(facts["reply_tokens"]))
+        decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
+        direction = Direction(**facts.get("direction", {}))  # older files have none
+        if not isinstance(languages, list) or not languages or not all(isinstance(code, str) for code in languages):
+            raise TypeError(f"languages: expected a list of codes, found {languages!r}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
+        raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
+    return GeneratorSettings(row, *lengths, decoding, languages, direction)
+
+
+def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
+    """(n,) nats of each row: logits (n, length, vocabulary), labels (n, length), -100 where ignored."""
+    each = functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+    return np.asarray(each.sum(1).double().cpu().numpy())
+
+
+def _require_room(coder: TextCoder, prompt: int, max_tokens: int) -> None:
+    """Refuse texts that the model has no positions for: it would fail at the first long one, far into training."""
+    positions = most_tokens(coder.config)
+    if positions is None:
+        return
+    for option, value, verb, most in (
+        ("message_tokens", coder.message_tokens, "reads", positions),
+        ("reply_tokens", coder.reply_tokens, "writes", positions - prompt + 1),  # the last one is not read again
+        ("max_tokens", max_tokens, "writes", positions - prompt),
+    ):
+        if value > most:
+            raise InputError(f"--{option} {value}: the model {verb} at most {most}; lower it.")
+
+
+def _by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    yield from (order[begin : begin + size] for begin in range(0, len(order), size))
+
+
+def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The base of an adapter with the adapter merged into it."""
+    from transformers import AutoTokenizer
+
+    base, revision = base_of(folder)
+    model = corrected(cast("PreTrainedModel", load_adapter(folder)))
+    tokenizer = AutoTokenizer.from_pretrained(base, trust_remote_code=False, **at(revision))
+    return model, tokenizer
+
+
+def load_seq2seq(
+    name: str, revision: str | None, saved: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A sequence-to-sequence checkpoint in float32 and its tokenizer.
+
+    Args:
+        name, revision: a hub id or a folder.
+        saved: it is the folder of a generator, which `Generator.save` wrote.
+
+    Raises:
+        InputError: it cannot be loaded, or its tokenizer has no end token.
+    """
+    from safetensors import SafetensorError
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
+
+    disable_progress_bar()  # of reading the weights
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
+        model = AutoModelForSeq2SeqLM.from_pretrained(
+            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **at(revision)
+        )
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        reason = f"{name}: cannot load the seq2seq model ({first_line(error)})"
+        if saved:
+            raise InputError(f"{reason}; {again(Path(name))}.") from None
+        its = "its weights must be safetensors, and its own code is never run."
+        raise InputError(f"--model_name_or_path {reason}; {its}") from None
+    if tokenizer.eos_token_id is None:
+        raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")
+    return corrected(model), tokenizer

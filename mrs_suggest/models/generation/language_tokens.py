@@ -1,0 +1,248 @@
+"""How multilingual seq2seq models are told the language: one row for each way, and the row of a checkpoint.
+
+The text itself is tokenized without special tokens; a row says which tokens surround a message and which ones a
+reply starts with. So nothing depends on the state of a tokenizer (`src_lang`), and batches may mix languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import KNOWN, LANGUAGES
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+# Places for a row's tokens.
+LANGUAGE, BEGIN, END, SEPARATOR, START = "<language>", "<begin>", "<end>", "<separator>", "<start>"
+OF_ROW = -1  # in a `TokenFrame`, what each language has of its own
+UNTOLD = "-untold"  # ends the name of a row whose decoder does not start with the language's token
+_MBART_REGIONS = {"de": "DE", "it": "IT", "sv": "SE", "ru": "RU"}  # the others of MRS's ten carry XX
+
+
+@dataclass(frozen=True)
+class LanguageTokens:
+    """One row.
+
+    Attributes:
+        name: of the row, as `generator.json` has it.
+        tag: language code -> its token; None if the model has none (it must learn the language from the message).
+        before, after: tokens around a message.
+        prompt: the decoder's first tokens.
+        end: tokens after a reply.
+        source: where this is documented.
+    """
+
+    name: str
+    tag: Callable[[str], str] | None
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    prompt: tuple[str, ...]
+    end: tuple[str, ...]
+    source: str
+
+
+def _mbart(code: str) -> str:
+    return f"{code}_{_MBART_REGIONS.get(code, 'XX')}"
+
+
+def _nllb(code: str) -> str:
+    language = KNOWN.get(code)
+    return f"{language.iso3}_{language.script}" if language else code
+
+
+ROWS = {
+    row.name: row
+    for row in (
+        LanguageTokens(
+            "unicoder",
+            lambda code: f"[{code}]",
+            (),
+            (SEPARATOR, END),
+            (LANGUAGE,),
+            (SEPARATOR, END),
+            "Unicoder-xDAE (generation_rs of microsoft/MRS): `text </s> [EOS]`; the decoder starts with `[en]`",
+        ),
+        LanguageTokens(
+            "mbart50",
+            _mbart,
+            (LANGUAGE,),
+            (END,),
+            (END, LANGUAGE),
+            (END,),
+            "mBART-50 (Tang et al. 2020): `en_XX text </s>`; the decoder starts with `</s> en_XX`",
+        ),
+        LanguageTokens(
+            "m2m100",
+            lambda code: f"__{code}__",
+            (LANGUAGE,),
+            (END,),
+            (END, LANGUAGE),
+            (END,),
+            "M2M100 (Fan et al. 2020): `__en__ text </s>`; the decoder starts with `</s> __en__`",
+        ),
+        LanguageTokens(
+            "nllb",
+            _nllb,
+            (LANGUAGE,),
+            (END,),
+            (END, LANGUAGE),
+            (END,),
+            "NLLB-200 (NLLB Team 2022): `eng_Latn text </s>`; the decoder starts with `</s> eng_Latn`",
+        ),
+        LanguageTokens(
+            "encoder",
+            lambda code: f"<2{code}>",
+            (BEGIN,),
+            (END,),
+            (LANGUAGE,),
+            (END,),
+            "an encoder with a new decoder (`encoder_decoder.py`): `[CLS] text [SEP]`, as the encoder was "
+            "trained; the decoder starts with `<2en>`, a token as in Johnson et al. 2017",
+        ),
+        LanguageTokens(
+            "plain",
+            None,
+            (),
+            (END,),
+            (START,),
+            (END,),
+            "mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding",
+        ),
+        LanguageTokens(
+            "told",
+            lambda code: f"<to:{code}>",
+            (),
+            (END,),
+            (START, LANGUAGE),
+            (END,),
+            "a checkpoint of the row `plain` with an added token for each language (`decoding/forced_language.py`), "
+            "which the decoder is given first, as mBART's (Liu et al. 2020, section 2.2)",
+        ),
+    )
+}
+ENCODER_TYPES = ("bert", "camembert", "roberta", "xlm-roberta")  # of which a generator can be made
+PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart")  # have no token of a language unless the vocabulary shows one
+
+
+def untold(row: LanguageTokens) -> LanguageTokens:
+    """The row with a decoder that starts with an end token, as fairseq's, whatever the language.
+
+    >>> untold(ROWS["mbart50"]).prompt, untold(ROWS["plain"]).name
+    (('<end>',), 'plain')
+    """
+    if LANGUAGE not in row.prompt:
+        return row
+    return replace(row, name=f"{row.name}{UNTOLD}", prompt=(END,))
+
+
+def row_named(name: str) -> LanguageTokens:
+    """The row that `generator.json` names.
+
+    Raises:
+        KeyError: there is none.
+        TypeError, AttributeError: the name is no text.
+    """
+    return untold(ROWS[name.removesuffix(UNTOLD)]) if name.endswith(UNTOLD) else ROWS[name]
+
+
+def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> LanguageTokens:
+    """The row of a checkpoint: the one whose token for a language of MRS its vocabulary has.
+
+    Raises:
+        InputError: no row fits.
+    """
+    vocabulary = tokenizer.get_vocab()
+    # The older mBART of 25 languages has mBART-50's tokens, but puts them behind the text.
+    known = () if type(tokenizer).__name__.startswith("MBartTokenizer") else ROWS.values()
+    for row in known:
+        if row.tag is not None and any(row.tag(code) in vocabulary for code in LANGUAGES):
+            return row
+    if config.model_type in PLAIN_TYPES:
+        return ROWS["plain"]
+    raise InputError(
+        f"--model_name_or_path: a checkpoint of type {config.model_type!r} without a known language token; "
+        "use mBART-50, M2M100, NLLB, mT5, ByT5, a converted Unicoder-xDAE, or an encoder such as BERT or XLM-R."
+    )
+
+
+def token_ids(
+    row: LanguageTokens,
+    language: str,
+    places: tuple[str, ...],
+    config: PretrainedConfig,
+    tokenizer: PreTrainedTokenizerBase,
+) -> list[int]:
+    """The ids of `row.before`, `row.after`, `row.prompt` or `row.end` for a language.
+
+    Raises:
+        InputError: the vocabulary lacks the language's token, or the checkpoint has no separator or start token.
+    """
+    ids = []
+    found: Any
+    for place in places:
+        name = ""
+        if place == LANGUAGE:
+            token = row.tag(language) if row.tag else ""
+            found = tokenizer.convert_tokens_to_ids(token)  # get_vocab takes half a second for 250,000 tokens
+            if found is None or found == tokenizer.unk_token_id:
+                raise InputError(f"the model has no token {token} for the language {language}; use another checkpoint.")
+        elif place == END:
+            name, found = "eos_token in its tokenizer", tokenizer.eos_token_id
+        elif place == BEGIN:
+            name, found = "cls_token in its tokenizer", tokenizer.cls_token_id
+        elif place == SEPARATOR:
+            name, found = "sep_token in its tokenizer", tokenizer.sep_token_id
+        else:  # a T5 configuration may lack the field
+            name, found = "decoder_start_token_id in its config.json", getattr(config, "decoder_start_token_id", None)
+        if found is None:
+            raise InputError(f"the model has no {name}; add it, or use another checkpoint.")
+        ids.append(int(found))
+    return ids
+
+
+@dataclass(frozen=True)
+class TokenFrame:
+    """The special tokens around the texts of a checkpoint, the same for all languages but for the language's own.
+
+    Attributes:
+        before, prompt, end: of the source, the decoder and both texts' ends; `OF_ROW` stands for the language's token,
+            or for the start token where the checkpoint has none.
+    """
+
+    before: tuple[int, ...]
+    prompt: tuple[int, ...]
+    end: tuple[int, ...]
+
+    @staticmethod
+    def of(
+        row: LanguageTokens, language: str, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase
+    ) -> tuple[TokenFrame, int]:
+        """The frame of a checkpoint, and what `OF_ROW` stands for in a language.
+
+        Raises:
+            InputError: see `token_ids`.
+        """
+        varies = LANGUAGE if row.tag else START
+        own = token_ids(row, language, (varies,), config, tokenizer)[0]
+
+        def of_row(places: tuple[str, ...]) -> tuple[int, ...]:
+            ids = token_ids(row, language, places, config, tokenizer)
+            return tuple(OF_ROW if place == varies else number for place, number in zip(places, ids, strict=True))
+
+        return TokenFrame(of_row(row.before), of_row(row.prompt), of_row(row.end)), own
+
+    def room(self, most: int) -> int:
+        """Tokens of a text for which source and target have at most `most`."""
+        return most - len(self.end) - max(len(self.before), len(self.prompt) - 1)
+
+    def begin(self, own: int) -> list[int]:
+        """What stands before the source of a language."""
+        return [own if number == OF_ROW else number for number in self.before]
+
+    def start(self, own: int) -> list[int]:
+        """What the decoder starts with in a language."""
+        return [own if number == OF_ROW else number for number in self.prompt]

@@ -1,0 +1,257 @@
+"""The border where a model's folder is opened: what is checked before a library reads it or allocates for it.
+
+A model may be damaged or hostile. Each file must be a regular one (or a link to one, as in the hub's cache) of a
+sensible size, all numbers must be finite, and the sizes that a configuration names must be possible with the weights
+beside it: a library would otherwise wait for a pipe, fill the memory, or answer with scores that are not numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.io.manifest import again, require_undamaged
+from mrs_suggest.models.array_files import Contents, examine
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
+
+# --- the bounds; all ours, well above the largest models that we know
+MOST_FILES = 10_000
+SETTINGS_BYTES = 4 << 20  # of a JSON file; the largest `tokenizer_config.json` have 1 MiB
+VOCABULARY_BYTES = 40 << 20  # Gemma's tokenizer.json has 33 MB
+REPLIES_BYTES = 1 << 30
+LARGEST = (  # pattern of names, bytes; the first that fits counts
+    ("replies.json", REPLIES_BYTES),
+    ("tags.json", REPLIES_BYTES),
+    ("run.json", 64 << 20),
+    *((name, VOCABULARY_BYTES) for name in ("tokenizer.json", "*vocab*", "merges.txt", "*.model", "*.spm", "*.codes")),
+    ("*.json", SETTINGS_BYTES),
+)
+PROMPT_CHARACTERS = 10_000  # of a text that is put before every message
+SEARCH = (("beams", 1_000), ("groups", 1_000), ("*_tokens", 100_000), ("batch_size", 100_000))  # in generator.json
+HARMLESS_SIZE = 1 << 20  # a configuration may name it whatever the weights are: a buffer of it costs nothing
+LARGEST_NUMBER = float(np.finfo(np.float32).max)
+
+NOT_READ = ("checkpoint-*", "best", "trackers", "runs", "wandb", ".*")  # folders of a run that are no part of the model
+NO_SETTINGS = ("run.json", "curves.json", "resume.json", "trainer_state.json")  # records, in which NaN may be a result
+# Keys of configurations: how often a layer is built, and what memory is allocated by.
+LAYERS = ("*layers", "*_layer")
+SIZES = ("*_size", "*_dim", "*_heads", "*_features", "*embeddings", "*_positions", "*_dimension", "d_*", "n_*", "*dim")
+PATTERN = re.compile(rb'"Regex":\s*("(?:[^"\\]|\\.)*")')  # of a tokenizer.json, as a JSON text
+# Texts that make a regular expression search every way to fail: a run of each kind of character, and what ends it.
+PROBES = ("?", *(one * 64 + end for one in ("a", "A", "1", " ", "-", "é", "中") for end in ("!", "\n", "a")))
+
+
+def open_model_folder(folder: Path, verify: bool = False) -> None:
+    """Check a model's folder before anything of it is used.
+
+    Args:
+        verify: as for `require_undamaged`.
+
+    Raises:
+        InputError: a file is missing, differs from the one that was written, is no regular file, is too large, or has
+            numbers that no model has.
+    """
+    files = list(_regular_files(folder))
+    require_undamaged(folder, verify)
+    if (folder / ADAPTER_RECORD).is_file() and (folder.parent / "run.json").exists():  # what answers is beside it
+        files += _regular_files(folder.parent)
+    weights: dict[Path, Contents] = {}
+    for path in files:
+        if path.suffix == ".safetensors":
+            found = _contents(path, folder)
+            before = weights.get(path.parent, Contents(0, 0, None))
+            weights[path.parent] = Contents(before.tensors + found.tensors, before.numbers + found.numbers, None)
+    for path in files:
+        if path.name == "tokenizer.json":
+            _require_quick_patterns(path, folder)
+        if path.suffix == ".json" and path.name not in NO_SETTINGS and _is_settings(path):
+            settings = _settings(path, folder)
+            if path.name == GENERATOR:
+                _require_possible_search(path, settings, folder)
+            if path.name == "config.json":
+                _require_possible(path, settings, weights.get(path.parent), folder)
+            if path.name == "config_sentence_transformers.json":
+                _require_short_prompts(path, settings, folder)
+
+
+def _regular_files(folder: Path) -> Iterator[Path]:
+    """The files of the model, after checking their kinds and sizes."""
+    count = 0
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = sorted(name for name in folders if not any(fnmatch(name, pattern) for pattern in NOT_READ))
+        count += len(names) + len(folders)
+        if count > MOST_FILES:
+            raise InputError(f"{folder}: has more than {MOST_FILES:,} files; pass the folder of one model.")
+        for name in sorted(names):
+            path = Path(place) / name
+            try:
+                facts = path.stat()
+            except OSError as error:
+                raise InputError(f"{path}: cannot be read ({error.strerror}); {again(folder)}.") from None
+            if not stat.S_ISREG(facts.st_mode):
+                raise InputError(f"{path}: expected a regular file or a link to one; {again(folder)}.")
+            largest = _largest(path)
+            if largest is not None and facts.st_size > largest:
+                raise InputError(f"{path}: has {facts.st_size:,} bytes, expected at most {largest:,}; {again(folder)}.")
+            yield path
+
+
+def _largest(path: Path) -> int | None:
+    return next((largest for pattern, largest in LARGEST if fnmatch(path.name, pattern)), None)
+
+
+def _is_settings(path: Path) -> bool:
+    """Whether a JSON file is to be parsed here: no vocabulary, and no large response set, which is parsed once."""
+    return _largest(path) != VOCABULARY_BYTES and path.stat().st_size <= SETTINGS_BYTES
+
+
+def _contents(path: Path, folder: Path) -> Contents:
+    try:
+        found = examine(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: damaged ({first_line(error)}); {again(folder)}.") from None
+    if found.not_finite is not None:
+        raise InputError(f"{path}: the tensor {found.not_finite} has NaN or infinite numbers; {again(folder)}.")
+    return found
+
+
+def _settings(path: Path, folder: Path) -> Any:
+    """The contents of a JSON file whose numbers are finite in float32."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged, not JSON ({first_line(error)}); {again(folder)}.") from None
+    rest = [("", content)]
+    while rest:
+        key, value = rest.pop()
+        if isinstance(value, dict):
+            rest += [(f"{key}.{name}" if key else name, one) for name, one in value.items()]
+        elif isinstance(value, list):
+            rest += [(f"{key}[{number}]", one) for number, one in enumerate(value)]
+        elif isinstance(value, int | float) and not abs(value) <= LARGEST_NUMBER:
+            raise InputError(f"{path}: {key} is not a finite number; {again(folder)}.")
+    return content
+
+
+def _require_possible(path: Path, settings: Any, weights: Contents | None, folder: Path) -> None:
+    """Refuse sizes in a configuration that its weights cannot have."""
+    if not isinstance(settings, dict):
+        raise InputError(f"{path}: damaged, expected a JSON object; {again(folder)}.")
+    for part in (settings, *(value for value in settings.values() if isinstance(value, dict))):
+        for key, value in part.items():
+            if not isinstance(value, int):
+                continue
+            if any(fnmatch(key, pattern) for pattern in LAYERS):
+                most, what = weights.tensors if weights else 0, "tensors"
+                harmless = 0 if weights else HARMLESS_SIZE
+            elif any(fnmatch(key, pattern) for pattern in SIZES):
+                most, what, harmless = weights.numbers if weights else 0, "numbers", HARMLESS_SIZE
+            else:
+                continue
+            if value > max(most, harmless):
+                raise InputError(f"{path}: {key} is {value:,}, but the weights have {most:,} {what}; {again(folder)}.")
+
+
+def _require_possible_search(path: Path, settings: Any, folder: Path) -> None:
+    """Refuse a search for replies that would fill the memory; what is no number is refused where it is read."""
+    parts = (settings, settings.get("decoding")) if isinstance(settings, dict) else ()
+    for key, value in ((key, value) for part in parts if isinstance(part, dict) for key, value in part.items()):
+        most = next((most for pattern, most in SEARCH if fnmatch(key, pattern)), None)
+        if most is not None and isinstance(value, int) and value > most:
+            raise InputError(f"{path}: {key} is {value:,}, expected at most {most:,}; {again(folder)}.")
+
+
+def _require_short_prompts(path: Path, settings: Any, folder: Path) -> None:
+    prompts = settings.get("prompts") if isinstance(settings, dict) else None
+    for name, text in prompts.items() if isinstance(prompts, dict) else ():
+        if isinstance(text, str) and len(text) > PROMPT_CHARACTERS:
+            raise InputError(
+                f"{path}: the prompt {name!r} has {len(text):,} characters, expected at most {PROMPT_CHARACTERS:,}; "
+                f"{again(folder)}."
+            )
+
+
+# --- tokenizers
+
+
+def _require_quick_patterns(path: Path, folder: Path) -> None:
+    """Refuse regular expressions of a tokenizer on which its library gives up, which it does by a panic."""
+    patterns = dict.fromkeys(PATTERN.findall(path.read_bytes()))
+    if not patterns:
+        return
+    from tokenizers import Regex
+    from tokenizers.normalizers import Replace
+
+    with tokenizer_probed(path, folder):
+        for pattern in patterns:
+            try:
+                replace = Replace(Regex(json.loads(pattern)), "")
+            except Exception as error:  # the library has no class of its own
+                raise InputError(f"{path}: damaged ({first_line(error)}); {again(folder)}.") from None
+            for text in PROBES:
+                replace.normalize_str(text)
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether an error is a panic of a Rust library, such as tokenizers; it is no `Exception`."""
+    return type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def panics_told(path: Path, folder: Path) -> Iterator[None]:
+    """Turn a panic in the block into an InputError.
+
+    Example:
+        >>> with panics_told(Path("m"), Path("m")):
+        ...     raise type("PanicException", (BaseException,), {})("Onig: retry-limit-in-match over")
+        Traceback (most recent call last):
+        mrs_suggest.common.errors.InputError: m: the tokenizer fails (Onig: retry-limit-in-match over); copy it again
+        from an ...
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise InputError(f"{path}: the tokenizer fails ({first_line(error)}); {again(folder)}.") from None
+
+
+@contextmanager
+def tokenizer_probed(path: Path, folder: Path) -> Iterator[None]:
+    """As `panics_told`, without the report that Rust writes to standard error; for loading and the first use alone.
+
+    The descriptor is the whole process's; what others write to it in the meantime comes when the block has ended.
+    """
+    sys.stderr.flush()
+    shown = os.dup(2)
+    with tempfile.TemporaryFile() as report:
+        os.dup2(report.fileno(), 2)
+        panicked = False
+        try:
+            with panics_told(path, folder):
+                try:
+                    yield
+                except BaseException as error:
+                    panicked = is_panic(error)
+                    raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(shown, 2)
+            os.close(shown)
+            report.seek(0)
+            text = report.read()
+            if text and not panicked:
+                os.write(2, text)

@@ -1,0 +1,1 @@
+"""Retrievers: encoders of messages and replies."""

@@ -1,0 +1,146 @@
+"""The paper's dual encoder as a sentence-transformers model (Zhang et al. 2021, section 4.1).
+
+A message goes through the query route, a reply through the document route, and their score is the dot product,
+unscaled. The paper has two separate encoders that start from the same checkpoint; one encoder for both routes and two
+tables of token vectors are the alternatives. `encode()` alone would take the document route: use `encode_query` and
+`encode_document`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from sentence_transformers import SentenceTransformer, SentenceTransformerModelCardData
+from sentence_transformers.base.modules.module import Module
+from sentence_transformers.sentence_transformer.modules import Normalize, Router, StaticEmbedding
+from transformers.utils.logging import disable_progress_bar
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.retrieval.encoder_layers import keep_layers
+from mrs_suggest.models.retrieval.message_encoder import POOLINGS
+from mrs_suggest.models.retrieval.pruned_vocabulary import cut_vocabulary, kept_pieces
+from mrs_suggest.models.retrieval.retriever_start import Start
+from mrs_suggest.models.retrieval.routes import ROUTES, distinct_encoders, normalizes, prompts_of, transformers_of
+from mrs_suggest.models.starting_points import RETRIEVAL, require_start
+
+ENCODERS = ("two", "one", "static")
+
+
+def build_dual_encoder(
+    model_name_or_path: str,
+    pooling: str | None = None,
+    message_tokens: int | None = None,
+    reply_tokens: int | None = None,
+    revision: str | None = None,
+    encoders: str | None = None,
+    dimension: int | None = None,
+    seed: int = 0,
+    query_prompt: str | None = None,
+    reply_prompt: str | None = None,
+    normalize: bool | None = None,
+    layers: int | None = None,
+) -> SentenceTransformer:
+    """Both routes from one checkpoint, or those of a trained retriever.
+
+    What is None is that of a trained retriever: its encoders, poolings, lengths, prompts and normalisation.
+
+    Args:
+        model_name_or_path: a hub id or a local folder with a transformers encoder, a sentence-transformers model (one
+            of token vectors, too), or a trained retriever.
+        pooling: `pooler` (BERT's pooler output, as in the official code), `mean`, `cls` or `max`; None keeps all
+            modules of a sentence-transformers model (its pooling, projection, normalisation) and is `pooler` for a
+            transformers encoder.
+        message_tokens, reply_tokens: longer texts are cut; None: 70 and 30.
+        revision: of the hub repository.
+        encoders: `two` (the paper's, None), `one` that both routes share, or `static`: the mean of token vectors, one
+            table per route, for which `pooling` is not used. Tables are those of a sentence-transformers model of
+            token vectors; of any other checkpoint only the tokenizer is used, and they are untrained.
+        dimension: of untrained static vectors; None: 256.
+        seed: of untrained static vectors, and of weights that the checkpoint lacks.
+        query_prompt, reply_prompt: text put before messages and before replies, such as `query: `; None: the prompts
+            of a sentence-transformers model for queries and documents, if it has any and its weights are used.
+        normalize: whether vectors get length 1, so that the dot product is the cosine; None: as `pooling` says.
+        layers: of each encoder, the first ones; None: all.
+
+    Raises:
+        InputError: an argument is not one of those above, the checkpoint cannot be loaded, is a trained generator or
+            adapters, cannot have these encoders, or has no pooler where one is asked for; a prompt leaves no room for
+            a text.
+    """
+    if encoders is not None and encoders not in ENCODERS:
+        raise InputError(f"--encoders: expected one of {', '.join(ENCODERS)}, found {encoders!r}.")
+    if pooling is not None and pooling not in POOLINGS:
+        raise InputError(f"--pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}.")
+    require_start(model_name_or_path, RETRIEVAL, revision)
+    given = {
+        "message_tokens": message_tokens, "reply_tokens": reply_tokens, "encoders": encoders, "dimension": dimension,
+        "query_prompt": query_prompt, "reply_prompt": reply_prompt, "normalize": normalize,
+    }  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        start = Start.load(model_name_or_path, revision, encoders)
+        asked = {**start.settings(), **{key: value for key, value in given.items() if value is not None}}
+        lengths = (asked["message_tokens"], asked["reply_tokens"])
+        if min(lengths) < 1:
+            raise InputError(f"--message_tokens, --reply_tokens: expected 1 or more, found {min(lengths)}.")
+        routes = start.routes(asked["encoders"], pooling, lengths, dimension)
+    if layers is not None:
+        for encoder in distinct_encoders(routes):
+            keep_layers(encoder, layers)
+    prompts = (asked["query_prompt"], asked["reply_prompt"])
+    for option, prompt, modules, tokens in zip(("query_prompt", "reply_prompt"), prompts, routes, lengths, strict=True):
+        _require_room(option, prompt, modules[0], tokens)
+    routes = [_normalized(modules, asked["normalize"]) for modules in routes]
+    return _assembled(routes, dict(zip(ROUTES, prompts, strict=True)))
+
+
+def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceTransformer:
+    router = Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
+    card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
+    return SentenceTransformer(
+        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=prompts
+    )
+
+
+def _normalized(modules: list[Module], normalize: bool | None) -> list[Module]:
+    """The modules with a normalisation at their end, or without it."""
+    if normalize is None or normalize == normalizes(modules):
+        return modules
+    return [*modules, Normalize()] if normalize else modules[:-1]
+
+
+def _require_room(option: str, prompt: str, first: Module, tokens: int) -> None:
+    """Refuse a prompt after which every text would be cut away."""
+    if not prompt:
+        return
+    if isinstance(first, StaticEmbedding):
+        taken = len(first.tokenizer.encode(prompt, add_special_tokens=False).ids)
+    else:
+        taken = len(cast(Any, first).tokenizer(prompt, truncation=True, max_length=tokens)["input_ids"])
+    if taken >= tokens:
+        raise InputError(
+            f"--{option} {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
+            f"--{'message' if option == 'query_prompt' else 'reply'}_tokens."
+        )
+
+
+def prune_vocabulary(model: SentenceTransformer, texts: Iterable[str], pieces: int) -> None:
+    """Keep `pieces` pieces of each encoder, the same in both; in place. See `kept_pieces`.
+
+    Raises:
+        InputError: a tokenizer has no Unigram (SentencePiece) vocabulary.
+    """
+    kept: list[int] = []
+    for module in transformers_of(model):
+        tokenizer = cast(Any, module).tokenizer
+        kept = kept or kept_pieces(tokenizer, texts, prompts_of(model), pieces)
+        cut_vocabulary(module.auto_model, tokenizer, kept)
+
+
+def load_dual_encoder(folder: str | Path) -> SentenceTransformer:
+    """Load a trained dual encoder from a folder or the hub, ready for `encode_query` and `encode_document`."""
+    disable_progress_bar()  # of reading the weights
+    return SentenceTransformer(str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True})

@@ -1,0 +1,112 @@
+"""The message encoder of a retriever on ONNX Runtime, where `mrs models export --onnx` put one into its folder.
+
+Dynamic int8 quantisation takes one scale for all activations of a run, so a message's vector would depend on the
+others of its batch and on the padding. So an int8 encoder gets one message at a time, without padding. Scales fixed by
+calibration would allow batches, but lose accuracy where a text's activations are larger than the calibrated ones;
+scales per token do not exist in ONNX Runtime's `DynamicQuantizeLinear`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from mrs_suggest.models.exports import GRAPH, ONNX, SETTINGS, damaged, note_missing, read_settings
+from mrs_suggest.models.starting_points import ROUTER
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+INPUTS = ("input_ids", "attention_mask")
+OUTPUT = "vectors"
+
+
+class OnnxEncoder:
+    """Texts -> (n, dimension) float32 vectors; build it with `load`.
+
+    Args:
+        session: of the encoder's graph.
+        tokenizer: of the message route, without padding.
+        settings: those that `mrs_suggest.models.retrieval.onnx_writer` wrote.
+    """
+
+    def __init__(self, session: InferenceSession, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
+        self._session, self._tokenizer = session, tokenizer
+        self._prompt, self._pad = str(settings["prompt"]), int(settings["pad"])
+        self._dimension, self._alone = int(settings["dimension"]), bool(settings["int8"])
+
+    @classmethod
+    def load(cls, folder: Path, export: Path | None = None) -> OnnxEncoder | None:
+        """The exported message encoder of a model's folder; None where it has none, or the extra is not installed.
+
+        Args:
+            export: the folder with `onnx/`, if it is not the model's own.
+
+        Raises:
+            InputError: its files are damaged.
+        """
+        place = folder if export is None else export
+        settings = read_settings(place, ONNX)
+        if settings is None:
+            return None
+        try:
+            from onnxruntime import InferenceSession, SessionOptions
+        except ImportError:
+            note_missing("onnxruntime", ONNX, folder)
+            return None
+        options = SessionOptions()
+        options.intra_op_num_threads = _threads()
+        path = place / ONNX / GRAPH
+        try:
+            session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            tokenizer = message_tokenizer(folder)
+            tokenizer.enable_truncation(int(settings["max_tokens"]))
+            return cls(session, tokenizer, settings)
+        except (KeyError, TypeError, ValueError):
+            raise damaged(place / ONNX / SETTINGS, folder) from None
+        except Exception as error:  # the runtime has a class of its own for each kind of damage
+            raise damaged(path, folder) from error
+
+    def encode(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
+        """Message vectors in the order of the texts; those of an int8 encoder do not depend on each other."""
+        result = np.empty((len(texts), self._dimension), np.float32)
+        encodings = self._tokenizer.encode_batch([self._prompt + text for text in texts])
+        order = sorted(range(len(texts)), key=lambda number: -len(encodings[number].ids))
+        size = 1 if self._alone else batch_size
+        for begin in range(0, len(order), size):
+            numbers = order[begin : begin + size]
+            result[numbers] = self._run([encodings[number].ids for number in numbers])
+        return result
+
+    def _run(self, rows: list[list[int]]) -> np.ndarray:
+        ids = np.full((len(rows), len(rows[0])), self._pad, np.int64)  # the first is the longest
+        mask = np.zeros(ids.shape, np.int64)
+        for number, row in enumerate(rows):
+            ids[number, : len(row)] = row
+            mask[number, : len(row)] = 1
+        vectors: np.ndarray = self._session.run([OUTPUT], dict(zip(INPUTS, (ids, mask), strict=True)))[0]
+        return vectors
+
+
+def _threads() -> int:
+    """What bounds torch and NumPy bounds the runtime, too; 0: nothing does, and it takes one for each core."""
+    if (torch := sys.modules.get("torch")) is not None:  # a program may have set it there
+        return int(torch.get_num_threads())
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() else 0
+
+
+def message_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a retriever's message route, without padding."""
+    route = json.loads((folder / ROUTER).read_text(encoding="utf-8"))["structure"]["query"]
+    tokenizer = Tokenizer.from_file(str(folder / route[0] / "tokenizer.json"))
+    tokenizer.no_padding()
+    return tokenizer

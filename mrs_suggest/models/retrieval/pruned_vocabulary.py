@@ -1,0 +1,95 @@
+"""Cuts the vocabulary of an encoder to the pieces that texts use most: most of a small multilingual model is its
+embeddings."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+
+from mrs_suggest.common.errors import InputError
+
+LEAST_PIECES = 100  # fewer than the characters of most languages
+_AT_A_TIME = 1_000
+WORD_START = "▁"  # SentencePiece's space
+
+
+def prune_encoder(encoder: Any, tokenizer: Any, texts: Iterable[str], pieces: int) -> None:
+    """Keep `pieces` pieces of an encoder of `transformers` and its tokenizer; in place, as `kept_pieces` chooses them.
+
+    Raises:
+        InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
+    """
+    cut_vocabulary(encoder, tokenizer, kept_pieces(tokenizer, texts, (), pieces))
+
+
+def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pieces: int) -> list[int]:
+    """The ids that stay, ascending: every single character of the texts, and their most frequent pieces.
+
+    A word whose piece is gone is read in smaller pieces. Special tokens stay.
+
+    Args:
+        tokenizer: a fast one of `transformers`.
+        texts: what frequencies are counted on.
+        prompts: all of their pieces stay.
+        pieces: characters, prompts and special tokens stay even where they are more.
+
+    Raises:
+        InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
+    """
+    backend, facts, texts = tokenizer.backend_tokenizer, _facts(tokenizer), list(texts)
+    if facts["model"].get("type") != "Unigram":
+        raise InputError("--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut; leave it out.")
+    counted: Counter[int] = Counter()
+    rest = iter(texts)
+    while some := list(islice(rest, _AT_A_TIME)):
+        for encoding in backend.encode_batch(some):
+            counted.update(encoding.ids)
+    needed = {token["id"] for token in facts["added_tokens"]}
+    for encoding in backend.encode_batch(list(prompts), add_special_tokens=False):
+        needed.update(encoding.ids)
+    # Single characters, bare: a word whose piece is gone is spelt with them.
+    read = backend.normalizer.normalize_str if backend.normalizer else str
+    characters = {character for text in (*texts, *prompts) for character in read(text)} | {WORD_START}
+    needed |= {number for character in characters if (number := backend.token_to_id(character)) is not None}
+    often = sorted(counted.keys() - needed, key=lambda number: (-counted[number], number))
+    return sorted(needed | set(often[: max(0, pieces - len(needed))]))
+
+
+def cut_vocabulary(encoder: Any, tokenizer: Any, kept: Sequence[int]) -> None:
+    """Leave the ids `kept` to an encoder and its tokenizer, in place. Ids change, so the two belong together then."""
+    _cut_tokenizer(tokenizer, _facts(tokenizer), kept)
+    _cut_embeddings(encoder, kept)
+
+
+def _facts(tokenizer: Any) -> dict[str, Any]:
+    return dict(json.loads(tokenizer.backend_tokenizer.to_str()))
+
+
+def _cut_tokenizer(tokenizer: Any, facts: Mapping[str, Any], kept: Sequence[int]) -> None:
+    new = {old: number for number, old in enumerate(kept)}
+    vocabulary = facts["model"]["vocab"]
+    facts["model"]["vocab"] = [vocabulary[old] for old in kept if old < len(vocabulary)]  # others were added to it
+    facts["model"]["unk_id"] = new[facts["model"]["unk_id"]]
+    for token in facts["added_tokens"]:
+        token["id"] = new[token["id"]]
+    for token in ((facts.get("post_processor") or {}).get("special_tokens") or {}).values():
+        token["ids"] = [new[old] for old in token["ids"]]
+    tokenizer._tokenizer = Tokenizer.from_str(json.dumps(facts))
+
+
+def _cut_embeddings(encoder: Any, kept: Sequence[int]) -> None:
+    old = encoder.get_input_embeddings()
+    new_pad = kept.index(encoder.config.pad_token_id) if encoder.config.pad_token_id in kept else None
+    new = nn.Embedding(len(kept), old.embedding_dim, padding_idx=new_pad, dtype=old.weight.dtype)
+    with torch.no_grad():
+        new.weight.copy_(old.weight[torch.tensor(list(kept))])
+    encoder.set_input_embeddings(new)
+    encoder.config.vocab_size = len(kept)
+    encoder.config.pad_token_id = new_pad

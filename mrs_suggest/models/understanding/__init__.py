@@ -1,0 +1,1 @@
+"""Multiple choice, classification, tagging and reading."""

@@ -1,0 +1,208 @@
+"""What a multiple-choice model starts from: an encoder, a trained retriever's encoder, or a multiple-choice model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import AutoModel, AutoModelForMultipleChoice, PreTrainedConfig, PreTrainedModel
+from transformers.utils.logging import disable_progress_bar
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.baselines import starting_point
+from mrs_suggest.models.checkpoint_loading import load_config, load_model, load_tokenizer
+from mrs_suggest.models.starting_points import MULTIPLE_CHOICE, RETRIEVER, STATIC, require_start, start_kind
+from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, ChoiceCollator
+from mrs_suggest.models.understanding.multiple_choice import INPUTS, MODEL_TYPE, POOLINGS, ChoiceConfig, ChoiceModel
+
+PAPER, LIBRARY = "paper", "library"
+HEADS = (PAPER, LIBRARY)
+MAX_TOKENS = 128  # ours: the longest input of XCOPA has 85 tokens of XLM-R
+# Shape of a model -> its value where nothing is asked for (Ponti et al. 2020, section 4.1).
+DEFAULTS: Mapping[str, str] = {"head": PAPER, "pooling": POOLINGS[0], "input": INPUTS[0]}
+
+
+@dataclass(frozen=True)
+class ChoiceParts:
+    """A multiple-choice model and its tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: Any
+
+    @property
+    def coder(self) -> ChoiceCoder:
+        """Questions to token ids, as this model reads them."""
+        config: Any = self.model.config
+        return ChoiceCoder(
+            self.tokenizer, getattr(config, "input", INPUTS[0]), getattr(config, "max_tokens", MAX_TOKENS)
+        )
+
+    @property
+    def collator(self) -> ChoiceCollator:
+        """Token ids to batches."""
+        return ChoiceCollator(self.tokenizer)
+
+    def save(self, folder: Path) -> None:
+        """Write weights (safetensors), configuration and tokenizer, which `load_choice_model` reads."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def load_choice_model(name: str | Path, revision: str | None = None) -> ChoiceParts:
+    """A trained multiple-choice model, in evaluation mode.
+
+    Args:
+        name: a folder or a hub id.
+
+    Raises:
+        InputError: it is none, or damaged.
+    """
+    config = load_config(str(name), revision)
+    if not _has_head(config):
+        raise InputError(f"{name}: not a multiple-choice model ({config.model_type}); train one from it first.")
+    parts = build_choice_model(str(name), revision)
+    parts.model.eval()
+    return parts
+
+
+def build_choice_model(
+    name: str,
+    revision: str | None = None,
+    *,
+    head: str | None = None,
+    pooling: str | None = None,
+    input: str | None = None,
+    dropout: float | None = None,
+    encoder_dropout: float | None = None,
+    max_tokens: int | None = None,
+    seed: int = 0,
+) -> ChoiceParts:
+    """A model to train. What is None is that of a multiple-choice checkpoint, or the paper's.
+
+    Args:
+        name: a hub id, a folder or a baseline: an encoder (of transformers or sentence-transformers), a retriever,
+            whose encoder of messages is taken, or a multiple-choice model, whose head is kept.
+        head: `paper`, or `library`: the one that transformers has for the architecture.
+        pooling: the encoder's vector: of the first token (`cls`), or the `mean`.
+        input: premise and choice as a `pair`, or as a `single` text.
+        dropout: on that vector and on the head's hidden layer; .1 without one.
+        encoder_dropout: inside the encoder; None keeps the checkpoint's.
+        max_tokens: longer inputs are cut.
+        seed: of the head's fresh weights.
+
+    Raises:
+        InputError: the checkpoint cannot be loaded, is not an encoder, or its head or shape is not the one asked for.
+    """
+    require_start(name, MULTIPLE_CHOICE, revision)
+    for option, value, allowed in (("head", head, HEADS), ("pooling", pooling, POOLINGS), ("input", input, INPUTS)):
+        if value is not None and value not in allowed:
+            raise InputError(f"--{option}: expected one of {', '.join(allowed)}, found {value!r}.")
+    for option, share in (("dropout", dropout), ("encoder_dropout", encoder_dropout)):
+        if share is not None and not 0 <= share < 1:
+            raise InputError(f"--{option}: expected 0 or more and less than 1, found {share:g}.")
+    asked = {"head": head, "pooling": pooling, "input": input}
+    disable_progress_bar()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        kind, place = start_kind(name, revision), starting_point(name)
+        if kind == STATIC:
+            raise InputError(
+                f"--model_name_or_path {name}: has a table of token vectors and no encoder; use an encoder."
+            )
+        parts = _of_retriever(name, revision, asked) if kind == RETRIEVER else _loaded(place, revision, asked)
+    if encoder_dropout is not None:
+        for module in getattr(parts.model, "encoder", parts.model).modules():
+            if isinstance(module, nn.Dropout):
+                module.p = encoder_dropout
+    _set_shape(parts, dropout, max_tokens)
+    return parts
+
+
+def _set_shape(parts: ChoiceParts, dropout: float | None, max_tokens: int | None) -> None:
+    model: Any = parts.model
+    own = isinstance(model, ChoiceModel)
+    if dropout is not None:
+        (model.drop if own else model.dropout).p = dropout
+        setattr(model.config, "dropout" if own else "classifier_dropout", dropout)
+    positions = getattr(model.config.encoder if own else model.config, "max_position_embeddings", None)
+    most = min(parts.tokenizer.model_max_length, positions or parts.tokenizer.model_max_length)
+    if max_tokens and not 4 <= max_tokens <= most:
+        raise InputError(f"--max_tokens: expected 4 to {most}, which the encoder reads, found {max_tokens}.")
+    model.config.max_tokens = max_tokens or min(getattr(model.config, "max_tokens", None) or MAX_TOKENS, most)
+
+
+def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) -> ChoiceParts:
+    config = load_config(name, revision)
+    tokenizer = load_tokenizer(name, revision)
+    if _has_head(config):
+        _require_shape(name, shape_of(config), asked)
+        return ChoiceParts(_with_its_head(name, revision), tokenizer)
+    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
+        raise InputError(
+            f"--model_name_or_path {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such."
+        )
+    if asked["head"] == LIBRARY:
+        if type(config) not in AutoModelForMultipleChoice._model_mapping:
+            raise InputError(
+                f"--head library: transformers has none for {config.model_type} ({name}); leave the option out."
+            )
+        _require_shape(f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}, asked)
+        return ChoiceParts(_with_its_head(name, revision), tokenizer)
+    return _with_head(load_model(AutoModel, name, revision), tokenizer, asked)
+
+
+def _of_retriever(name: str, revision: str | None, asked: Mapping[str, str | None]) -> ChoiceParts:
+    """The encoder of messages of a trained retriever."""
+    from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
+    from mrs_suggest.models.retrieval.routes import transformers_of
+
+    if asked["head"] == LIBRARY:
+        raise InputError(f"--head library: {name} is a retriever, for which only our head fits; leave the option out.")
+    modules = transformers_of(build_dual_encoder(name, revision=revision))
+    if not modules:
+        raise InputError(f"--model_name_or_path {name}: has a table of token vectors and no encoder; use an encoder.")
+    encoder: Any = modules[0].auto_model
+    return _with_head(encoder.float(), modules[0].tokenizer, asked)
+
+
+def _with_head(encoder: PreTrainedModel, tokenizer: Any, asked: Mapping[str, str | None]) -> ChoiceParts:
+    shape: dict[str, Any] = {key: asked[key] or DEFAULTS[key] for key in ("pooling", "input")}
+    # Without the place that the encoder was loaded from, which may be a folder.
+    settings = {key: value for key, value in encoder.config.to_dict().items() if key != "_name_or_path"}
+    return ChoiceParts(ChoiceModel(ChoiceConfig(settings, **shape), encoder), tokenizer)
+
+
+def _with_its_head(name: str, revision: str | None) -> PreTrainedModel:
+    """A model of transformers' own class, or ours."""
+    model: Any = load_model(AutoModelForMultipleChoice, name, revision)
+    if not isinstance(model, ChoiceModel):
+        heads = [f"{model.base_model_prefix}.pooler", "pre_classifier", "classifier", "sequence_summary", "logits_proj"]
+        model.trained_in_full = tuple(
+            part for part in heads if any(key.startswith(part + ".") for key in model.state_dict())
+        )
+    return cast(PreTrainedModel, model)
+
+
+def _has_head(config: PreTrainedConfig) -> bool:
+    architectures = config.architectures or []
+    return config.model_type == MODEL_TYPE or any(name.endswith("ForMultipleChoice") for name in architectures)
+
+
+def shape_of(config: Any) -> dict[str, Any]:
+    """The arguments of `build_choice_model` that give a model of this shape from the same encoder."""
+    own = config.model_type == MODEL_TYPE
+    shape = (PAPER, config.pooling, config.input) if own else (LIBRARY, POOLINGS[0], INPUTS[0])
+    most: int | None = getattr(config, "max_tokens", None)
+    return dict(zip(("head", "pooling", "input"), shape, strict=True)) | ({"max_tokens": most} if most else {})
+
+
+def _require_shape(name: str, have: Mapping[str, Any], asked: Mapping[str, str | None]) -> None:
+    for option, value in have.items():
+        if asked.get(option) not in (None, value):
+            raise InputError(
+                f"--{option} {asked[option]}: does not fit {name}, which has {value}; leave the option out."
+            )

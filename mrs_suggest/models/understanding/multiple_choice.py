@@ -1,0 +1,156 @@
+"""An encoder that scores the choices of a multiple-choice question (Ponti et al. 2020, section 4.1; Sap et al. 2019).
+
+Each choice is read with its premise and prompt; `x` is the encoder's vector of that text, and its score is
+`W_o tanh(W_h x + b_h)`. A softmax over the scores of all choices gives their probabilities, so that one head serves
+questions with two choices and with three.
+
+After `import mrs_suggest.models.understanding.multiple_choice`, `AutoModelForMultipleChoice.from_pretrained` loads such
+a folder, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AutoConfig, AutoModel, AutoModelForMultipleChoice, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import MultipleChoiceModelOutput
+
+MODEL_TYPE = "mrs_multiple_choice"
+POOLINGS = ("cls", "mean")  # the first token, for MBERT and XLM-R; the mean of all tokens, for USE (note 10)
+INPUTS = ("pair", "single")  # premise and choice as a sentence pair, or as one text, for USE (section 4.1)
+SPREAD = 0.02  # standard deviation of fresh weights, as BERT's
+
+
+class ChoiceConfig(PreTrainedConfig):
+    """The shape of a `ChoiceModel`.
+
+    Args:
+        encoder: the encoder's configuration.
+        pooling: one of `POOLINGS`.
+        input: one of `INPUTS`.
+        dropout: on the encoder's vector and on the head's hidden layer (appendix C: 0 or .1).
+        max_tokens: longer texts are cut.
+    """
+
+    model_type = MODEL_TYPE
+    sub_configs = {"encoder": AutoConfig}  # noqa: RUF012  (as the library declares it)
+
+    def __init__(
+        self,
+        encoder: PreTrainedConfig | dict[str, Any] | None = None,
+        pooling: str = POOLINGS[0],
+        input: str = INPUTS[0],
+        dropout: float = 0.1,
+        max_tokens: int = 128,
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(encoder, dict):
+            settings = dict(encoder)
+            encoder = AutoConfig.for_model(settings.pop("model_type"), **settings)
+        self.encoder = encoder if encoder is not None else AutoConfig.for_model("bert")
+        self.pooling, self.input, self.dropout, self.max_tokens = pooling, input, dropout, max_tokens
+        super().__init__(**kwargs)
+
+
+class ChoiceModel(PreTrainedModel):
+    """The encoder with the paper's head.
+
+    Example:
+        >>> shape = AutoConfig.for_model("bert", vocab_size=9, hidden_size=8, num_hidden_layers=1,
+        ...                              num_attention_heads=2, intermediate_size=8)
+        >>> model = ChoiceModel(ChoiceConfig(shape)).eval()
+        >>> two_questions = torch.ones(2, 3, 5, dtype=torch.int64)  # with three choices of five tokens
+        >>> model(two_questions).logits.shape
+        torch.Size([2, 3])
+    """
+
+    config_class = ChoiceConfig
+    base_model_prefix = "encoder"
+    supports_gradient_checkpointing = True
+    trained_in_full = ("hidden", "score")  # beside adapters: see mrs_suggest.models.adapters
+    _supports_sdpa = _supports_flash_attn = True  # where the encoder does
+
+    def __init__(self, config: ChoiceConfig, encoder: PreTrainedModel | None = None) -> None:
+        super().__init__(config)
+        self.encoder = _without_pooler(AutoModel.from_config(config.encoder) if encoder is None else encoder)
+        width = config.encoder.hidden_size
+        self.hidden = nn.Linear(width, width)
+        self.score = nn.Linear(width, 1, bias=False)  # softmax would cancel a bias
+        self.drop = nn.Dropout(config.dropout)
+        self.encoder_frozen = False
+        if encoder is None:
+            self.post_init()
+        else:  # whose weights it would replace by fresh ones
+            self._init_weights(self.hidden)
+            self._init_weights(self.score)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=SPREAD)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=SPREAD)
+
+    def freeze_encoder(self) -> None:
+        """Train the head alone, on the encoder's vectors without dropout (section 4.1: the feature-based regime)."""
+        self.encoder_frozen = True
+        self.encoder.requires_grad_(False)
+        self.encoder.eval()
+
+    def train(self, mode: bool = True) -> ChoiceModel:
+        """As usual; a frozen encoder stays in evaluation mode."""
+        super().train(mode)
+        if self.encoder_frozen:
+            self.encoder.eval()
+        return self
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> MultipleChoiceModelOutput:
+        """Scores of the choices.
+
+        Args:
+            input_ids, attention_mask, token_type_ids: (questions, choices, tokens).
+            labels: (questions) numbers of the right choices.
+
+        Returns:
+            logits (questions, choices), and with labels the mean cross-entropy in nats.
+        """
+        questions, choices, tokens = input_ids.shape
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        given = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": token_type_ids}
+        flat = {name: value.view(-1, tokens) for name, value in given.items() if value is not None}
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.encoder_frozen):
+            states = self.encoder(**flat).last_hidden_state
+        vectors = self.drop(self._pooled(states, flat["attention_mask"]))
+        hidden = self.drop(torch.tanh(self.hidden(vectors)))
+        logits = self.score(hidden).view(questions, choices)
+        loss = functional.cross_entropy(logits.float(), labels) if labels is not None else None
+        return MultipleChoiceModelOutput(loss=cast(Any, loss), logits=logits)
+
+    def _pooled(self, states: Tensor, mask: Tensor) -> Tensor:
+        """(texts, tokens, width) -> (texts, width)"""
+        if self.config.pooling == "cls":
+            return states[:, 0]
+        weights = mask.unsqueeze(-1).to(states.dtype)
+        return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def _without_pooler(encoder: Any) -> Any:
+    """Without the pooler of BERT and XLM-R, in place: nothing would train it, which several ranks refuse."""
+    if isinstance(getattr(encoder, "pooler", None), nn.Module):
+        encoder.pooler = None
+    return encoder
+
+
+AutoConfig.register(MODEL_TYPE, ChoiceConfig, exist_ok=True)
+AutoModelForMultipleChoice.register(ChoiceConfig, ChoiceModel, exist_ok=True)

@@ -1,0 +1,157 @@
+"""One encoder with a head for each of several tasks (XGLUE, Liang et al. 2020, section 6.3.3: multi-task fine-tuning).
+
+The heads are those of XLM-R in transformers: a dense layer, tanh and a linear one on the first token for a label, a
+linear one on each token for tags, and two scores of each token for an answer. The paper does not describe its own.
+
+After `import mrs_suggest.models.understanding.shared_body`, `AutoModel.from_pretrained` loads such a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import QuestionAnsweringModelOutput, SequenceClassifierOutput, TokenClassifierOutput
+
+from mrs_suggest.models.understanding.text_rows import ANSWER, TAGS
+
+MODEL_TYPE = "mrs_understanding"
+SPREAD = 0.02  # standard deviation of fresh weights, as BERT's
+
+
+class SharedBodyConfig(PreTrainedConfig):
+    """The shape of a `SharedBodyModel`.
+
+    Args:
+        encoder: the encoder's configuration.
+        understanding: task -> `kind` (of `mrs_suggest.models.understanding.text_rows.KINDS`) and `labels` in the order
+        of the scores. dropout: before each layer of a head; None: the encoder's own, as transformers' heads do (section
+        6.1: .1). max_tokens: the most of a row.
+    """
+
+    model_type = MODEL_TYPE
+    sub_configs = {"encoder": AutoConfig}  # noqa: RUF012  (as the library declares it)
+
+    def __init__(
+        self,
+        encoder: PreTrainedConfig | dict[str, Any] | None = None,
+        understanding: Mapping[str, Mapping[str, Any]] | None = None,
+        dropout: float | None = None,
+        max_tokens: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(encoder, dict):
+            settings = dict(encoder)
+            encoder = AutoConfig.for_model(settings.pop("model_type"), **settings)
+        self.encoder = encoder if encoder is not None else AutoConfig.for_model("bert")
+        self.understanding = {task: dict(one) for task, one in (understanding or {}).items()}
+        self.dropout = getattr(self.encoder, "hidden_dropout_prob", 0.1) if dropout is None else dropout
+        self.max_tokens = max_tokens
+        super().__init__(**kwargs)
+
+
+@torch.no_grad()
+def draw(module: nn.Module) -> None:
+    """Give a layer fresh weights, drawn as BERT's are; those of a normalization start at 1."""
+    if isinstance(module, (nn.Linear, nn.Embedding)):
+        nn.init.normal_(module.weight, std=SPREAD)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.LayerNorm):
+        module.reset_parameters()
+
+
+class FirstTokenHead(nn.Module):
+    """Scores of labels from the vector of the first token."""
+
+    def __init__(self, width: int, labels: int, dropout: float) -> None:
+        super().__init__()
+        self.dense, self.score, self.drop = nn.Linear(width, width), nn.Linear(width, labels), nn.Dropout(dropout)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(rows, tokens, width) -> (rows, labels)"""
+        hidden = torch.tanh(self.dense(self.drop(states[:, 0])))
+        return cast(Tensor, self.score(self.drop(hidden)))
+
+
+class TokenHead(nn.Module):
+    """Scores of each token."""
+
+    def __init__(self, width: int, labels: int, dropout: float) -> None:
+        super().__init__()
+        self.score, self.drop = nn.Linear(width, labels), nn.Dropout(dropout)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(rows, tokens, width) -> (rows, tokens, labels)"""
+        return cast(Tensor, self.score(self.drop(states)))
+
+
+class SharedBodyModel(PreTrainedModel):
+    """The encoder and its heads.
+
+    Example:
+        >>> shape = AutoConfig.for_model("bert", vocab_size=9, hidden_size=8, num_hidden_layers=1,
+        ...                              num_attention_heads=2, intermediate_size=8)
+        >>> heads = {"XNLI": {"kind": "label", "labels": ["a", "b", "c"]}, "POS": {"kind": "tags", "labels": ["X"]}}
+        >>> model, row = SharedBodyModel(SharedBodyConfig(shape, heads)).eval(), torch.ones(2, 5, dtype=torch.int64)
+        >>> model(row, task="XNLI").logits.shape, model(row, task="POS").logits.shape
+        (torch.Size([2, 3]), torch.Size([2, 5, 1]))
+    """
+
+    config_class = SharedBodyConfig
+    base_model_prefix = "encoder"
+    supports_gradient_checkpointing = True
+    trained_in_full = ("heads",)  # beside adapters: see mrs_suggest.models.adapters
+    _supports_sdpa = _supports_flash_attn = True  # where the encoder does
+
+    def __init__(self, config: SharedBodyConfig, encoder: PreTrainedModel | None = None) -> None:
+        super().__init__(config)
+        body: Any = AutoModel.from_config(config.encoder) if encoder is None else encoder
+        if isinstance(getattr(body, "pooler", None), nn.Module):
+            body.pooler = None  # nothing would train it
+        self.encoder = body
+        width = config.encoder.hidden_size
+        self.heads = nn.ModuleDict()
+        for task, one in config.understanding.items():
+            count = 2 if one["kind"] == ANSWER else len(one["labels"])
+            kind = TokenHead if one["kind"] in (TAGS, ANSWER) else FirstTokenHead
+            self.heads[task] = kind(width, count, config.dropout)
+        if encoder is None:
+            self.post_init()
+        else:  # whose weights it would replace by fresh ones
+            self.heads.apply(draw)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        draw(module)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        task: str = "",
+    ) -> SequenceClassifierOutput | TokenClassifierOutput | QuestionAnsweringModelOutput:
+        """Scores for one task.
+
+        Args:
+            input_ids, attention_mask, token_type_ids: (rows, tokens).
+            task: a key of the configuration's `understanding`.
+
+        Returns:
+            logits (rows, labels) or (rows, tokens, labels); of an answer `start_logits`, `end_logits` (rows, tokens).
+        """
+        given = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        given = {name: value for name, value in given.items() if value is not None}
+        states = self.encoder(input_ids=input_ids, **given).last_hidden_state
+        scores = self.heads[task](states)
+        kind = cast(Any, self.config).understanding[task]["kind"]
+        if kind == ANSWER:
+            return QuestionAnsweringModelOutput(start_logits=scores[..., 0], end_logits=scores[..., 1])
+        return (TokenClassifierOutput if kind == TAGS else SequenceClassifierOutput)(logits=scores)
+
+
+AutoConfig.register(MODEL_TYPE, SharedBodyConfig, exist_ok=True)
+AutoModel.register(SharedBodyConfig, SharedBodyModel, exist_ok=True)

@@ -1,0 +1,264 @@
+"""Models for understanding tasks: an encoder with the head of one task, or with a head for each of several.
+
+With one task the model is transformers' own (`AutoModelForSequenceClassification`, `...ForTokenClassification` or
+`...ForQuestionAnswering`), so that its pipelines load it; with several it is a `SharedBodyModel`. Either way the
+configuration names the tasks (`understanding`), the labels in their order, and how many tokens are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import (
+    AutoModel,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    PreTrainedModel,
+)
+from transformers.utils.logging import disable_progress_bar, get_verbosity, set_verbosity, set_verbosity_error
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.baselines import starting_point
+from mrs_suggest.models.checkpoint_loading import input_positions, load_config, load_model, load_tokenizer
+from mrs_suggest.models.starting_points import RETRIEVER, STATIC, UNDERSTANDING, require_start, start_kind
+from mrs_suggest.models.understanding.shared_body import MODEL_TYPE, SharedBodyConfig, SharedBodyModel, draw
+from mrs_suggest.models.understanding.text_rows import ANSWER, LABEL, PAGE, TAGS
+
+CLASSES: Mapping[str, tuple[str, Any]] = {
+    LABEL: ("SequenceClassification", AutoModelForSequenceClassification),
+    PAGE: ("SequenceClassification", AutoModelForSequenceClassification),
+    TAGS: ("TokenClassification", AutoModelForTokenClassification),
+    ANSWER: ("QuestionAnswering", AutoModelForQuestionAnswering),
+}
+MAX_TOKENS, LEAST_TOKENS = 512, 16  # XGLUE, section 6.1; what a question and a piece of text need
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a model predicts for a task.
+
+    Attributes:
+        kind: one of `mrs_suggest.models.understanding.text_rows.KINDS`.
+        labels: in the order of the model's scores; none for an answer.
+    """
+
+    kind: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnderstandingParts:
+    """A model and its tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: Any
+
+    @property
+    def heads(self) -> dict[str, Head]:
+        """The tasks that the model is for, and their labels in the order of its scores."""
+        return heads_of(self.model.config)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the model takes the task's name with each batch."""
+        return isinstance(self.model, SharedBodyModel)
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens of a row."""
+        return int(cast(Any, self.model.config).max_tokens)
+
+    def save(self, folder: Path) -> None:
+        """Write weights (safetensors), configuration and tokenizer, which `load_understanding` reads."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def heads_of(config: Any) -> dict[str, Head]:
+    """The tasks and heads that a configuration names; none if the model was not trained here."""
+    found = getattr(config, "understanding", None) or {}
+    return {task: Head(one["kind"], tuple(one["labels"])) for task, one in found.items()}
+
+
+def load_understanding(name: str | Path, revision: str | None = None) -> UnderstandingParts:
+    """A trained model, in evaluation mode.
+
+    Raises:
+        InputError: it is none, or damaged.
+    """
+    config = load_config(str(name), revision)
+    heads = heads_of(config)
+    if not heads:
+        raise InputError(f"{name}: not a model for understanding tasks ({config.model_type}); train one from it first.")
+    parts = build_understanding(str(name), revision, heads=heads, shared=config.model_type == MODEL_TYPE)
+    parts.model.eval()
+    return parts
+
+
+def build_understanding(
+    name: str,
+    revision: str | None = None,
+    *,
+    heads: Mapping[str, Head],
+    shared: bool = False,
+    max_tokens: int | None = None,
+    seed: int = 0,
+) -> UnderstandingParts:
+    """A model to train.
+
+    A checkpoint's own head is kept where it was trained for the same task, or, if it does not say for which, has the
+    same labels, whose order it keeps; any other head is fresh.
+
+    Args:
+        name: a hub id, a folder or a baseline: an encoder, or a model for understanding tasks.
+        heads: task -> its kind and labels; one, or several with `shared`.
+        shared: one encoder with a head for each task, instead of transformers' own class.
+        max_tokens: the most of a row; None: 512, or what the encoder reads.
+        seed: of fresh weights.
+
+    Raises:
+        InputError: the checkpoint cannot be loaded, is no encoder, or transformers has no such head for it.
+    """
+    require_start(name, UNDERSTANDING, revision)
+    if start_kind(name, revision) in (RETRIEVER, STATIC):
+        raise InputError(
+            f"--model_name_or_path {name}: is a retriever or a table of token vectors; an understanding model "
+            "starts from an encoder, such as FacebookAI/xlm-roberta-base."
+        )
+    disable_progress_bar()
+    place = starting_point(name)
+    config = load_config(place, revision)
+    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
+        raise InputError(
+            f"--model_name_or_path {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such."
+        )
+    tokenizer = _tokenizer(place, revision)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if shared:
+            model: PreTrainedModel = _shared(place, revision, config, heads)
+        else:
+            ((task, head),) = heads.items()
+            model = _single(place, revision, config, task, head)
+    _set_length(model, tokenizer, max_tokens)
+    return UnderstandingParts(model, tokenizer)
+
+
+def build_settings(model: PreTrainedModel) -> dict[str, Any]:
+    """What `built_as` needs to make a model of this shape from the same checkpoint."""
+    config: Any = model.config
+    shared = isinstance(model, SharedBodyModel)
+    return {"heads": config.understanding, "shared": shared, "max_tokens": config.max_tokens}
+
+
+def built_as(record: Mapping[str, Any], name: str) -> UnderstandingParts:
+    """A model from the checkpoint `name`, by `build_settings`, with its `revision` and `seed` beside them.
+
+    Raises:
+        InputError: see `build_understanding`; or the settings are damaged.
+    """
+    try:
+        heads = {task: Head(one["kind"], tuple(one["labels"])) for task, one in record["heads"].items()}
+        known = all(head.kind in CLASSES for head in heads.values())
+    except (KeyError, TypeError):
+        known = False
+    if not known or not heads or (len(heads) > 1 and not record["shared"]):
+        raise InputError(f"expected heads with a kind and labels, found {record['heads']!r:.80}.")
+    seed, tokens = record.get("seed", 0), record["max_tokens"]
+    return build_understanding(
+        name, record["revision"], heads=heads, shared=record["shared"], max_tokens=tokens, seed=seed
+    )
+
+
+def has_head(name: str, task: str, head: Head, revision: str | None = None) -> bool:
+    """Whether a checkpoint has a trained head for the task, which `build_understanding` would keep."""
+    config = load_config(starting_point(name), revision)
+    return task in heads_of(config) or _fits(config, task, head)
+
+
+def _fits(config: Any, task: str, head: Head) -> bool:
+    """Whether the head of a checkpoint of transformers' own class is one for the task."""
+    if not any(name.endswith(f"For{CLASSES[head.kind][0]}") for name in config.architectures or []):
+        return False
+    if known := heads_of(config):
+        return task in known
+    return head.kind == ANSWER or set(config.id2label.values()) == set(head.labels)
+
+
+def _single(name: str, revision: str | None, config: Any, task: str, head: Head) -> PreTrainedModel:
+    what, kind = CLASSES[head.kind]
+    if config.model_type == MODEL_TYPE:
+        raise InputError(
+            f"--model_name_or_path {name}: has a head for each of {', '.join(heads_of(config))}; pass --mode multitask."
+        )
+    if type(config) not in kind._model_mapping:
+        raise InputError(
+            f"--model_name_or_path {name}: transformers has no head of the kind {what} for {config.model_type}, which "
+            f"{task} needs; use BERT, XLM-R or such."
+        )
+    own = _fits(config, task, head)
+    labels = tuple(config.id2label[number] for number in range(len(head.labels))) if own else head.labels
+    given: dict[str, Any] = {"num_labels": 2}  # first and last token
+    if labels:
+        given = {"id2label": dict(enumerate(labels)), "label2id": {label: n for n, label in enumerate(labels)}}
+    model: Any = _model(kind, name, revision, ignore_mismatched_sizes=not own, **given)
+    heads = [part for part, _ in model.named_children() if part != model.base_model_prefix]
+    if not own:  # also where another task's head happens to have the same shape
+        for part in heads:
+            getattr(model, part).apply(draw)
+    state = model.state_dict()
+    named = [*heads, f"{model.base_model_prefix}.pooler"]
+    model.trained_in_full = tuple(part for part in named if any(key.startswith(f"{part}.") for key in state))
+    model.config.understanding = {task: {"kind": head.kind, "labels": list(labels)}}
+    return cast(PreTrainedModel, model)
+
+
+def _shared(name: str, revision: str | None, config: Any, heads: Mapping[str, Head]) -> SharedBodyModel:
+    wanted = {task: {"kind": head.kind, "labels": list(head.labels)} for task, head in heads.items()}
+    if config.model_type != MODEL_TYPE:
+        encoder = _model(AutoModel, name, revision)
+        settings = {key: value for key, value in encoder.config.to_dict().items() if key != "_name_or_path"}
+        return SharedBodyModel(SharedBodyConfig(settings, wanted), encoder)
+    before = cast(SharedBodyModel, _model(AutoModel, name, revision))
+    if cast(Any, before.config).understanding == wanted:
+        return before
+    model = SharedBodyModel(SharedBodyConfig(before.config.encoder.to_dict(), wanted), before.encoder)
+    for task, one in before.config.understanding.items():
+        if wanted.get(task) == one:
+            model.heads[task] = before.heads[task]
+    return model
+
+
+def _set_length(model: PreTrainedModel, tokenizer: Any, max_tokens: int | None) -> None:
+    config: Any = model.config
+    body = getattr(config, "encoder", config) if config.model_type == MODEL_TYPE else config
+    positions = input_positions(body) or tokenizer.model_max_length
+    most = min(tokenizer.model_max_length, positions)
+    if max_tokens is not None and not LEAST_TOKENS <= max_tokens <= most:
+        raise InputError(
+            f"--max_tokens: expected {LEAST_TOKENS} to {most}, which the encoder reads, found {max_tokens}."
+        )
+    config.max_tokens = max_tokens or min(getattr(config, "max_tokens", None) or MAX_TOKENS, most)
+
+
+def _tokenizer(name: str, revision: str | None) -> Any:
+    tokenizer = load_tokenizer(name, revision)
+    if not tokenizer.is_fast or tokenizer.pad_token_id is None:
+        lacks = "a padding token" if tokenizer.is_fast else "a fast version, which tells the place of each token"
+        raise InputError(f"--model_name_or_path {name}: its tokenizer lacks {lacks}; use BERT, XLM-R or such.")
+    tokenizer.padding_side = tokenizer.truncation_side = "right"
+    return tokenizer
+
+
+def _model(kind: Any, name: str, revision: str | None, **given: Any) -> PreTrainedModel:
+    loud = get_verbosity()
+    set_verbosity_error()  # that a head is missing, or another is left out, is as it should be
+    try:
+        return load_model(kind, name, revision, **given)
+    finally:
+        set_verbosity(loud)

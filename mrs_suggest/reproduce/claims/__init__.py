@@ -1,0 +1,1 @@
+"""A paper's claims as tests on the scores of reproduced runs."""

@@ -1,0 +1,76 @@
+"""Tables of results in the project's own pages, taken from the JSON of `mrs reproduce`: `make results`.
+
+A page says where a table comes from, and the lines between the two comments are replaced:
+
+    <!-- results: docs/results/mrs-small.json 3 weighted -->
+    <!-- end of results -->
+
+After the file: the table (a figure is `figure-2`) and the metric, `claims` or `leads-COLUMN`; of a table without
+columns, `all` or `leads`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_write
+
+BEGIN = re.compile(r"^<!-- results: (\S+) (\S+) (\S+) -->$", re.MULTILINE)  # an indented one is an example
+END = "<!-- end of results -->"
+
+
+def quoted(text: str, folder: Path, page: str = "the page") -> str:
+    """The text of a page with its tables replaced.
+
+    Args:
+        folder: that the files of results are named from.
+        page: for the sentence of an error.
+
+    Raises:
+        InputError: a block has no end, or its file, table or metric is not there.
+    """
+    made, place = [], 0
+    for begin in BEGIN.finditer(text):
+        end = text.find(END, begin.end())
+        following = BEGIN.search(text, begin.end())
+        if end < 0 or (following and following.start() < end):
+            raise InputError(f"{page}: {begin[0]} has no end; write {END} below it.")
+        table = _table(folder / begin[1], begin[2].replace("figure-", "figure "), begin[3], page)
+        made += [text[place : begin.end()], f"\n\n{table.strip()}\n\n"]
+        place = end
+    return "".join([*made, text[place:]])
+
+
+def _table(path: Path, table: str, part: str, page: str) -> str:
+    try:
+        printed = json.loads(path.read_text(encoding="utf-8"))["printed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{page}: {path} is not a JSON file of `mrs reproduce`; name one.") from None
+    if table not in printed:
+        raise InputError(f"{page}: {path} has no table {table!r}; expected one of {', '.join(printed)}.")
+    if part not in printed[table]:
+        raise InputError(f"{page}: table {table} of {path} has no {part!r}; expected {', '.join(printed[table])}.")
+    return str(printed[table][part])
+
+
+def main(argv: Sequence[str]) -> int:
+    """Fill in the pages that are named; files of results are named from the working folder."""
+    for name in argv:
+        path = Path(name)
+        text = path.read_text(encoding="utf-8")
+        if (filled := quoted(text, Path(), name)) != text:
+            atomic_write(path, filled)
+            print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except InputError as error:
+        sys.exit(str(error))

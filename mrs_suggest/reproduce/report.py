@@ -1,0 +1,176 @@
+"""The page of a table's finished runs: printed, and written as HTML, Markdown, JSON and pictures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.report.pages import Block, Grid, as_html, as_markdown
+from mrs_suggest.common.text.text import finite_json
+from mrs_suggest.reproduce.cells import Setup
+from mrs_suggest.reproduce.claims.claims import ClaimResult, check_claims
+from mrs_suggest.reproduce.claims.comparisons import Comparisons, compare
+from mrs_suggest.reproduce.claims.preference import Preference, preference
+from mrs_suggest.reproduce.page import (
+    claim_blocks,
+    claims_grid,
+    curves_of_rows,
+    grids_of,
+    head_blocks,
+    leads_grid,
+    people_blocks,
+    picture_blocks,
+    run_blocks,
+    table_blocks,
+)
+from mrs_suggest.reproduce.pictures import draw_bars, draw_curves_of_rows, draw_table
+from mrs_suggest.reproduce.results import Figure, Lead, Results
+from mrs_suggest.reproduce.table import TableSpec
+from mrs_suggest.training.export.card import Record
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a page tells.
+
+    Attributes:
+        people: figure -> what people preferred; None where the sheets are about something else.
+    """
+
+    results: Results
+    figures: list[Figure]
+    leads: list[Lead]
+    compared: Comparisons
+    claims: list[ClaimResult]
+    people: dict[str, Preference | None]
+
+    def of(self, name: str) -> list[Figure]:
+        """The figures of one table."""
+        return [figure for figure in self.figures if figure.table == name]
+
+
+def make_report(setup: Setup, problems: Mapping[str, str], sheets: Record | None = None) -> Report:
+    """Read the runs and compute what the page tells; `sheets` as `read_sheets` gives them."""
+    results = Results.read(setup, problems)
+    figures = list(results.fields())
+    people = {
+        name: preference(results, grid, sheets)
+        for name, grid in setup.table.grids().items()
+        if grid.human and sheets is not None
+    }
+    compared, claims = compare(results, figures), list(check_claims(results))
+    return Report(results, figures, list(results.leads()), compared, claims, people)
+
+
+def write_report(setup: Setup, problems: Mapping[str, str], sheets: Record | None = None) -> list[Path]:
+    """Print the tables; write `NAME.html`, `.md`, `.json` and the pictures; return their paths, the page first."""
+    report = make_report(setup, problems, sheets)
+    table = setup.table
+    drawn = _draw(report, setup.output)
+    tables = list(_table_blocks(report, drawn))
+    page = [*tables, *run_blocks(report.results)]
+    paths = [setup.output / f"{table.name}.{kind}" for kind in ("html", "md", "json")]
+    print(as_markdown(tables), end="")
+    atomic_write(paths[1], as_markdown(page))
+    atomic_write(paths[0], as_html(page, setup.output, contents=True))
+    content = finite_json(_record(report))
+    atomic_write(paths[2], json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    return [*paths, *(setup.output / file for files in drawn.values() for file in files)]
+
+
+def _table_blocks(report: Report, drawn: Mapping[str, Mapping[str, str]]) -> Iterator[Block]:
+    yield from head_blocks(report.results)
+    for name in report.results.setup.table.grids():
+        leads = [lead for lead in report.leads if lead.table == name]
+        yield from table_blocks(report.results, name, report.of(name), leads, report.compared)
+        yield from picture_blocks(drawn.get(name, {}))
+        if name in report.people:
+            yield from people_blocks(report.people[name])
+        yield from claim_blocks([claim for claim in report.claims if claim.table == name], report.of(name))
+
+
+def _draw(report: Report, folder: Path) -> dict[str, dict[str, str]]:
+    """Draw what has figures; table -> file -> what it shows."""
+    table = report.results.setup.table
+    drawn = {}
+    for name, grid in table.grids().items():
+        own = report.of(name)
+        if not any(one.mean is not None or one.paper is not None for one in own):
+            continue
+        fields = {(one.row, one.column, one.metric): one for one in own}
+        file = f"{table.name}-{_slug(name)}.png"
+        if name in table.tables:
+            draw_table(grid, fields, folder / file)
+        else:
+            people = report.people.get(name)
+            draw_bars(grid, fields, people.shares if people else {}, folder / file)
+        drawn[name] = {file: f"{grid.title}: {', '.join(grid.metrics.values())}"}
+        if name in table.tables and (rows := curves_of_rows(report.results, grid)):
+            curves = f"{table.name}-{_slug(name)}-curves.png"
+            draw_curves_of_rows(rows, folder / curves)
+            drawn[name][curves] = f"{grid.title}: training loss and validation of every run; circles: the kept step"
+    return drawn
+
+
+def _slug(name: str) -> str:
+    """A table's name as part of a file's."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
+
+
+def _record(report: Report) -> Record:
+    results = report.results
+    runs = {
+        name: {key: record.get(key) for key in ("seed", "commit", "versions", "hardware", "data", "seconds")}
+        for name, record in results.records.items()
+    }
+    return {
+        "table": results.setup.table.name,
+        "title": results.setup.table.title,
+        "base_model": results.setup.table.at(results.setup.scale).base_model or results.setup.table.base_model,
+        "titles": {name: {"": grid.title, **grid.metrics} for name, grid in results.setup.table.grids().items()},
+        "scale": results.setup.scale,
+        "figures": [
+            {**asdict(figure), "mean": figure.mean, "deviation": figure.deviation, "n": len(figure.values)}
+            for figure in report.figures
+        ],
+        "leads": [asdict(lead) for lead in report.leads],
+        "comparisons": report.compared.p,
+        "claims": [asdict(claim) for claim in report.claims],
+        "people": {name: one and asdict(one) for name, one in report.people.items()},
+        "printed": {name: _printed(report, name, grid) for name, grid in results.setup.table.grids().items()},
+        "runs": runs,
+        "not_run": dict(results.problems),
+    }
+
+
+def _printed(report: Report, name: str, grid: TableSpec) -> dict[str, str]:
+    """The tables as Markdown, for pages that quote them: by metric (`all`, where one has all), the leads of
+    each column, and the claims.
+
+    Columns without a run are left out, and rows with neither a run nor a printed figure, unless there is no run at all.
+    """
+    run = [figure for figure in report.of(name) if figure.mean is not None]
+    if run:
+        columns = {figure.column for figure in run}
+        rows = {figure.row for figure in report.of(name) if figure.mean is not None or figure.paper is not None}
+        grid = replace(
+            grid,
+            columns={column: place for column, place in grid.columns.items() if column in columns},
+            rows={row: place for row, place in grid.rows.items() if row in rows},
+        )
+    made: Sequence[tuple[str, Grid]] = list(grids_of(grid, report.of(name), report.compared))
+    found = {key: as_markdown([made[number][1]]) for number, key in enumerate(grid.metrics)} if grid.columns else {}
+    claims = [claim for claim in report.claims if claim.table == name]
+    leads: dict[str, list[Lead]] = {}
+    for lead in report.leads:
+        if lead.table == name and lead.intervals:
+            leads.setdefault(f"leads-{lead.column}" if lead.column else "leads", []).append(lead)
+    return {
+        **(found or {"all": as_markdown([made[0][1]])}),
+        **{key: as_markdown([leads_grid(some)]) for key, some in leads.items()},
+        **({"claims": as_markdown([claims_grid(claims)])} if claims else {}),
+    }

@@ -1,0 +1,307 @@
+"""What the finished runs of a table say: the figure of each field, and the difference of two rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_suggest.evaluation.choice.analysis import average
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.evaluation.paper_results import paper_figure
+from mrs_suggest.evaluation.tables import short_number
+from mrs_suggest.models.starting_points import MULTIPLE_CHOICE
+from mrs_suggest.reproduce.cells import Setup, States, all_cells, run_of
+from mrs_suggest.reproduce.claims.example_scores import WEIGHTED, RunScores, Scores, UnpairedError
+from mrs_suggest.reproduce.table import FULL, Place, TableSpec
+from mrs_suggest.suggest.answering import MODEL
+from mrs_suggest.suggest.baselines import BASELINES
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.run import read_record
+
+Interval = list[float]
+NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
+LOWER_IS_BETTER = frozenset({"perplexity", "self_rouge", "wrong_language"})  # keys of run.json
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A field of a table.
+
+    Attributes:
+        values: seed -> figure; empty where there is none, and `missing` tells why.
+        intervals: seed -> its 95 % interval, where the run has one.
+        paper: the printed figure, in the unit of the table.
+        own: whether the runs were trained on the language that they are tested on.
+    """
+
+    table: str
+    row: str
+    column: str | None
+    metric: str
+    place: Place
+    values: dict[str, float]
+    intervals: dict[str, Interval]
+    missing: str = ""
+    paper: float | None = None
+    percent: bool = False
+    own: bool = False
+
+    @property
+    def mean(self) -> float | None:
+        """Over the seeds; None if there is no figure."""
+        return float(np.mean(list(self.values.values()))) if self.values else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation over the seeds, with n - 1; None of fewer than two."""
+        return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else None
+
+    def text(self) -> str:
+        """The mean; empty where there is none."""
+        return "" if self.mean is None else self.shown(self.mean)
+
+    def spread(self) -> str:
+        """`± .0017`, the deviation over seeds; of one seed `[.3754, .3789]`, its interval."""
+        if self.deviation is not None:
+            return f"± {self.shown(self.deviation)}"
+        interval = next(iter(self.intervals.values()), None)
+        return f"[{self.shown(interval[0])}, {self.shown(interval[1])}]" if interval else ""
+
+    def shown(self, value: float) -> str:
+        """A figure in the unit of the table."""
+        return f"{100 * value:.1f}" if self.percent else short(value)
+
+    def printed(self) -> str:
+        """The paper's figure."""
+        return "" if self.paper is None else f"{self.paper:.1f}" if self.percent else short(self.paper)
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The paired 95 % intervals of the difference of two rows, by metric and seed."""
+
+    table: str
+    row: str
+    over: str
+    column: str | None
+    intervals: dict[str, dict[str, Interval]]
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The scores of two rows on the same n examples: (seeds, n) each."""
+
+    seeds: tuple[str, ...]
+    first: Scores
+    second: Scores
+
+
+@dataclass
+class Results:
+    """What the finished runs of a table say.
+
+    Attributes:
+        problems: why cells have no run, by name.
+    """
+
+    setup: Setup
+    problems: Mapping[str, str]
+    records: dict[str, Record] = field(default_factory=dict)
+    scores: RunScores = field(default_factory=RunScores)
+
+    @classmethod
+    def read(cls, setup: Setup, problems: Mapping[str, str]) -> Results:
+        """The records of the finished cells; one that stands from earlier options is not among them."""
+        cells = all_cells(setup.table)
+        states = States(setup, cells)
+        found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
+        why = {name: problems.get(name) or states.told(name) for name in cells if name not in found}
+        return cls(setup, why, found)
+
+    def fields(self) -> Iterator[Figure]:
+        """Every field of the tables and figures, by metric, row and column."""
+        for name, grid in self.setup.table.grids().items():
+            for metric in grid.metrics:
+                for row, column in grid.fields():
+                    yield self.figure(name, grid, row, column, metric)
+
+    def leads(self) -> Iterator[Lead]:
+        """Every difference that a table asks for."""
+        for name, grid in self.setup.table.grids().items():
+            for row, over in grid.leads:
+                for column in grid.columns or (None,):
+                    yield self.lead(name, grid, row, over, column)
+
+    def figure(self, table: str, grid: TableSpec, row: str, column: str | None, metric: str) -> Figure:
+        """One field."""
+        place = grid.place(row, column)
+        paper = paper_figure(place.paper, metric) if place.paper else None
+        if fields := grid.averaged(row, column):
+            means, missing = self._mean([self.figure(table, grid, *one, metric) for one in fields])
+            return Figure(table, row, column, metric, place, means, {}, missing, paper, grid.percent)
+        values, intervals, missing, key = {}, {}, "", place.metric or metric
+        for seed, name in self.names(place):
+            found, why = self._scope(name, place)
+            if found is None or found.get(key) is None:
+                missing = missing or why or f"{place.system} has no {key}"
+                continue
+            values[seed] = float(found[key])
+            own = found.get("interval") if key == metric else None  # it is of the main figure
+            interval = found.get(f"{key}_interval", own) or self._average_interval(name, place)
+            if interval is not None:
+                intervals[seed] = list(interval)
+        missing = place.empty or (missing if place.cell else NO_EXPERIMENT)
+        trained = any(self._trained_on(name, place.scope) for seed, name in self.names(place) if seed in values)
+        return Figure(table, row, column, metric, place, values, intervals, missing, paper, grid.percent, trained)
+
+    def _trained_on(self, name: str, scope: str) -> bool:
+        return scope in self.records[name].get("plan", {}).get("train", ())
+
+    def _mean(self, figures: list[Figure]) -> tuple[dict[str, float], str]:
+        """The mean of fields, seed by seed, and why there is none."""
+        seeds = [seed for seed in figures[0].values if all(seed in one.values for one in figures)]
+        if seeds:
+            return {seed: float(np.mean([one.values[seed] for one in figures])) for seed in seeds}, ""
+        return {}, next((one.missing for one in figures if one.missing), "its runs have no seed in common")
+
+    def lead(self, table: str, grid: TableSpec, row: str, over: str, column: str | None) -> Lead:
+        """The difference of two rows."""
+        mine, other = grid.place(row, column), grid.place(over, column)
+        found: dict[str, dict[str, Interval]] = {}
+        missing = "" if mine.cell and other.cell else NO_EXPERIMENT
+        for seed, name in self.names(mine):
+            others = dict(self.names(other))
+            intervals = self._difference(name, mine, others.get(seed, ""), other)
+            if isinstance(intervals, str):
+                missing = missing or intervals
+                continue
+            for metric, interval in intervals.items():
+                found.setdefault(metric, {})[seed] = interval
+        return Lead(table, row, over, column, found, missing)
+
+    def names(self, place: Place) -> Iterator[tuple[str, str]]:
+        """(seed, cell) of the runs whose figures stand in a place."""
+        for seed in self.setup.table.cells[place.cell].seeds if place.cell else ():
+            if place.seed in ("", str(seed)):
+                yield str(seed), f"{place.cell}/{seed}"
+
+    def _scope(self, name: str, place: Place) -> tuple[Record | None, str]:
+        if name not in self.records:
+            return None, f"{name}: {self.problems[name]}"
+        metrics = self.records[name]["metrics"]
+        scopes = {**metrics.get("systems", {}), **metrics.get("tasks", {})}.get(place.system)
+        wanted = place.scope.split()
+        lacking = [scope for scope in wanted if scope not in (scopes or {})]
+        if self.setup.scale != FULL and scopes and lacking:  # its data may have fewer languages
+            wanted = [scope for scope in wanted if scope in scopes]
+            if not wanted:
+                return None, NO_EXPERIMENT
+            lacking = []
+        if scopes is None or lacking:
+            return None, f"{name}: its run has no {place.system} for {' '.join(lacking or wanted)}"
+        if len(wanted) == 1:
+            return scopes[wanted[0]], ""
+        shared = set.intersection(*(set(scopes[scope]) for scope in wanted))
+        means = {key: [scopes[scope][key] for scope in wanted] for key in shared}
+        return {key: float(np.mean(of)) for key, of in means.items() if all(isinstance(one, float) for one in of)}, ""
+
+    def _average_interval(self, name: str, place: Place) -> Interval | None:
+        """Of the mean over several languages, from a multiple-choice run's answers; None where they do not allow it."""
+        languages = place.scope.split()
+        if len(languages) < 2 or self.records[name]["trainer"] != MULTIPLE_CHOICE:
+            return None
+        found = average(self.scores.answers(run_of(name, self.setup), self.records[name])[place.system], languages)
+        return [found.low, found.high] if found else None
+
+    def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
+        found, why = self._scope(name, mine)
+        if found is None:
+            return why
+        if (name, mine.system) == (other_name, other.system):
+            return NO_EXPERIMENT  # one run stands in both rows
+        if mine.system == MODEL and (name == other_name or other.system in BASELINES):  # the same in every run
+            return dict(self.records[name]["metrics"]["differences"][other.system][mine.scope])
+        if not other_name:
+            return f"{name}: the other row has no run with its seed"
+        found, why = self._scope(other_name, other)
+        if found is None:
+            return why
+        if (mine.system, other.system) != (MODEL, MODEL):
+            return f"the runs store only the suggestions of their own {MODEL!r}"
+        return self._paired(name, other_name, mine.scope)
+
+    def _paired(self, name: str, other: str, scope: str) -> dict[str, Interval] | str:
+        """The interval of weighted ROUGE, from the suggestions of two runs."""
+        places = Place(name, scope=scope), Place(other, scope=scope)
+        try:
+            _, first, second = self._pair((name, places[0]), (other, places[1]), WEIGHTED)
+        except UnpairedError as error:
+            return str(error)
+        return {WEIGHTED: list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED))}
+
+    def paired(self, mine: Place, other: Place, metric: str) -> Paired:
+        """The scores of the same examples in two places, of the seeds that both have.
+
+        Raises:
+            UnpairedError: there are none, or one run stands in both places.
+        """
+        others = dict(self.names(other))
+        found, examples, why = {}, None, ""
+        for seed, name in self.names(mine):
+            if seed not in others:
+                why = why or f"{name}: the other row has no run with its seed"
+                continue
+            if (name, mine.system) == (others[seed], other.system):
+                raise UnpairedError(NO_EXPERIMENT)
+            try:
+                these, *scores = self._pair((name, mine), (others[seed], other), metric)
+            except UnpairedError as error:
+                why = why or str(error)
+                continue
+            if examples not in (None, these):
+                raise UnpairedError(f"{name} was not tested on the same examples as the other seeds")
+            found[seed], examples = scores, these
+        if not found:
+            raise UnpairedError(why or NO_EXPERIMENT)
+        first, second = (np.stack([scores[side] for scores in found.values()]) for side in (0, 1))
+        return Paired(tuple(found), first, second)
+
+    def _pair(self, one: tuple[str, Place], other: tuple[str, Place], metric: str) -> tuple[Hashable, Scores, Scores]:
+        """What identifies the examples of two runs, and their (n,) scores.
+
+        Args:
+            one, other: the name of a cell, and the place that its figure stands in.
+
+        Raises:
+            UnpairedError: there are none, or of other examples.
+        """
+        names = one[0], other[0]
+        for name, place in (one, other):
+            if why := self._scope(name, place)[1]:
+                raise UnpairedError(why)
+        runs = [(run_of(name, self.setup), self.records[name], place) for name, place in (one, other)]
+        languages = self.scores.languages(*runs[0][1:], metric)
+        if not languages or languages != self.scores.languages(*runs[1][1:], metric):
+            raise UnpairedError(f"{names[0]} and {names[1]} were not tested on the same languages")
+        examples, columns = [], []
+        for code in languages:
+            ours, theirs = (self.scores.of(*run, metric, code) for run in runs)
+            if ours[0] != theirs[0]:
+                raise UnpairedError(f"{names[0]} and {names[1]} were not tested on the same examples")
+            examples.append(ours[0])
+            columns.append((ours[1], theirs[1]))
+        first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return tuple(examples), first, second
+
+
+def short(value: float) -> str:
+    """`.0476`, as the papers print it.
+
+    >>> short(0.0476), short(30.0916)
+    ('.0476', '30.0916')
+    """
+    return short_number(value, 4)

@@ -1,0 +1,418 @@
+"""A table of experiments as data: its cells, their data, and where their figures stand.
+
+A table is a YAML file:
+
+    title, about                      what the page says
+    trainer                           of the cells that name none
+    base_model                        a hub id; `--model FOLDER` stands for it, and `--scale tiny` for a tiny one
+    other_models                      more hub ids that `--scale tiny` replaces
+    data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them, or
+                                      generates them, where it has no `{source}`;
+                                      `tiny`: the command that generates a small one for `--scale tiny`
+    scales: SCALE: options            what `--scale SCALE` changes in every cell that does not set the option itself;
+                                      null takes an option out of the configuration
+                   base_model         the model of that scale, for which `--model FOLDER` stands
+                   same               ENDING: OTHER, cells that are one run at that scale; their rows share its figures
+                   seeds              of all cells
+                   main               the printed tables of a run without `--table` (default: all)
+                   trainers           whose cells can run at that scale (default: all)
+    cells: ID: config, options, seeds, data, needs_configs, scales, trainer
+    tables: ID: title, metrics, rows, columns, leads, percent, compared, claims
+    figures: ID: the same, with `human`   charts of bars, each with a table of its figures
+
+`{data:NAME}` in an option stands for the folder of a data set beside the cell's own. An option `@ID` stands for the
+folder of another cell's run with the same seed, `@ID/SEED` for that with another one: the cell waits for it. A row or a
+column names, together, a `cell`, a `system` of its `run.json`, and a `scope` there: a language or `pooled`, or several
+languages, for their mean; `{key}` in a value is filled from the others. `paper` is the path of the printed figure (see
+`paper_figure`). An empty `cell` leaves the field empty, and `empty` says why. A row with `columns` has fields in these
+alone. A row with `average_of` has the means of other rows, a column with it those of other columns. `metric` of a row
+is a key in `run.json` in place of the table's. `compared` lists sets of rows that stand for each other: the best of
+each column is bold, and letters tell which differ. `claims` are the paper's sentences about rows (`ClaimSpec`), which
+are tested.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.comparison import POOLED
+from mrs_suggest.reproduce.claims.claim_spec import ClaimSpec
+from mrs_suggest.suggest.answering import MODEL
+
+REFERENCE = "@"
+DATA = re.compile(r"\{data:([\w-]+)\}")
+EMBEDDED = "sample"  # data that come with the package
+FULL, TINY = "full", "tiny"  # scales: as configured; tiny models, a few steps
+Options = Mapping[str, Any]
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source.
+
+    Without a command the source is used as it is. A command without `{source}` generates the data. `tiny` holds `{out}`
+    alone.
+    """
+
+    about: str
+    files: list[str] = field(default_factory=list)
+    command: str = ""
+    tiny: str = ""
+
+    def generated(self, scale: str) -> str:
+        """The command that needs no source, at a scale; empty where there is none."""
+        if scale == TINY and self.tiny:
+            return self.tiny
+        return "" if "{source}" in self.command else self.command
+
+
+@dataclass(frozen=True)
+class CellSpec:
+    """One training run per seed.
+
+    Attributes:
+        config: of the trainer, below the folder of configurations.
+        needs_configs: configs that the data must have, such as `mt-fr`; without them the cell stays empty.
+        scales: scale -> what it changes in this cell, its own options included, beyond the table's `scales`.
+    """
+
+    config: str
+    options: dict[str, Any] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=lambda: [42])
+    data: str = EMBEDDED
+    needs_configs: list[str] = field(default_factory=list)
+    scales: dict[str, dict[str, Any]] = field(default_factory=dict)
+    trainer: str = ""
+
+    def chosen(self, scale: str) -> dict[str, Any]:
+        """The cell's own options at a scale."""
+        return {**self.options, **self.scales.get(scale, {})}
+
+    def data_names(self, scale: str) -> list[str]:
+        """The data sets that the cell uses, its own first."""
+        return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.chosen(scale).values())))]))
+
+
+@dataclass(frozen=True)
+class ScaleSpec:
+    """What a scale changes; at `full`, nothing but `main`."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    base_model: str = ""
+    same: dict[str, str] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    main: list[str] = field(default_factory=list)
+    trainers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose figures stand in a field of a table.
+
+    Attributes:
+        scope: `pooled`, a language, or several, separated by spaces, whose mean it is.
+        seed: of the run; empty for all.
+        empty: why there is none.
+        paper: path of the printed figure.
+        metric: key in `run.json`, in place of the table's.
+    """
+
+    cell: str
+    system: str = MODEL
+    scope: str = POOLED
+    seed: str = ""
+    empty: str = ""
+    paper: str = ""
+    metric: str = ""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """One printed table.
+
+    Attributes:
+        metrics: key in `run.json` -> title, the main one first; they are the columns, or, where there are `columns`,
+            each metric has a table.
+        rows, columns: title -> parts of a `Place`; of a row `columns`, the titles of those that it has a field in; of
+            both `average_of`, titles of rows or columns.
+        leads: pairs of rows whose difference has a paired interval.
+        percent: the figures are shares, printed in %.
+        same: cell -> the one whose figures stand for its own.
+        compared: sets of rows, the best of which is bold in each column, with letters for those that differ.
+        human: of a figure, the two rows between which people chose, where sheets are given.
+        note: what stands below it.
+    """
+
+    title: str
+    metrics: dict[str, str]
+    rows: dict[str, dict[str, Any]]
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
+    leads: list[list[str]] = field(default_factory=list)
+    percent: bool = False
+    same: dict[str, str] = field(default_factory=dict)
+    compared: list[list[str]] = field(default_factory=list)
+    claims: list[ClaimSpec] = field(default_factory=list)
+    human: list[str] = field(default_factory=list)
+    note: str = ""
+
+    def place(self, row: str, column: str | None) -> Place:
+        """Whose figures stand there; `column` is None in a table without columns."""
+        parts = {**self.rows[row], **(self.columns[column] if column is not None else {})}
+        if column not in parts.get("columns", [column]):
+            return Place("")
+        if self.averaged(row, column):
+            return Place("", paper=parts.get("paper", "").format(**parts))
+        known = {one.name for one in fields(Place)}
+        found = Place(**{key: value.format(**parts) for key, value in parts.items() if key in known})
+        return replace(found, cell=self.same.get(found.cell, found.cell))
+
+    def averaged(self, row: str, column: str | None) -> list[tuple[str, str | None]]:
+        """The fields whose mean stands there; none where it is a figure of a run."""
+        if column not in self.rows[row].get("columns", [column]):
+            return []
+        if names := self.rows[row].get("average_of"):
+            return [(name, column) for name in names]
+        names = self.columns[column].get("average_of", []) if column is not None else []
+        return [(row, name) for name in names]
+
+    def fields(self) -> Iterator[tuple[str, str | None]]:
+        """Row and column of each field."""
+        for row in self.rows:
+            for column in self.columns or (None,):
+                yield row, column
+
+    def cells(self) -> list[str]:
+        """The cells whose figures stand in it."""
+        return [self.place(row, column).cell for row, column in self.fields()]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The content of a table's file."""
+
+    name: str
+    title: str
+    about: str
+    trainer: str
+    base_model: str
+    data: dict[str, DataSource]
+    cells: dict[str, CellSpec]
+    tables: dict[str, TableSpec]
+    scales: dict[str, ScaleSpec] = field(default_factory=dict)
+    other_models: list[str] = field(default_factory=list)
+    figures: dict[str, TableSpec] = field(default_factory=dict)
+
+    def grids(self) -> dict[str, TableSpec]:
+        """Tables and figures, by titles that differ."""
+        return {**self.tables, **{f"figure {name}": grid for name, grid in self.figures.items()}}
+
+    def at(self, scale: str) -> ScaleSpec:
+        """What a scale changes."""
+        return self.scales.get(scale, ScaleSpec())
+
+    def scale_names(self) -> list[str]:
+        """The scales that there are."""
+        return [FULL, *(name for name in self.scales if name != FULL)]
+
+    def same(self, scale: str) -> dict[str, str]:
+        """Cell -> the one that is the same run at a scale."""
+        return {
+            name: name.removesuffix(ending) + other
+            for ending, other in self.at(scale).same.items()
+            for name in self.cells
+            if name.endswith(ending)
+        }
+
+
+def only_tables(table: Table, names: Sequence[str], figures: Sequence[str] = ()) -> Table:
+    """The table with some of its tables and figures, the cells that stand in them, and those that these wait for.
+
+    A figure that needs no other cells stays, too.
+
+    Raises:
+        InputError: there is no such table or figure.
+    """
+    for option, chosen, known in (("table", names, table.tables), ("figure", figures, table.figures)):
+        for name in chosen:
+            if name not in known:
+                there = f"expected {', '.join(known)}" if known else "it has none"
+                raise InputError(f"--{option} {name}: {table.name} has no such {option}; {there}.")
+    kept = {name: grid for name, grid in table.tables.items() if name in names}
+    drawn = {name: grid for name, grid in table.figures.items() if name in figures}
+    wanted = [cell for grid in (*kept.values(), *drawn.values()) for cell in grid.cells()]
+    drawn |= {name: grid for name, grid in table.figures.items() if set(grid.cells()) <= set(wanted)}
+    for cell in wanted:  # it grows
+        options = table.cells[cell].options if cell else {}
+        wanted += [other for _, one in references(options) if (other := one.partition("/")[0]) not in wanted]
+    cells = {name: cell for name, cell in table.cells.items() if name in wanted}
+    return replace(table, tables=kept, figures=drawn, cells=cells)
+
+
+def at_scale(table: Table, scale: str) -> Table:
+    """The table with the scale's seeds, and with one cell in place of those that are the same run there.
+
+    Raises:
+        InputError: the table has no such scale.
+    """
+    if scale not in table.scale_names():
+        raise InputError(f"--scale {scale}: {table.name} has no such scale; expected {', '.join(table.scale_names())}.")
+    same, seeds = table.same(scale), table.at(scale).seeds
+    tables, figures = (
+        {name: replace(grid, same=same) for name, grid in grids.items()} for grids in (table.tables, table.figures)
+    )
+    cells = {name: replace(cell, seeds=seeds or cell.seeds) for name, cell in table.cells.items() if name not in same}
+    return replace(table, cells=cells, tables=tables, figures=figures)
+
+
+def with_checkpoints(table: Table, given: Mapping[str, str]) -> Table:
+    """The table with models that are there already in place of the runs that would make them.
+
+    Args:
+        given: cell -> folder of a model.
+
+    Raises:
+        InputError: there is no such cell, or no other one starts from it.
+    """
+    users = {reference.partition("/")[0] for cell in table.cells.values() for _, reference in references(cell.options)}
+    for name in given:
+        if name not in users:
+            have = ", ".join(one for one in table.cells if one in users) or "none"
+            raise InputError(
+                f"--checkpoint {name}=...: expected a cell of {table.name} that others start from ({have})."
+            )
+    kept = {}
+    for name, cell in table.cells.items():
+        found = {key: given[one] for key, ref in references(cell.options) if (one := ref.partition("/")[0]) in given}
+        if name not in given:
+            kept[name] = replace(cell, options={**cell.options, **found})
+    return replace(table, cells=kept)
+
+
+def with_data(options: Options, folder: Callable[[str], str]) -> dict[str, Any]:
+    """The options with the folder of each `{data:NAME}`."""
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, list):
+            return [filled(one) for one in value]
+        return DATA.sub(lambda found: folder(found[1]), value) if isinstance(value, str) else value
+
+    return {key: filled(value) for key, value in options.items()}
+
+
+def references(options: Options) -> Iterator[tuple[str, str]]:
+    """(option, reference without `@`) of the options that name another cell's run."""
+    for key, value in options.items():
+        if isinstance(value, str) and value.startswith(REFERENCE):
+            yield key, value.removeprefix(REFERENCE)
+
+
+def table_names(folder: Path) -> list[str]:
+    """The tables that there are."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def read_table(folder: Path, name: str) -> Table:
+    """Read `NAME.yaml`.
+
+    Raises:
+        InputError: there is no such table, or its file is not one.
+    """
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        raise InputError(f"{name}: no such table; there are {', '.join(table_names(folder)) or 'none'}.")
+    return parse_table(name, path.read_text(encoding="utf-8"), str(path))
+
+
+def parse_table(name: str, text: str, where: str) -> Table:
+    """The table that a YAML text describes; `where` starts the sentence of an error.
+
+    Raises:
+        InputError: the file is not valid, or a cell, a row or a reference names something that is not there.
+    """
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise InputError(f"{where}{f', line {mark.line + 1}' if mark else ''}: the file is not valid YAML.") from None
+    parts: dict[str, tuple[type[Any], str]] = {
+        "data": (DataSource, "data"), "cells": (CellSpec, "cells"), "tables": (TableSpec, "tables"),
+        "figures": (TableSpec, "figures"), "scales": (ScaleSpec, "scales"),
+    }  # fmt: skip
+    values = {"name": name, "data": {}, "scales": {}, "figures": {}, **_mapping(values, where)}
+    for key, (kind, title) in parts.items():
+        entries = _mapping(values.get(key), f"{where}, {title}")
+        values[key] = {str(entry): _made(kind, of, f"{where}, {title} {entry}") for entry, of in entries.items()}
+    table: Table = _made(Table, values, where)
+    _require_sound(table, where)
+    return table
+
+
+def _made(kind: type[Kind], values: Any, where: str) -> Kind:
+    """A dataclass of a mapping; keys that are unknown or missing are named."""
+    given = {**_mapping(values, where)}
+    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    for key in given:
+        if key not in names:
+            raise InputError(f"{where}: unknown key {key!r}; expected {', '.join(sorted(names))}.")
+    if "claims" in given:
+        given["claims"] = [_made(ClaimSpec, one, f"{where}, claims") for one in given["claims"]]
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise InputError(f"{where}: {str(error).partition('() ')[2]}; write it.") from None
+
+
+def _mapping(values: Any, where: str) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise InputError(f"{where}: expected a mapping of keys to values, found {type(values).__name__}.")
+    return values
+
+
+def _require_sound(table: Table, where: str) -> None:
+    for name, cell in table.cells.items():
+        for data in (data for scale in table.scale_names() for data in cell.data_names(scale)):
+            if data != EMBEDDED and data not in table.data:
+                raise InputError(f"{where}, cells {name}: data {data!r} is not described under `data`.")
+        for _, reference in references(cell.options):
+            other, _, seed = reference.partition("/")
+            seeds = table.cells[other].seeds if other in table.cells else []
+            if any(wanted not in seeds for wanted in ([int(seed)] if seed.isdigit() else cell.seeds)):
+                raise InputError(f"{where}, cells {name}: @{reference} is not a cell with that seed.")
+    for name, grid in table.grids().items():
+        for row, column in grid.fields():
+            try:
+                place = grid.place(row, column)
+            except (KeyError, TypeError) as error:
+                raise InputError(f"{where}, tables {name}, {row}: {error}.") from None
+            for above, beside in grid.averaged(row, column):
+                if above not in grid.rows or (beside is not None and beside not in grid.columns):
+                    raise InputError(f"{where}, tables {name}, {row}: average_of names no row or column {above!r}.")
+            if place.cell and place.cell not in table.cells:
+                raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
+        _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
+        _require_rows([grid.human] if grid.human else [], grid, f"{where}, tables {name}, human")
+        for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
+            raise InputError(f"{where}, tables {name}, compared: there is no row {row!r}.")
+        for claim in grid.claims:
+            _require_rows([claim.rows], grid, f"{where}, tables {name}, claims")
+            claim.require_sound(grid.columns, f"{where}, tables {name}, claims")
+    for scale, spec in table.scales.items():
+        if lacking := [one for one in spec.main if one not in table.tables]:
+            raise InputError(f"{where}, scales {scale}, main: there is no table {lacking[0]!r}.")
+        for mine, instead in table.same(scale).items():
+            if instead not in table.cells:
+                raise InputError(f"{where}, scales {scale}, same: there is no cell {instead!r} for {mine}.")
+
+
+def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -> None:
+    for pair in pairs:
+        if len(pair) != 2 or any(row not in grid.rows for row in pair):
+            raise InputError(f"{where}: expected two rows of the table, found {' and '.join(pair)}.")

@@ -1,0 +1,1 @@
+"""Models and HTTP services that passes over data call."""

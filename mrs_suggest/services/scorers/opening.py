@@ -1,0 +1,65 @@
+"""Scorers by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.hub import is_repo_id
+from mrs_suggest.common.text.text_services import Scorer
+from mrs_suggest.services.scorers.posting import Poster
+
+WORDS = "words"
+PERSPECTIVE = "perspective"
+
+
+def open_scorer(
+    name: str,
+    *,
+    label: str | None = None,
+    batch_size: int | None = None,
+    per_second: float | None = None,
+    key_variable: str = "MRS_TOXICITY_KEY",
+    option: str = "--toxicity",
+) -> Scorer:
+    """The scorer that a name stands for.
+
+    Args:
+        name: `words` (the package's lists), `words:FOLDER` or `words:LANG.txt`, an address of a service (`http://`,
+            `https://`), `perspective` (`perspective:URL`: another one with its form of requests), or a checkpoint for
+            text classification (a folder, or a hub id).
+        label: of a checkpoint.
+        batch_size: texts of a forward pass or of a request.
+        per_second: requests to a service at most.
+        key_variable: the environment variable with the key of a service, if it takes one.
+        option: of the command line, which begins the sentences of errors.
+
+    Raises:
+        InputError: no such scorer, or it cannot be loaded or reached.
+    """
+    if name == WORDS:
+        from mrs_suggest.services.scorers.words import own_words
+
+        return own_words()
+    if name.startswith(f"{WORDS}:"):
+        from mrs_suggest.services.scorers.words import read_words
+
+        return read_words(Path(name.removeprefix(f"{WORDS}:")), option)
+    if name == PERSPECTIVE or name.startswith(f"{PERSPECTIVE}:"):
+        from mrs_suggest.services.scorers.service import PERSPECTIVE_PER_SECOND, PERSPECTIVE_URL, PerspectiveScorer
+
+        url = name.removeprefix(PERSPECTIVE).removeprefix(":") or PERSPECTIVE_URL
+        header = ("x-goog-api-key", "")
+        return PerspectiveScorer(Poster(url, key_variable, header, per_second or PERSPECTIVE_PER_SECOND, option))
+    if name.startswith(("http://", "https://")):
+        from mrs_suggest.services.scorers.service import HttpScorer
+
+        return HttpScorer(Poster(name, key_variable, per_second=per_second, option=option), batch_size)
+    if Path(name).is_dir() or (is_repo_id(name) and ":" not in name):
+        from mrs_suggest.services.scorers.classifier import ClassifierScorer
+
+        return ClassifierScorer(name, label, batch_size, option)
+    raise InputError(
+        f"{option} {name}: no such scorer; pass `{WORDS}`, {WORDS}:FOLDER, the address of a service (http://...), "
+        f"`{PERSPECTIVE}`, a folder with a checkpoint, or a hub id such as ORG/NAME."
+    )

@@ -1,0 +1,214 @@
+"""JSON to one address by POST: at most so often, again after failures that may pass, a sentence for all others."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.io.remote import masked
+
+TRIES = 6  # ours: with the waits below, half a minute of failures is passed over
+FIRST_WAIT = 1.0  # seconds before the second try; doubled for each further one
+LONGEST_WAIT = 600.0  # seconds that a service may ask to wait (Retry-After)
+TIMEOUT = 60.0  # seconds without a byte from the service
+MOST_BYTES = 64 << 20  # of an answer
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+REFUSED = (401, 403)
+BAD, ABOUT_KEY = 400, b"API_KEY_INVALID"  # how services of Google refuse a key
+PASSING = (408, 429)
+SERVER_ERRORS = 500
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Another address would get the texts, and the key."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class Poster:
+    """Sends JSON to one address.
+
+    Args:
+        url: http or https.
+        key_variable: the environment variable with the key, which is sent if it is set; by https, or on this machine.
+        key_header: where the key goes, and what stands before it.
+        per_second: requests that are begun in a second, at most, repeated ones included; None: no limit.
+        option: of the command line, which begins the sentences of errors.
+        sleep, clock: seconds; for tests.
+
+    Raises:
+        InputError: the address or the key cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key_variable: str = "MRS_TOXICITY_KEY",
+        key_header: tuple[str, str] = ("Authorization", "Bearer "),
+        per_second: float | None = None,
+        option: str = "--toxicity",
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url = url
+        self._what = f"{option} {masked(url)}"
+        self._key_variable = key_variable
+        self._headers = {"Content-Type": "application/json", "User-Agent": "mrs-suggest"}
+        if not _is_sound(url):
+            raise InputError(
+                f"{self._what}: expected an address such as https://example.org/score, without a password."
+            )
+        if key := os.environ.get(key_variable, ""):
+            if not (key.isascii() and key.isprintable()) or " " in key:
+                raise InputError(f"{key_variable}: has characters that no key has; set it anew, without line breaks.")
+            parts = urlsplit(url)
+            if parts.scheme != "https" and parts.hostname not in LOOPBACK:
+                raise InputError(f"{self._what}: the key in {key_variable} is sent by https only; pass https://...")
+            self._headers[key_header[0]] = key_header[1] + key
+        self._pause = 1 / per_second if per_second else 0.0
+        self._sleep, self._clock = sleep, clock
+        self._next = -math.inf
+        self._opener = urllib.request.build_opener(_NoRedirects)
+
+    def post(self, content: object, tries: int = TRIES) -> Mapping[str, Any]:
+        """The JSON object that is answered.
+
+        Raises:
+            InputError: the service cannot be reached or fails `tries` times, refuses the key or the request, or answers
+                something else than a JSON object.
+        """
+        body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+        for number in range(tries):
+            self._take_turn()
+            try:
+                return self._read(body)
+            except _PassingError as failure:
+                if number + 1 == tries:
+                    raise InputError(
+                        f"{self._what}: failed {tries} times, at last with {failure}; what was scored is kept: run the "
+                        "same command again, with --resume, when it answers."
+                    ) from None
+                self._sleep(max(FIRST_WAIT * 2**number, self._asked_wait(failure.retry_after)))
+        raise AssertionError("unreachable")
+
+    def wrong(self, problem: str) -> InputError:
+        """The error for an answer that does not follow the protocol."""
+        return InputError(f"{self._what}: its answer is not a scorer's: {problem}; docs/pipeline.md has the protocol.")
+
+    def checked(self, score: object) -> float:
+        """A score that was answered.
+
+        Raises:
+            InputError: it is not a number in [0, 1].
+        """
+        if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+            raise self.wrong(f"{str(score)[:40]!r} is not a number from 0 to 1")
+        return float(score)
+
+    def _take_turn(self) -> None:
+        now = self._clock()
+        if now < self._next:
+            self._sleep(self._next - now)
+        self._next = max(self._clock(), self._next) + self._pause
+
+    def _read(self, body: bytes) -> Mapping[str, Any]:
+        request = urllib.request.Request(self.url, body, self._headers, method="POST")
+        try:
+            with self._opener.open(request, timeout=TIMEOUT) as answer:
+                return self._parsed(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                about_key = error.code == BAD and ABOUT_KEY in _beginning(error)
+                raise self._failed(REFUSED[0] if about_key else error.code, error.headers.get("Retry-After")) from None
+        except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
+            reason = getattr(error, "reason", error)
+            raise _PassingError(masked(first_line(reason if isinstance(reason, BaseException) else error))) from None
+
+    def _parsed(self, answer: IO[bytes]) -> Mapping[str, Any]:
+        content = answer.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise self.wrong(f"it is longer than {MOST_BYTES >> 20} MB")
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            raise self.wrong("it is not JSON") from None
+        if not isinstance(found, dict):
+            raise self.wrong("it is not a JSON object")
+        return found
+
+    def _failed(self, status: int, retry_after: str | None) -> Exception:
+        if status in REFUSED:
+            key = self._key_variable
+            held = os.environ.get(key)
+            why = f"the key in {key} (expired?); renew it" if held else f"requests without a key; set {key}"
+            return InputError(f"{self._what}: refuses {why} (HTTP {status}).")
+        if status in PASSING or status >= SERVER_ERRORS:
+            return _PassingError(f"HTTP {status}", retry_after)
+        return InputError(f"{self._what}: refuses the request (HTTP {status}); check the address.")
+
+    def _asked_wait(self, retry_after: str | None) -> float:
+        """Seconds that the service asks to wait; 0 if it does not.
+
+        Raises:
+            InputError: longer than `LONGEST_WAIT`.
+        """
+        seconds = _seconds(retry_after)
+        if seconds > LONGEST_WAIT:
+            raise InputError(
+                f"{self._what}: asks to wait {seconds:,.0f} seconds; what was scored is kept: run the same command "
+                "with --resume after that."
+            )
+        return seconds
+
+
+def _beginning(answer: IO[bytes]) -> bytes:
+    """The first bytes of an answer; fewer if the connection breaks."""
+    try:
+        return answer.read(4096)
+    except (OSError, http.client.HTTPException):
+        return b""
+
+
+class _PassingError(Exception):
+    """A failure that may pass."""
+
+    def __init__(self, reason: str, retry_after: str | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+def _is_sound(url: str) -> bool:
+    """Whether an address can be used as it is."""
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is no number
+        return False
+    return named and parts.username is None and url.isascii() and url.isprintable() and " " not in url
+
+
+def _seconds(retry_after: str | None) -> float:
+    """What `Retry-After` says: seconds or a date; 0 if nothing that can be read."""
+    if retry_after is None:
+        return 0.0
+    if retry_after.strip().isascii() and retry_after.strip().isdigit():
+        return float(retry_after)
+    try:
+        then = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return max((then - datetime.now(UTC)).total_seconds(), 0.0)

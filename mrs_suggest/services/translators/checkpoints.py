@@ -1,0 +1,88 @@
+"""Where a translator's files lie, which version they are of, and what their licence says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.hub import download, is_repo_id, split_revision
+from mrs_suggest.common.io.files import content_hash
+from mrs_suggest.models.checkpoint_loading import stated_license
+
+OPTION = "--translator"
+CTRANSLATE2_MODEL = "model.bin"  # of a folder that `ct2-transformers-converter` wrote
+SETTINGS = ("config.json", "generator.json", "generation_config.json")
+TOKENIZER = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "target_vocab.json",
+    "source.spm", "target.spm", "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model", "merges.txt",
+)  # fmt: skip
+CTRANSLATE2_FILES = (
+    CTRANSLATE2_MODEL, "shared_vocabulary.json", "shared_vocabulary.txt", "source_vocabulary.json",
+    "target_vocabulary.json", "source_vocabulary.txt", "target_vocabulary.txt",
+)  # fmt: skip
+WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
+README = "README.md"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The files of a translator.
+
+    Attributes:
+        folder: with all of them.
+        name: a hub id, or the folder's name.
+        version: the commit of a repository, or a hash of the files.
+        licence: as the front matter of its README has it; empty if it does not say.
+    """
+
+    folder: Path
+    name: str
+    version: str
+    licence: str
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether CTranslate2 runs it, not transformers."""
+        return (self.folder / CTRANSLATE2_MODEL).is_file() and not any(self.folder.glob(WEIGHTS[0]))
+
+
+def find_checkpoint(name: str) -> Checkpoint:
+    """The checkpoint in a folder, or in a repository of the hub (`ORG/NAME`, `ORG/NAME@REVISION`), which is downloaded.
+
+    Raises:
+        InputError: there is none, or its weights are not safetensors.
+    """
+    folder = Path(name)
+    if folder.is_dir():
+        found = Checkpoint(folder, folder.resolve().name, _hash(folder), _licence(folder))
+    elif is_repo_id(name) and not folder.exists():
+        repo_id, revision = split_revision(name)
+        place = download(repo_id, revision, (*SETTINGS, *TOKENIZER, *CTRANSLATE2_FILES, *WEIGHTS, README))
+        found = Checkpoint(place, repo_id, place.name, _licence(place))
+    else:
+        raise InputError(
+            f"{OPTION} {name}: no such folder; pass the folder of a translation model, a hub id such as "
+            "Helsinki-NLP/opus-mt-en-de, or dictionary:FILE."
+        )
+    if not (found.folder / "config.json").is_file():
+        raise InputError(f"{OPTION} {name}: has no config.json; pass a checkpoint of transformers or CTranslate2.")
+    if not found.is_converted and not any(found.folder.glob(WEIGHTS[0])):
+        raise InputError(
+            f"{OPTION} {name}: has no weights as safetensors, and others are not read; convert them with "
+            "`transformers`' save_pretrained, or take a revision that has them."
+        )
+    return found
+
+
+def _hash(folder: Path) -> str:
+    names = (*SETTINGS, *TOKENIZER, *CTRANSLATE2_FILES)
+    files = {folder / name for name in names if (folder / name).is_file()}
+    return content_hash([*files, *(path for pattern in WEIGHTS for path in folder.glob(pattern))])
+
+
+def _licence(folder: Path) -> str:
+    """The licence in the front matter of a README; empty if there is none, or it does not say."""
+    licence = stated_license(folder / README) or ""
+    return licence if isinstance(licence, str) else ", ".join(map(str, cast("list[object]", licence)))

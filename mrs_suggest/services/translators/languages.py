@@ -1,0 +1,147 @@
+"""How families of translation models are told the languages, and which they know.
+
+M2M100, NLLB and mBART-50 have a token for each language (`mrs_suggest.models.generation.language_tokens`). Marian's
+checkpoints translate in one direction, or from one language into several, named by a token before the text (Tiedemann
+and Thottingal 2020, "OPUS-MT"; `>>de<<`). A generator of this project has its own rule in `generator.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import KNOWN, find_language
+from mrs_suggest.models.generation.generator import Direction, TextCoder, read_generator_settings
+from mrs_suggest.models.generation.language_tokens import END, LANGUAGE, ROWS, START, LanguageTokens
+from mrs_suggest.models.starting_points import GENERATOR
+from mrs_suggest.services.translators.checkpoints import OPTION
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+MARIAN, MARIAN_TOKENIZER = "marian", "MarianTokenizer"
+NLLB = "nllb"
+NLLB_LICENCE = "cc-by-nc-4.0"  # NLLB Team 2022, "No Language Left Behind": the model cards of nllb-200
+WITH_TOKENS = {"m2m_100": ("m2m100", NLLB), "mbart": ("mbart50",)}  # model type -> rows of `language_tokens`
+ALL = ("m2m100", NLLB, "mbart50")
+_MARIAN_TOKEN = re.compile(r">>(.+)<<")
+
+
+class Languages:
+    """The directions of one checkpoint.
+
+    Args:
+        name: of the checkpoint, for messages.
+        folder: of the checkpoint.
+        tokenizer: its own.
+        model_type: of its configuration, such as `marian`; empty where only the tokenizer can tell.
+
+    Raises:
+        InputError: it is of no family that is known here.
+    """
+
+    def __init__(self, name: str, folder: Path, tokenizer: PreTrainedTokenizerBase, model_type: str) -> None:
+        self._name, self._tokenizer = name, tokenizer
+        self._own = read_generator_settings(folder) if (folder / GENERATOR).is_file() else None
+        names = list(tokenizer.get_vocab()) if type(tokenizer).__name__ == MARIAN_TOKENIZER else []
+        self._marian = {found[1]: name for name in names if (found := _MARIAN_TOKEN.fullmatch(name))}
+        self._row: LanguageTokens | None = None
+        if self._own is not None:
+            self.family = "generator"
+        elif model_type == MARIAN or type(tokenizer).__name__ == MARIAN_TOKENIZER:
+            self.family = MARIAN
+        else:
+            rows = [ROWS[row] for row in WITH_TOKENS.get(model_type, () if model_type else ALL)]
+            fitting = [row for row in rows if any(self._has(row.tag(code)) for code in KNOWN if row.tag)]
+            if not fitting:
+                raise InputError(
+                    f"{OPTION} {name}: a checkpoint of type {model_type or type(tokenizer).__name__!r} without "
+                    "language tokens; pass Marian (OPUS-MT), M2M100, NLLB, mBART-50, or a STAPLE run."
+                )
+            self._row = fitting[0]
+            self.family = self._row.name
+
+    def require(self, source: str, target: str) -> None:
+        """Refuse a direction that the checkpoint does not know.
+
+        Raises:
+            InputError: the sentence names those that it knows.
+        """
+        if self._own is not None:
+            direction, known = self._own.direction, self._own.languages
+            ok = direction.source == source and (
+                target in known if direction.target is None else target == direction.target
+            )
+            self._refuse_unless(
+                ok, source, target, f"{direction.source or '?'} to {direction.target or ' '.join(known)}"
+            )
+        elif self._row is not None:
+            unknown = [code for code in (source, target) if self._code(code) is None]
+            codes = " ".join(code for code in KNOWN if self._code(code))
+            self._refuse_unless(not unknown, source, target, f"{codes}, and perhaps others")
+        else:
+            self._require_marian(source, target)
+
+    def coder(self, config: Any, source: str, target: str, most: int) -> TextCoder:
+        """Texts to ids and back, for one direction; the sources are cut after `most` ids."""
+        if self._own is not None:
+            direction = Direction(source, target, self._own.direction.right_to_left)
+            return TextCoder(self._tokenizer, self._own.row, config, most, most, direction)
+        if self._row is not None:
+            direction = Direction(self._code(source), self._code(target))
+            return TextCoder(self._tokenizer, self._row, config, most, most, direction)
+        token = self._marian_token(target)
+        before = () if token is None else (LANGUAGE,)
+        row = LanguageTokens(MARIAN, lambda code: str(token), before, (END,), (START,), (END,), "OPUS-MT")
+        return TextCoder(self._tokenizer, row, config, most, most, Direction(target, target))
+
+    def _code(self, code: str) -> str | None:
+        """The code by which the row names a language: `pt` for `pt-BR` where it has no other; None if it has none."""
+        assert self._row is not None
+        assert self._row.tag is not None
+        tag = self._row.tag
+        return next((name for name in (code, code.partition("-")[0]) if self._has(tag(name))), None)
+
+    def _has(self, token: str) -> bool:
+        """Whether the vocabulary has a token; M2M100's own list of it lacks those of the languages."""
+        found: Any = self._tokenizer.convert_tokens_to_ids(token)
+        return found is not None and found != self._tokenizer.unk_token_id
+
+    def _require_marian(self, source: str, target: str) -> None:
+        tokenizer: Any = self._tokenizer
+        own = str(getattr(tokenizer, "source_lang", None) or ""), str(getattr(tokenizer, "target_lang", None) or "")
+        targets = " ".join(sorted(self._marian)) or own[1] or "?"
+        into = self._marian_token(target) is not None if self._marian else _may_be(own[1], target)
+        self._refuse_unless(_may_be(own[0], source) and into, source, target, f"{own[0] or '?'} to {targets}")
+
+    def _marian_token(self, target: str) -> str | None:
+        for name in _names(target):
+            if name in self._marian:
+                return self._marian[name]
+        return None
+
+    def _refuse_unless(self, ok: bool, source: str, target: str, known: str) -> None:
+        if not ok:
+            raise InputError(
+                f"{OPTION} {self._name}: does not translate {source} to {target} (it knows {known}); pass another one, "
+                f"such as --translator {target}=MODEL."
+            )
+
+
+def _names(code: str) -> list[str]:
+    """How a language may be named by a token: `pt`, `por`, or `pt_br` for `pt-BR`."""
+    language = find_language(code)
+    plain = code.partition("-")[0]
+    base = find_language(plain)
+    iso3 = base.iso3 if base else ""
+    return [
+        name for name in (code, code.lower().replace("-", "_"), plain, language.iso3 if language else "", iso3) if name
+    ]
+
+
+def _may_be(named: str, code: str) -> bool:
+    """Whether a checkpoint's own name of a language can be `code`: names of groups, such as `ROMANCE`, can."""
+    single = {name for language in KNOWN.values() for name in (language.code, language.iso3)}
+    return named in _names(code) or named not in single

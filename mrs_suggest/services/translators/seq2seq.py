@@ -1,0 +1,228 @@
+"""Translation with sequence-to-sequence checkpoints of transformers: Marian, M2M100, NLLB, mBART-50, own runs."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
+from mrs_suggest.common.text.text import visible
+from mrs_suggest.common.text.text_services import ServiceFacts
+from mrs_suggest.models.checkpoint_loading import DAMAGE
+from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
+from mrs_suggest.models.generation.decoding.beam_search import decode
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.generator import TextCoder
+from mrs_suggest.services.translators.checkpoints import OPTION, Checkpoint
+from mrs_suggest.services.translators.languages import NLLB, NLLB_LICENCE, Languages
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+MOST = 512  # tokens of a source where the checkpoint does not say: Marian's own limit
+
+
+@dataclass(frozen=True)
+class Search:
+    """How translations are searched for.
+
+    Attributes:
+        beams: 5, as M2M100 is evaluated (Fan et al. 2020) and fairseq's default; NLLB uses 4, CTranslate2 by default 2.
+        max_tokens: of a translation (CTranslate2's default, 256); one that does not end before is none.
+        batch_tokens: of a batch, padding included; changes speed and memory alone (chosen with
+            `benchmarks/bench_translate.py`).
+    """
+
+    beams: int = 5
+    max_tokens: int = 256
+    batch_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        for name in ("beams", "max_tokens", "batch_tokens"):
+            if getattr(self, name) < 1:
+                option = f"--translation-{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1.")
+
+
+class CheckpointTranslator(ABC):
+    """What translators on torch and on CTranslate2 share: languages, lengths, batches.
+
+    Args:
+        checkpoint, search: what translates, and how.
+        tokenizer, config: of the checkpoint; `config` may lack what only transformers knows.
+        model_type: of the checkpoint; empty where its configuration does not have it.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, search: Search, tokenizer: Any, config: Any, model_type: str, runtime: str
+    ) -> None:
+        self._checkpoint, self._tokenizer, self._config = checkpoint, tokenizer, config
+        self._languages = Languages(checkpoint.name, checkpoint.folder, tokenizer, model_type)
+        positions = most_tokens(config)
+        if positions is None:
+            own = getattr(tokenizer, "model_max_length", None) or MOST
+            positions = own if own < 1 << 20 else MOST
+        self._most = positions
+        self._search = replace(search, max_tokens=min(search.max_tokens, positions - 2))
+        licence = checkpoint.licence
+        if self._languages.family == NLLB and not licence:
+            licence = NLLB_LICENCE
+        self._facts = ServiceFacts(self._languages.family, checkpoint.name, checkpoint.version, licence)
+        self._runtime = runtime
+
+    @property
+    def facts(self) -> ServiceFacts:
+        return self._facts
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        return {"beams": self._search.beams, "max_tokens": self._search.max_tokens, "runtime": self._runtime}
+
+    def require(self, source: str, target: str) -> None:
+        """See `mrs_suggest.common.text.text_services.Translator`."""
+        self._languages.require(source, target)
+
+    def fits(self, texts: Sequence[str], source: str, target: str) -> list[bool]:
+        """See `mrs_suggest.common.text.text_services.Translator`."""
+        return [len(ids) <= self._most for ids in self._coder(source, target).messages(list(texts), target)]
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """See `mrs_suggest.common.text.text_services.Translator`."""
+        coder = self._coder(source, target)
+        inputs = coder.messages(list(texts), target)
+        found = [""] * len(texts)
+        fitting = [number for number, ids in enumerate(inputs) if len(ids) <= self._most]
+        for numbers in batches([len(inputs[number]) for number in fitting], self._search.batch_tokens):
+            places = [fitting[number] for number in numbers]
+            answers = self._write([inputs[place] for place in places], coder, coder.prompt(target))
+            for place, ids in zip(places, answers, strict=True):
+                if len(ids) < self._search.max_tokens:  # a longer one was cut
+                    found[place] = coder.text(ids)
+        return found
+
+    @abstractmethod
+    def _write(self, inputs: Sequence[Sequence[int]], coder: TextCoder, prompt: Sequence[int]) -> list[list[int]]:
+        """The best translation of each source, as ids without prompt and end."""
+
+    def _coder(self, source: str, target: str) -> TextCoder:
+        return self._languages.coder(self._config, source, target, self._most + 1)  # one more tells what does not fit
+
+
+class Seq2SeqTranslator(CheckpointTranslator):
+    """Translates with a checkpoint of transformers, on torch; the weights are loaded when the first text comes.
+
+    Raises:
+        InputError: it cannot be loaded, or is of no family that is known here.
+        MissingExtraError: its tokenizer needs the extra `translate`.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, search: Search | None = None) -> None:
+        import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
+
+        search = search or Search()
+        config, tokenizer = load_parts(checkpoint)
+        self._given = search
+        super().__init__(checkpoint, search, tokenizer, config, config.model_type, "torch")
+
+    def __reduce__(self) -> tuple[type[Seq2SeqTranslator], tuple[Checkpoint, Search]]:
+        return Seq2SeqTranslator, (self._checkpoint, self._given)
+
+    @cached_property
+    def model(self) -> PreTrainedModel:
+        """The loaded model."""
+        return load_weights(self._checkpoint)
+
+    def _write(self, inputs: Sequence[Sequence[int]], coder: TextCoder, prompt: Sequence[int]) -> list[list[int]]:
+        settings = Decoding(beams=self._search.beams, max_tokens=self._search.max_tokens, batch_size=len(inputs))
+        found = decode(self.model, inputs, [prompt] * len(inputs), settings, n=1)
+        return [row[0].tokens if row else [] for row in found]
+
+
+def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Numbers of texts of similar length together, the longest first, so that a batch has at most `most` tokens with
+    padding (a single text may have more).
+
+    >>> batches([3, 9, 2, 8], 18)
+    [[1, 3], [0, 2]]
+    """
+    found: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        if found and lengths[found[-1][0]] * (len(found[-1]) + 1) <= most:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return found
+
+
+def load_parts(checkpoint: Checkpoint) -> tuple[Any, Any]:
+    """Configuration and tokenizer of a checkpoint of transformers.
+
+    Raises:
+        InputError: they cannot be loaded.
+        MissingExtraError: the tokenizer needs the extra `translate`.
+    """
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(str(checkpoint.folder), trust_remote_code=False)
+    except DAMAGE as error:
+        raise InputError(f"{OPTION} {checkpoint.name}: cannot be loaded ({first_line(error)}).") from None
+    return config, load_tokenizer(checkpoint)
+
+
+def load_tokenizer(checkpoint: Checkpoint) -> Any:
+    """The tokenizer of a checkpoint.
+
+    Raises:
+        InputError: it cannot be loaded.
+        MissingExtraError: it needs the extra `translate`.
+    """
+    from transformers import AutoTokenizer
+
+    pieces = any(checkpoint.folder.glob("*.spm")) or any(checkpoint.folder.glob("sentencepiece*.model"))
+    if pieces and not (checkpoint.folder / "tokenizer.json").is_file():
+        try:
+            import sentencepiece  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("sentencepiece", "translate", f"the tokenizer of {checkpoint.name}") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Marian's recommends a package that this way of tokenizing never calls
+            return AutoTokenizer.from_pretrained(str(checkpoint.folder), trust_remote_code=False)
+    except DAMAGE as error:
+        raise InputError(f"{OPTION} {checkpoint.name}: its tokenizer cannot be loaded ({first_line(error)}).") from None
+
+
+def load_weights(checkpoint: Checkpoint) -> PreTrainedModel:
+    """The model of a checkpoint in float32, in evaluation mode.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # of reading the weights
+    try:
+        model = AutoModelForSeq2SeqLM.from_pretrained(
+            str(checkpoint.folder), trust_remote_code=False, use_safetensors=True, dtype=torch.float32
+        )
+    except DAMAGE as error:
+        raise InputError(f"{OPTION} {checkpoint.name}: cannot be loaded ({first_line(error)}).") from None
+    return corrected(model).eval()
+
+
+def say_licence(facts: ServiceFacts) -> None:
+    """Tell on stderr a licence that restricts what translations may be used for."""
+    if "nc" in facts.licence.lower().split("-"):
+        print(
+            f"note: {visible(facts.name)} has the licence {visible(facts.licence)}: no commercial use; the report and "
+            "the card of the data say so.",
+            file=sys.stderr,
+        )

@@ -1,0 +1,352 @@
+"""The routes of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import multiprocessing
+import os
+import re
+import signal
+import threading
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from mrs_suggest.common import __version__
+from mrs_suggest.common.errors import MrsError
+from mrs_suggest.serving.batcher import Batcher, QueueFullError
+from mrs_suggest.serving.gate import MAX_FIELDS, MAX_HEAD, Gate, GoneError, Refusal, error_json
+from mrs_suggest.serving.logs import LOGGER, log
+from mrs_suggest.serving.metrics import Metrics
+from mrs_suggest.serving.schema import (
+    ErrorResponse,
+    Health,
+    ModelsResponse,
+    ReloadResponse,
+    SuggestRequest,
+    SuggestResponse,
+    request_schema,
+)
+from mrs_suggest.serving.served import Item, Question, ServedSuggester
+from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
+
+# What the schema says about keys; `Gate` checks them. Either header will do.
+KEYS = [
+    Security(HTTPBearer(description="an API key; `/v1/reload` needs an admin key", auto_error=False)),
+    Security(APIKeyHeader(name="X-API-Key", description="the same keys, in a header", auto_error=False)),
+]
+ALONE = 0.5  # seconds between two looks whether the supervisor still lives
+JSON = "application/json"
+MOST_ACCEPTED = 500  # characters of Accept-Language that are read
+
+
+class Worker:
+    """What one process serves: its model, its queue and its figures."""
+
+    def __init__(self, settings: Settings, served: ServedSuggester) -> None:
+        self.settings, self.served, self.metrics = settings, served, Metrics()
+        self.batcher: Batcher[Question, Item] = Batcher(
+            lambda questions: self.served.answer(questions),  # the model of the moment
+            settings.max_batch,
+            settings.max_batch_ms / 1000,
+            settings.max_waiting,
+            self._observe,
+        )
+        self.stopping = False
+        self.ahead = False  # has the new model, of which the supervisor is going to tell all workers
+        self._reloading = asyncio.Lock()
+
+    def _observe(self, size: int, seconds: float, waited: float) -> None:
+        self.metrics.observe_batch(size, seconds, waited)
+        self.metrics.waiting.set(self.batcher.waiting)
+
+    async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
+        """The items of a request.
+
+        Raises:
+            Refusal: no room for its messages, or no answer in time.
+        """
+        rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer
+        questions = [Question(text, *rest) for text in asked.messages]
+        items = [self.served.refusal(question) for question in questions]
+        open_ones = [number for number, item in enumerate(items) if item is None]
+        try:
+            futures = self.batcher.submit([questions[number] for number in open_ones])
+        except QueueFullError as error:
+            raise Refusal(429, "too_many_waiting", str(error), retry_after=str(error.seconds)) from None
+        try:
+            async with asyncio.timeout(self.settings.answer_seconds):
+                found = await asyncio.gather(*futures)
+        except TimeoutError:
+            sentence = (
+                f"no answer within {self.settings.answer_seconds:g} s; try again, or send fewer messages at a time."
+            )
+            raise Refusal(503, "timeout", sentence, retry_after="1") from None
+        finally:
+            for future in futures:
+                future.cancel()
+        for number, item in zip(open_ones, found, strict=True):
+            items[number] = item
+        answers = [item for item in items if item is not None]
+        known = set(self.served.languages)
+        for item in answers:
+            language = item["lang"] if item["lang"] in known else ""  # what callers invent would be a label for ever
+            outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
+            self.metrics.messages.labels(language, outcome).inc()
+        return answers
+
+    async def reload(self) -> None:
+        """Load the model anew, and let it answer once it is there; requests go on meanwhile.
+
+        Raises:
+            MrsError: it cannot be loaded; the old one stays.
+        """
+        async with self._reloading:
+            try:
+                self.served = await asyncio.to_thread(ServedSuggester.load, self.settings)
+            except Exception as error:
+                self.metrics.reloads.labels("failed").inc()
+                reason = str(error) if isinstance(error, MrsError) else "a bug"
+                LOGGER.exception("reload failed", extra={"fields": {"reason": reason}})
+                raise
+            self.metrics.reloads.labels("done").inc()
+            log(logging.INFO, "reloaded", model=self.settings.shown_name)
+
+    async def reload_quietly(self) -> None:
+        """As `reload`; the log has the error."""
+        try:
+            await self.reload()
+        except Exception:
+            return
+
+    def trouble(self) -> str | None:
+        """Why no more requests should be sent here; None: they may."""
+        if self.stopping:
+            return "stopping"
+        if self.batcher.at_work > self.settings.answer_seconds:
+            return "stuck"
+        return "full" if self.batcher.waiting >= self.settings.max_waiting else None
+
+
+@asynccontextmanager
+async def _alive(worker: Worker) -> AsyncIterator[None]:
+    """Signals and the supervisor, while the worker serves; at the end all that was taken is answered."""
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
+
+    def hang_up() -> None:
+        if worker.ahead:
+            worker.ahead = False
+            return
+        task = loop.create_task(worker.reload_quietly())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    async def watch(parent: int | None) -> None:
+        while os.getppid() == parent:
+            await asyncio.sleep(ALONE)
+        log(logging.ERROR, "the supervisor is gone, stopping")
+        signal.raise_signal(signal.SIGTERM)
+
+    if threading.current_thread() is threading.main_thread():  # elsewhere, as in a test client, signals do not arrive
+        loop.add_signal_handler(signal.SIGHUP, hang_up)
+    if supervisor := multiprocessing.parent_process():
+        tasks.add(loop.create_task(watch(supervisor.pid)))
+    log(logging.INFO, "loaded", model=worker.settings.shown_name, languages=worker.served.languages)
+    try:
+        yield
+    finally:
+        worker.stopping = True
+        for task in tasks:
+            task.cancel()
+        await worker.batcher.stop()
+        log(logging.INFO, "stopped")
+
+
+def create_app(settings: Settings, served: ServedSuggester | None = None) -> FastAPI:
+    """The ASGI application.
+
+    Args:
+        served: a loaded model; None: it is loaded now.
+
+    Raises:
+        InputError: the model or a file of keys cannot be used.
+    """
+    keys = Keys.read(settings.api_keys, API_KEYS)
+    admins = Keys.read(settings.admin_keys, ADMIN_KEYS)
+    worker = Worker(settings, served or ServedSuggester.load(settings))
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with _alive(worker):
+            yield
+
+    app = FastAPI(
+        title="mrs-suggest",
+        version=__version__,
+        summary="Short replies to messages.",
+        lifespan=lifespan,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the `Host` of the request, whatever it is
+    )
+    app.state.worker = worker
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_middleware(Gate, settings=settings, keys=keys, admins=admins, metrics=worker.metrics)
+    if settings.cors:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=settings.cors, allow_methods=["GET", "POST"], allow_headers=["*"],
+            expose_headers=["Retry-After", "X-Request-ID"],
+        )  # fmt: skip
+    _add_suggest(app, worker, KEYS if keys else [])
+    _add_models(app, worker, KEYS if keys else [])
+    _add_health(app, worker)
+    return app
+
+
+def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
+    settings = worker.settings
+    refusals = {
+        400: "broken JSON", 401: "no valid key", 408: "the body came too slowly",
+        413: f"the body has more than {settings.max_body} bytes", 422: "wrong types, or more than the limits",
+        429: "too many messages wait; see Retry-After",
+        431: f"the head has more than {MAX_HEAD} bytes or {MAX_FIELDS} fields",
+        503: "no answer in time, or too many connections",
+    }  # fmt: skip
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()
+    }
+    responses[200] = {"model": SuggestResponse}
+    schema = request_schema(settings.max_messages, settings.max_characters, settings.max_suggestions)
+    size = {"description": f"At most {settings.max_body} bytes.", "x-max-bytes": settings.max_body}
+    extra = {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}, **size}}
+
+    @app.post("/v1/suggest", responses=responses, openapi_extra=extra, dependencies=keys, summary="Suggest replies")
+    async def suggest(request: Request) -> Response:
+        """Up to `k` replies to each message. A message that cannot be answered has an `error`; the others are."""
+        asked = _parse(await request.body(), settings)
+        languages = _accepted(request.headers.get("accept-language", ""))
+        answers = await _unless_gone(request, worker.suggest(asked, languages))
+        errors = sum("error" in answer for answer in answers)
+        request.scope["log_fields"].update(messages=len(answers), errors=errors)
+        return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
+
+
+def _accepted(header: str) -> tuple[str, ...] | None:
+    """The languages of an `Accept-Language` header, the best first; None where it names none."""
+    found = []
+    for part in header[:MOST_ACCEPTED].split(","):
+        code, _, quality = part.partition(";")
+        weight = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", quality)
+        share = float(weight[1]) if weight else 1.0
+        if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*", code.strip()) and share > 0:
+            found.append((share, code.strip()))
+    return tuple(code for _, code in sorted(found, key=lambda one: -one[0])) or None
+
+
+async def _unless_gone(request: Request, answering: Coroutine[Any, Any, list[Item]]) -> list[Item]:
+    """The answers; where the client leaves first, its messages leave the queue.
+
+    Raises:
+        GoneError: it has left.
+    """
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answers, gone = asyncio.ensure_future(answering), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait((answers, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise GoneError
+        return answers.result()
+    finally:
+        answers.cancel()
+        gone.cancel()
+
+
+def _parse(body: bytes, settings: Settings) -> SuggestRequest:
+    try:
+        asked = SuggestRequest.model_validate_json(body)
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_context=False, include_input=False)
+        place = ".".join(map(str, first["loc"]))
+        broken = first["type"] == "json_invalid"
+        sentence = f"{place or 'the body'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        status, code = (400, "invalid_json") if broken else (422, "invalid_request")
+        raise Refusal(status, code, f"{sentence}; the schema is at /docs.") from None
+    if len(asked.messages) > settings.max_messages:
+        sentence = f"{len(asked.messages)} messages; a request may have {settings.max_messages}."
+        raise Refusal(422, "too_many_messages", sentence)
+    if asked.k > settings.max_suggestions:
+        raise Refusal(422, "invalid_request", f"k={asked.k}: expected 1 to {settings.max_suggestions}.")
+    return asked
+
+
+def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
+    settings = worker.settings
+    refusals: dict[int | str, dict[str, Any]] = {status: {"model": ErrorResponse} for status in (401, 403, 409)}
+
+    @app.get(
+        "/v1/models", response_model=ModelsResponse, responses={401: refusals[401]}, dependencies=keys,
+        summary="What answers, and the limits",
+    )  # fmt: skip
+    async def models() -> dict[str, Any]:
+        limits = {
+            "max_body": settings.max_body,
+            "max_messages": settings.max_messages,
+            "max_characters": settings.max_characters,
+            "max_k": settings.max_suggestions,
+        }
+        return {"models": [worker.served.described()], "limits": limits}
+
+    @app.post(
+        "/v1/reload", response_model=ReloadResponse, responses=refusals, dependencies=KEYS,
+        summary="Load the model anew",
+    )  # fmt: skip
+    async def reload() -> dict[str, Any]:
+        """With an admin key. The old model answers until the new one is there, and stays if it cannot be loaded."""
+        try:
+            await worker.reload()
+        except MrsError as error:
+            raise Refusal(409, "reload_failed", f"{error} The old model stays.") from None
+        if settings.workers > 1:
+            worker.ahead = True
+            os.kill(os.getppid(), signal.SIGHUP)  # the supervisor tells all workers
+        return {"model": worker.served.described(), "workers": settings.workers}
+
+
+def _add_health(app: FastAPI, worker: Worker) -> None:
+    @app.get("/health/live", response_model=Health, summary="Whether the process answers")
+    async def live() -> dict[str, str]:
+        return {"status": "live"}
+
+    @app.get(
+        "/health/ready", response_model=Health, responses={503: {"model": Health}}, summary="Whether to send requests"
+    )
+    async def ready() -> Response:
+        trouble = worker.trouble()
+        body = json.dumps({"status": trouble or "ready"})
+        return Response(body, 503 if trouble else 200, media_type=JSON)
+
+    @app.get("/metrics", summary="Figures for Prometheus", response_class=Response)
+    async def metrics() -> Response:
+        worker.metrics.waiting.set(worker.batcher.waiting)
+        page = await asyncio.to_thread(worker.metrics.page)
+        return Response(page, media_type="text/plain; version=0.0.4")
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Unknown paths and methods, in the form of every error."""
+    assert isinstance(error, HTTPException)
+    codes = {404: "not_found", 405: "method_not_allowed"}
+    body = error_json(codes.get(error.status_code, "invalid_request"), f"{error.detail}; the routes are at /docs.")
+    return Response(body, error.status_code, error.headers, JSON)

@@ -1,0 +1,1 @@
+"""The chat page of `mrs demo`, and its Space."""

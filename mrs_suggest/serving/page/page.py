@@ -1,0 +1,167 @@
+"""The demo page: a chat as a person sees suggestions, with one model or several side by side.
+
+Needs gradio 6 (`pip install '.[demo]'`).
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
+from mrs_suggest.common.text.languages import find_language
+from mrs_suggest.common.text.text import visible
+from mrs_suggest.serving.page.page_answers import SHOWN, PageAnswer, answer_message, status_text, table_html
+from mrs_suggest.suggest.suggester import Suggester
+
+if TYPE_CHECKING:
+    import gradio
+
+DETECTED = "detected"
+MOST_CHARACTERS = 2_000  # of a message on the page; ours: a chat message has some hundred at most
+CSS = """
+.mrs-parts table { width: 100%; font-size: 0.85em; border-collapse: collapse; }
+.mrs-parts th, .mrs-parts td { text-align: right; padding: 2px 6px; }
+.mrs-parts th:first-child, .mrs-parts td:first-child { text-align: left; }
+"""
+ABOUT = """# Reply suggestions
+Type what somebody writes to you. Each model offers three replies; click one to send it."""
+
+
+def load_models(names: Sequence[str], verify: bool = False) -> dict[str, Suggester]:
+    """Load the models of a page, ready to answer; each once, by its name.
+
+    Raises:
+        InputError: a model cannot be loaded.
+    """
+    models = {}
+    for name in dict.fromkeys(names):
+        suggester = Suggester.load(name, verify=verify)
+        suggester.suggest(["?"], suggester.languages[0])  # the first answer reads what is read lazily
+        models[name] = suggester
+    return models
+
+
+def make_page(models: Mapping[str, Suggester]) -> gradio.Blocks:
+    """The page as `gradio.Blocks`.
+
+    Args:
+        models: by the name that is shown; a column each.
+
+    Raises:
+        MissingExtraError: gradio is not installed.
+    """
+    gr = _gradio()
+    suggesters = list(models.values())
+    codes = list(dict.fromkeys(code for suggester in suggesters for code in suggester.languages))
+    tags = sorted({tag for suggester in suggesters for own in suggester.tags.values() for tag in own})
+    page: gradio.Blocks
+    with gr.Blocks(title="Reply suggestions", analytics_enabled=False) as page:
+        gr.Markdown(ABOUT)
+        chat = gr.Chatbot(
+            label="Chat",
+            height=220,
+            elem_id="chat",
+            render_markdown=False,
+            buttons=[],
+            feedback_options=None,
+        )
+        with gr.Row():
+            message = gr.Textbox(
+                label="Message", placeholder="¿Quedamos mañana?", elem_id="message", scale=5, max_length=MOST_CHARACTERS
+            )
+            language = gr.Dropdown(
+                [(DETECTED, DETECTED), *((_named(code), code) for code in codes)],
+                value=DETECTED,
+                label="Language",
+                elem_id="language",
+                scale=2,
+            )
+            send = gr.Button("Receive", variant="primary", elem_id="send", scale=1)
+        with gr.Row(visible=bool(tags)):
+            allow, deny = (
+                gr.CheckboxGroup(tags, label=f"{verb} tags", elem_id=verb.lower()) for verb in ("Allow", "Deny")
+            )
+        with gr.Row():
+            columns = [_column(gr, number, name) for number, name in enumerate(models)]
+        shown = [part for column in columns for part in column]
+
+        def receive(text: str, code: str, wanted: list[str], unwanted: list[str], history: list[Any]) -> list[Any]:
+            chosen = None if code == DETECTED else code
+            answers = [answer_message(suggester, text, chosen, wanted, unwanted) for suggester in suggesters]
+            said = [{"role": "assistant", "content": text}] if text.strip() else []
+            return ["", [*history, *said], *(update for one in answers for update in _updates(gr, one))]
+
+        def reply(text: str, history: list[Any]) -> list[Any]:
+            cleared = [update for _ in suggesters for update in _updates(gr, None)]
+            return [[*history, {"role": "user", "content": text}], *cleared]
+
+        asked = [message, language, allow, deny, chat]
+        gr.on([send.click, message.submit], receive, asked, [message, chat, *shown], api_visibility="private")
+        for _, *buttons, _, _ in columns:
+            for button in buttons:
+                button.click(reply, [button, chat], [chat, *shown], api_visibility="private")
+    return page
+
+
+def serve_page(page: gradio.Blocks, host: str | None = None, port: int | None = None) -> None:
+    """Serve the page until interrupted.
+
+    Args:
+        host: None: gradio's own, 127.0.0.1 or what `GRADIO_SERVER_NAME` says (in a Space, all addresses).
+        port: None: the first free one from 7860.
+
+    Raises:
+        InputError: the port is taken, or the address is not one of this machine.
+    """
+    from gradio.exceptions import ServerFailedToStartError
+
+    try:
+        page.launch(
+            server_name=host, server_port=port, share=False, ssr_mode=False, footer_links=[], css=CSS, inbrowser=False
+        )
+    except (OSError, ServerFailedToStartError) as error:
+        where, why = f"{host or '127.0.0.1'}:{port or 7860}", first_line(error)
+        raise InputError(f"{where}: cannot listen there ({why}); pass another --host or --port.") from None
+
+
+def _gradio() -> Any:
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page sends no telemetry
+    try:
+        import gradio
+    except ImportError:
+        raise MissingExtraError("gradio", "demo", "the demo page") from None
+    return gradio
+
+
+def _column(gr: Any, number: int, name: str) -> list[Any]:
+    """The parts of a model's column: status, buttons, why there is no suggestion, table."""
+    with gr.Column(min_width=300):
+        gr.HTML(f"<b>{html.escape(visible(name))}</b>", elem_id=f"model-{number}")
+        status = gr.HTML("", elem_id=f"status-{number}")
+        buttons = [gr.Button("", visible=False, elem_id=f"reply-{number}-{place}", size="lg") for place in range(SHOWN)]
+        why = gr.HTML("", elem_id=f"why-{number}")
+        with gr.Accordion("What spoke for each", open=True, elem_id=f"parts-{number}", elem_classes="mrs-parts"):
+            parts = gr.HTML("")
+    return [status, *buttons, why, parts]
+
+
+def _updates(gr: Any, answer: PageAnswer | None) -> list[Any]:
+    """New values for the parts of a column; None: no message is waiting."""
+    if answer is None:
+        return ["", *(gr.update(value="", visible=False) for _ in range(SHOWN)), "", ""]
+    replies = [suggestion.reply for suggestion in answer.suggestions]
+    buttons = [
+        gr.update(value=replies[place] if place < len(replies) else "", visible=place < len(replies))
+        for place in range(SHOWN)
+    ]
+    why = f"Nothing is suggested: {answer.why}." if not replies else f"Only neutral replies: {answer.why}."
+    told = html.escape(visible(why)) if answer.why else ""
+    return [html.escape(status_text(answer)), *buttons, told, table_html(answer)]
+
+
+def _named(code: str) -> str:
+    language = find_language(code)
+    return f"{language.name} ({code})" if language is not None else code

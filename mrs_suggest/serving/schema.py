@@ -1,0 +1,176 @@
+"""Requests and answers, as the OpenAPI page shows them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+
+# Codes of an item: the other messages of the request are answered.
+EMPTY, TOO_LONG, UNCLEAR, UNKNOWN, MISSING = (
+    "empty_message", "too_long", "unclear_language", "unknown_language", "language_required",
+)  # fmt: skip
+ITEM_CODES = {
+    EMPTY: "the message is blank",
+    TOO_LONG: "the message has more characters than the server takes",
+    UNCLEAR: "no language was given, and the message does not tell it",
+    UNKNOWN: "the model does not answer in the language that was given",
+    MISSING: "no language was given, and the model cannot detect it",
+}
+MOST_TAGS = 32  # of a request; ours: more than a person tells apart
+_SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
+_ANSWER: dict[str, Any] = {
+    "message": "¿Quedamos mañana?",
+    "lang": "es",
+    "model": "sample-retriever",
+    "suggestions": [_SUGGESTION],
+}
+_UNKNOWN: dict[str, Any] = {"code": UNKNOWN, "message": "the model answers de en es; pass one of these."}
+_UNANSWERED: dict[str, Any] = {
+    "message": "Tere!",
+    "lang": "et",
+    "model": "sample-retriever",
+    "suggestions": [],
+    "error": _UNKNOWN,
+}
+
+
+class SuggestRequest(BaseModel):
+    """Messages to answer."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"messages": ["¿Quedamos mañana?"], "language": "es", "k": 3},
+                {"messages": ["Danke für deine Hilfe gestern!", "See you tomorrow?"]},
+            ]
+        },
+    )
+    messages: Annotated[list[StrictStr], Field(min_length=1, description="what to answer, each on its own")]
+    language: Annotated[
+        StrictStr | None, Field(description="the language of all of them, a code of `GET /v1/models`; null: detected")
+    ] = None
+    k: Annotated[StrictInt, Field(ge=1, description="suggestions per message")] = SUGGESTIONS
+    explain: Annotated[StrictBool, Field(description="with the parts of each score, where the model has a ranker")] = (
+        False
+    )
+    allow: Annotated[
+        list[StrictStr], Field(max_length=MOST_TAGS, description="only replies with one of these tags; empty: all")
+    ] = []
+    deny: Annotated[
+        list[StrictStr], Field(max_length=MOST_TAGS, description="no reply with one of these tags, even an allowed one")
+    ] = []
+
+
+class SuggestionItem(BaseModel):
+    """A reply to click."""
+
+    reply: str
+    score: Annotated[float, Field(description="comparable among the suggestions for one message")]
+    parts: Annotated[dict[str, float] | None, Field(description="with `explain`")] = None
+    source: Annotated[
+        str | None, Field(description="with `explain`, of a model with several: set, memory or generated")
+    ] = None
+
+
+class ItemError(BaseModel):
+    """Why one message is not answered."""
+
+    code: Annotated[str, Field(description="; ".join(f"`{code}`: {text}" for code, text in ITEM_CODES.items()))]
+    message: str
+
+
+class AnswerItem(BaseModel):
+    """The answer to one message, with the fields of `mrs suggest --json`."""
+
+    message: str
+    lang: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
+    model: str
+    suggestions: Annotated[list[SuggestionItem], Field(description="in the order in which to show them")]
+    order: Annotated[
+        Literal["choice"] | None,
+        Field(description="`choice`: chosen as a set, each adding most to those before; absent: by descending score"),
+    ] = None
+    reason: Annotated[
+        str | None,
+        Field(
+            description="a code: why there is nothing to suggest, such as `no_replies` (the model has none in the "
+            "language, or none that fits a short message); absent where there is"
+        ),
+    ] = None
+    note: Annotated[
+        str | None,
+        Field(description="the languages that a short message fits equally: `Accept-Language` decides, else English"),
+    ] = None
+    used: Annotated[
+        float | None, Field(description="probability that a suggestion is used, if the server has a precision")
+    ] = None
+    error: Annotated[ItemError | None, Field(description="absent where the message is answered")] = None
+
+
+class SuggestResponse(BaseModel):
+    """An answer for each message, in their order."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        json_schema_extra={"examples": [{"answers": [_ANSWER]}, {"answers": [_UNANSWERED]}]}
+    )
+    answers: list[AnswerItem]
+
+
+class RequestError(BaseModel):
+    """What is wrong with a request."""
+
+    code: str
+    message: str
+
+
+class ErrorResponse(BaseModel):
+    """A request that is refused as a whole."""
+
+    error: RequestError
+
+
+class ModelItem(BaseModel):
+    """A model that answers."""
+
+    name: str
+    languages: list[str]
+    detects_language: Annotated[bool, Field(description="whether `language` can be left out")]
+    tags: Annotated[
+        dict[str, list[str]], Field(description="the tags of the replies, of languages with some; for allow and deny")
+    ]
+    loaded: Annotated[str, Field(description="when this worker loaded it, UTC")]
+
+
+class ModelsResponse(BaseModel):
+    """What answers, and how much a request may ask for."""
+
+    models: list[ModelItem]
+    limits: Annotated[dict[str, int], Field(description="max_body (bytes), max_messages, max_characters, max_k")]
+
+
+class ReloadResponse(BaseModel):
+    """The model is new."""
+
+    model: ModelItem
+    workers: Annotated[int, Field(description="how many there are; the others follow as soon as they have loaded it")]
+
+
+class Health(BaseModel):
+    """The state of a worker."""
+
+    status: str
+
+
+def request_schema(max_messages: int, max_characters: int, max_k: int) -> dict[str, Any]:
+    """The JSON schema of `SuggestRequest`, with the limits of a server."""
+    schema = SuggestRequest.model_json_schema()
+    fields = schema["properties"]
+    fields["messages"]["maxItems"] = max_messages
+    fields["messages"]["items"]["maxLength"] = max_characters
+    fields["messages"]["items"]["description"] = f"a longer message has the error `{TOO_LONG}` in its item"
+    fields["k"]["maximum"] = max_k
+    return schema

@@ -1,0 +1,210 @@
+"""Processes and sockets: one worker here, or several under a supervisor."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from mrs_suggest.common.errors import InputError, MrsError
+from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.text.text import visible
+from mrs_suggest.serving.logs import configure_logs, log
+from mrs_suggest.serving.metrics import SHARED
+from mrs_suggest.serving.protocol import LimitedProtocol, ServerConfig
+from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings, usable_cores
+
+BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
+ANSWERS_WITHIN = 60  # seconds in which a worker tells the supervisor that it lives: it may be importing torch
+STEADY, LONGEST_PAUSE = (
+    60,
+    30,
+)  # seconds: workers that end more often than that are started again ever later, up to this
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read by torch and numpy when imported
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Supervisor(Multiprocess):
+    """Starts workers, starts them again when they die, and hands SIGHUP on to them."""
+
+    _ended = _pause = 0.0  # when a worker last ended, and how long after that the next one is started again
+
+    def handle_hup(self) -> None:
+        log(logging.INFO, "reloading", workers=len(self.processes))
+        for process in self.processes:
+            # One that is still loading would die of the signal, and may have read the old files.
+            if process.wait_until_ready(ANSWERS_WITHIN, self.should_exit) and process.pid is not None:
+                os.kill(process.pid, signal.SIGHUP)
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        self._leave_their_ends()
+
+    def _leave_their_ends(self) -> None:
+        """Close the workers' ends of their pipes here: the end of one that is being asked then ends the waiting."""
+        for process in self.processes:
+            process.child_conn.close()
+
+    def terminate_all(self) -> None:
+        for listener in self.sockets:  # kept open here, it would take connections that nobody answers
+            listener.close()
+        super().terminate_all()
+
+    def keep_subprocess_alive(self) -> None:
+        now = time.monotonic()
+        if now < self._ended + self._pause:
+            return
+        before = {process.pid for process in self.processes}
+        super().keep_subprocess_alive()
+        self._leave_their_ends()
+        from prometheus_client import multiprocess  # the folder of the figures is known by now
+
+        ended = before - {process.pid for process in self.processes}
+        if ended:
+            self._pause = min(max(1.0, 2 * self._pause), LONGEST_PAUSE) if now < self._ended + STEADY else 1.0
+            self._ended = now
+        for pid in ended:
+            log(logging.WARNING, "a worker has ended, and is started again", ended=pid)
+            multiprocess.mark_process_dead(pid)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a worker could not start."""
+        return any(process.exitcode == STARTUP_FAILURE for process in self.processes)
+
+
+def serve(settings: Settings, log_level: str = "info") -> int:
+    """Serve until SIGTERM or SIGINT; the exit code.
+
+    Raises:
+        InputError: the port, the model or a file of keys cannot be used.
+    """
+    keys = Keys.read(settings.api_keys, API_KEYS)
+    Keys.read(settings.admin_keys, ADMIN_KEYS)
+    resolve_model(settings.model, settings.revision)  # a download happens once, not in each worker
+    with _bind(settings) as listener, _figures(settings.workers) as figures:
+        configure_logs(log_level)
+        for variable in THREADS:
+            if settings.threads is not None or variable not in os.environ:
+                os.environ[variable] = str(settings.own_threads)
+        wanted, cores = settings.workers * settings.own_threads, usable_cores()
+        if wanted > cores:
+            log(logging.WARNING, "more threads than cores: lower --workers or --threads", threads=wanted, cores=cores)
+        host, port = listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        if settings.workers == 1:  # before uvicorn has its own handler, and when it raises the signal again at its end
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)
+        if not keys and settings.host not in LOOPBACK:
+            log(logging.WARNING, "no API keys: everyone who reaches the port may ask (--api-keys)")
+        config = ServerConfig(
+            partial(_build, settings, log_level), factory=True, http=LimitedProtocol, ws="none", log_config=None,
+            access_log=False, server_header=False, workers=settings.workers, backlog=BACKLOG, lifespan="on",
+            timeout_keep_alive=settings.idle_seconds, timeout_graceful_shutdown=settings.stop_seconds,
+            timeout_worker_healthcheck=ANSWERS_WITHIN,
+        )  # fmt: skip
+        config.client_seconds, config.max_connections = settings.read_seconds, settings.max_connections
+        if figures and settings.workers > 1:
+            return _supervise(config, listener, figures)
+        uvicorn.Server(config).run([listener])
+    return 0
+
+
+def _bind(settings: Settings) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"--host {settings.host} --port {settings.port}: {reason}; pass another one, or --port 0 for any."
+        ) from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def _build(settings: Settings, log_level: str) -> FastAPI:
+    """The application of a worker; called in its own process."""
+    configure_logs(log_level)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the model is being read: nothing to load anew yet
+    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    from mrs_suggest.serving.app import create_app
+
+    try:
+        return create_app(settings)
+    except MrsError as error:
+        if settings.workers == 1:
+            raise
+        sys.stderr.write(f"mrs serve: {visible(error)}\n")  # in one piece: other workers write, too
+        sys.stderr.flush()
+        sys.exit(STARTUP_FAILURE)  # the supervisor stops: it would fail again
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(*_: object) -> None:
+    """End immediately: a worker that is still loading has nothing to finish, and would hold the port."""
+    os._exit(0)
+
+
+def _supervise(config: ServerConfig, listener: socket.socket, figures: Path) -> int:
+    for path in figures.glob("*.db"):  # of a run before: its figures are not ours
+        if re.fullmatch(r"(counter|histogram|summary|gauge_\w+)_\d+\.db", path.name):
+            path.unlink(missing_ok=True)
+    supervisor = Supervisor(config, [listener])
+    supervisor.run()
+    return 2 if supervisor.failed else 0
+
+
+@contextmanager
+def _figures(workers: int) -> Iterator[Path | None]:
+    """The folder through which workers share their metrics; a temporary one if none is set; None for one worker.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    folder = os.environ.get(SHARED)
+    if folder is None and workers == 1:
+        yield None
+        return
+    try:
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        own = tempfile.mkdtemp(prefix="mrs-metrics-") if folder is None else None
+        with tempfile.TemporaryFile(dir=folder or own):
+            pass
+    except OSError as error:
+        where = f"{SHARED}={folder}" if folder is not None else "the folder for temporary files"
+        raise InputError(
+            f"{where}: cannot be written ({error.strerror or error}); set {SHARED} to another folder for metrics."
+        ) from None
+    os.environ[SHARED] = folder or own or ""
+    try:
+        yield Path(os.environ[SHARED])
+    finally:
+        if own:
+            del os.environ[SHARED]
+            shutil.rmtree(own, ignore_errors=True)

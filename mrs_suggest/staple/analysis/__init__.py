@@ -1,0 +1,1 @@
+"""Reports on STAPLE systems: errors, pictures, effects of their properties."""

@@ -1,0 +1,207 @@
+"""What systems get wrong, by kind: predictions that are not accepted, and heavy translations that were not found.
+
+Each is compared with the nearest translation on the other side, see `Neighbours`;
+`mrs_suggest.staple.analysis.error_kinds` tells what distinguishes the two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_suggest.staple.analysis.error_kinds import NOT_FOUND, OVER_GENERATED, PRECISION_KINDS, RECALL_KINDS, kind_of
+from mrs_suggest.staple.analysis.error_words import ErrorWords
+from mrs_suggest.staple.analysis.scored_systems import System
+from mrs_suggest.staple.gold import Gold
+
+EXAMPLES = 5  # of each kind
+HEAVY = 10  # missed translations of a prompt that are looked at, the heaviest; ours: the rest has little weight
+DRAW = 1e-9  # similarities that differ by less are equal
+
+
+class Example(NamedTuple):
+    """An error.
+
+    Attributes:
+        weight: of the accepted translation: the one that is missing or, of a wrong prediction, the nearest one.
+        prompt: id.
+        predicted, accepted: as they are written; predicted is empty where nothing is near.
+    """
+
+    weight: float
+    prompt: str
+    predicted: str
+    accepted: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The errors of a kind.
+
+    Attributes:
+        count: how many.
+        lost: weight of the missing translations, as a share of all accepted weight; 0 for wrong predictions.
+        examples: the heaviest ones, of different prompts.
+    """
+
+    count: int
+    lost: float
+    examples: Sequence[Example]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of a system by kind.
+
+    Attributes:
+        precision: of predictions that are not accepted.
+        recall: of missing translations, the `HEAVY` heaviest of each prompt.
+        missed: share of all accepted weight that is missing.
+        unseen: the part of it that the lighter translations, which were not looked at, have.
+    """
+
+    precision: dict[str, Kind]
+    recall: dict[str, Kind]
+    missed: float
+    unseen: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The errors for programs."""
+        sides = {"precision": self.precision, "recall": self.recall}
+        found: dict[str, Any] = {
+            side: {
+                name: {
+                    "count": kind.count,
+                    **({"weight_lost": kind.lost} if side == "recall" else {}),
+                    "examples": [example._asdict() for example in kind.examples],
+                }
+                for name, kind in kinds.items()
+            }
+            for side, kinds in sides.items()
+        }
+        return {**found, "weight_missed": self.missed, "weight_not_looked_at": self.unseen}
+
+
+class Neighbours:
+    """Finds the nearest of some translations.
+
+    Nearest is the one with the highest Dice coefficient of words and of the letter pairs inside words, so that order
+    does not count; of equals the one with the fewest words in another place, then the first.
+    """
+
+    def __init__(self, texts: Sequence[str], lists: ErrorWords) -> None:
+        self.texts = texts
+        self.words = words = [lists.cut(text) for text in texts]
+        self.known: dict[tuple[str, int], int] = {}
+        rows = [[self.known.setdefault(key, len(self.known)) for key in _features(one)] for one in words]
+        self.has = np.zeros((len(words), len(self.known)), dtype=np.float32)
+        for place, row in enumerate(rows):
+            self.has[place, row] = 1
+        self.sizes = np.array([len(row) for row in rows], dtype=np.float32)
+
+    def nearest(self, other: Sequence[str]) -> int:
+        """The place of the nearest translation; there must be one."""
+        features = _features(other)
+        columns = [self.known[key] for key in features if key in self.known]
+        shared: NDArray[np.float32] = self.has[:, columns].sum(axis=1)
+        dice = 2 * shared / (self.sizes + len(features))
+        best = np.flatnonzero(dice >= dice.max() - DRAW).tolist()
+        return int(min(best, key=lambda place: (_moved(self.words[place], other), place)))
+
+
+def _features(words: Sequence[str]) -> list[tuple[str, int]]:
+    """Words and letter pairs inside words, each with a number where it comes several times."""
+    seen: Counter[str] = Counter()
+    found = []
+    for word in words:
+        padded = f" {word} "
+        for part in (f"={word}", *(a + b for a, b in pairwise(padded))):
+            found.append((part, seen[part]))
+            seen[part] += 1
+    return found
+
+
+def _moved(words: Sequence[str], others: Sequence[str]) -> int:
+    same = sum(a == b for a, b in zip(words, others, strict=False))
+    same_behind = sum(a == b for a, b in zip(reversed(words), reversed(others), strict=False))
+    return max(len(words), len(others)) - max(same, same_behind)
+
+
+class ErrorAnalysis:
+    """The errors of systems on the same data; what is cut once serves all of them."""
+
+    def __init__(self, gold: Gold, lists: ErrorWords) -> None:
+        self.gold, self.lists = gold, lists
+        self._accepted: dict[str, Neighbours] = {}
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of all accepted translations."""
+        return sum(sum(accepted.values()) for accepted in self.gold.accepted.values())
+
+    def of(self, system: System) -> Errors:
+        """The errors of a system."""
+        precision: dict[str, list[Example]] = {kind: [] for kind in PRECISION_KINDS}
+        recall: dict[str, list[Example]] = {kind: [] for kind in RECALL_KINDS}
+        missed = unseen = 0.0
+        for key, accepted in self.gold.accepted.items():
+            predicted = system.predicted[key]
+            for kind, example in self._wrong(key, [text for text in predicted if text not in accepted], predicted):
+                precision[kind].append(example)
+            missing = sorted((text for text in accepted if text not in predicted), key=lambda one: -accepted[one])
+            missed += sum(accepted[text] for text in missing)
+            unseen += sum(accepted[text] for text in missing[HEAVY:])
+            for kind, example in self._missing(key, missing[:HEAVY], predicted):
+                recall[kind].append(example)
+        return Errors(
+            {name: self._kind(found, False) for name, found in precision.items()},
+            {name: self._kind(found, True) for name, found in recall.items()},
+            missed / self.total,
+            unseen / self.total,
+        )
+
+    def _wrong(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
+        """Predictions that are not accepted, each beside the nearest accepted translation."""
+        if not texts:
+            return []
+        accepted, written = self.gold.accepted[key], self.gold.written[key]
+        if key not in self._accepted:
+            by_weight = sorted(accepted, key=lambda text: -accepted[text])
+            self._accepted[key] = Neighbours(by_weight, self.lists)
+        neighbours, found = self._accepted[key], []
+        for text in texts:
+            words = self.lists.cut(text)
+            place = neighbours.nearest(words)
+            near = neighbours.texts[place]
+            kind = kind_of(words, neighbours.words[place], self.lists)
+            found.append((kind, Example(accepted[near], key, predicted[text], written[near])))
+        return found
+
+    def _missing(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
+        """Missing translations, each beside the nearest prediction."""
+        accepted, written = self.gold.accepted[key], self.gold.written[key]
+        if not predicted:
+            return [(NOT_FOUND, Example(accepted[text], key, "", written[text])) for text in texts]
+        neighbours, found = Neighbours(list(predicted), self.lists), []
+        for text in texts:
+            words = self.lists.cut(text)
+            place = neighbours.nearest(words)
+            kind = kind_of(neighbours.words[place], words, self.lists)
+            kind = NOT_FOUND if kind == OVER_GENERATED else kind
+            shown = "" if kind == NOT_FOUND else predicted[neighbours.texts[place]]
+            found.append((kind, Example(accepted[text], key, shown, written[text])))
+        return found
+
+    def _kind(self, found: Sequence[Example], weighed: bool) -> Kind:
+        heaviest: dict[str, Example] = {}
+        for example in sorted(found, key=lambda one: -one.weight):
+            heaviest.setdefault(example.prompt, example)
+        lost = sum(example.weight for example in found) / self.total if weighed else 0.0
+        return Kind(len(found), lost, list(heaviest.values())[:EXAMPLES])

@@ -1,0 +1,187 @@
+"""`mrs staple report`: systems side by side, with the analyses of the paper (Mayhew et al. 2020, sections 3 and 4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mrs_suggest.common
+from mrs_metrics.resampling import STUDENTISED
+from mrs_metrics.translations_f1 import oracle_curve
+from mrs_suggest.common.io.files import atomic_folder, atomic_write
+from mrs_suggest.common.report.pages import Block, Grid, Heading, Paragraph, Picture, as_html, as_markdown
+from mrs_suggest.common.text.text import finite_json
+from mrs_suggest.evaluation.paper_results import paper_table
+from mrs_suggest.evaluation.scores.score_systems import ALPHA, SAMPLES
+from mrs_suggest.staple.analysis.errors import Errors
+from mrs_suggest.staple.analysis.report_errors import PICTURE, analyse_errors, draw_errors, error_blocks
+from mrs_suggest.staple.analysis.report_pictures import draw_oracle, draw_precision_recall
+from mrs_suggest.staple.analysis.scored_systems import MEANS, REFERENCE, System, as_json, rounded
+from mrs_suggest.staple.gold import Gold
+
+KS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100, 200, 500)  # 1, 5 and 10 as in Table 7
+MARKER = "report.json"
+FIGURE_3, ORACLE = "precision_recall.png", "oracle.png"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report tells.
+
+    Attributes:
+        systems: best first.
+        oracle: k -> weighted F1 of the k heaviest accepted translations of each prompt (Table 7).
+        errors: system -> its errors by kind.
+        words_note: where there are no lists of words for the language.
+    """
+
+    gold: Gold
+    systems: Sequence[System]
+    oracle: dict[int, float]
+    errors: dict[str, Errors]
+    words_note: str = ""
+
+
+def make_report(gold: Gold, systems: Sequence[System]) -> Report:
+    """Compute what the scores of the systems do not have yet."""
+    most = max(map(len, gold.accepted.values()))
+    ks = [k for k in KS if k < most] or [1]
+    curve = oracle_curve(gold.rows, ks, gold.rules)  # type: ignore[arg-type]  # rows of the data set
+    errors, note = analyse_errors(gold, systems)
+    return Report(gold, systems, {k: value for k, value in curve.items() if k is not None}, errors, note)
+
+
+def write_report(report: Report, out: Path, overwrite: bool = False) -> None:
+    """Write the folder; it appears whole or not at all.
+
+    Raises:
+        InputError: the folder exists or cannot be written.
+    """
+    with atomic_folder(out, overwrite, MARKER) as folder:
+        draw_precision_recall(report.systems, folder / FIGURE_3)
+        draw_oracle(report.oracle, report.systems, folder / ORACLE)
+        draw_errors(report.errors, folder / PICTURE)
+        blocks = list(_blocks(report))
+        atomic_write(folder / "report.md", as_markdown(blocks))
+        atomic_write(folder / "report.html", as_html(blocks, folder, report.gold.language))
+        content = finite_json(report_json(report))
+        atomic_write(folder / MARKER, json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """The report for programs; `scores` holds every prompt's, as `mrs staple effects` reads them."""
+    gold = report.gold
+    return {
+        "version": mrs_suggest.common.__version__,
+        "data": {**gold.source, "name": gold.name, "language": gold.language},
+        "prompts": len(gold.rows),
+        "accepted": gold.translations,
+        "complete_split": gold.complete_split(),
+        "systems": [as_json(system) for system in report.systems],
+        "oracle": {str(k): value for k, value in report.oracle.items()},
+        "paper": {"table_3": paper_table("staple", "table_3", gold.language)} if gold.staple else {},
+        "errors": {name: errors.as_json() for name, errors in report.errors.items()},
+        "scores": {
+            "track": gold.language,
+            "prompts": list(report.systems[0].scores.ids),
+            "systems": {
+                system.name: {kind: rounded(getattr(system.scores, kind)) for kind in MEANS}
+                for system in report.systems
+            },
+        },
+    }
+
+
+def system_rows(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table of systems."""
+    header = ["system", "rank", "precision", "weighted recall", "weighted F1", "top found", "translations", "missing"]
+    return header, [
+        [
+            system.name,
+            str(system.scored.rank or ""),
+            *(_with_interval(system, kind) for kind in MEANS),
+            f"{system.top_found:.1%}",
+            f"{system.translations:,}",
+            f"{system.missing:,}",
+        ]
+        for system in systems
+    ]
+
+
+def table_notes(report: Report) -> list[str]:
+    """What the columns of the table of systems mean."""
+    notes = [
+        f"Means over {len(report.gold.rows):,} prompts, in brackets their 95 % intervals ({STUDENTISED}).",
+        f"Rank: a new one starts where neighbours differ (permutation test, {SAMPLES:,} samples, p < {ALPHA:g}).",
+        "Top found: share of prompts whose heaviest accepted translation is predicted. Missing: prompts without any "
+        "translation.",
+    ]
+    if any(system.name == REFERENCE for system in report.systems):
+        notes.append(f"`{REFERENCE}` is the given automatic translation, one a prompt (baseline_aws in the paper).")
+    return [*notes, f"`{report.systems[0].scores.signature}`"]
+
+
+def _with_interval(system: System, kind: str) -> str:
+    low, high = system.intervals[kind]
+    return f"{system.mean(kind):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _blocks(report: Report) -> list[Block]:
+    gold = report.gold
+    blocks: list[Block] = [
+        Heading(f"STAPLE systems: {gold.name}", 1),
+        Paragraph(f"{len(gold.rows):,} prompts with {gold.translations:,} accepted translations."),
+        Heading("Systems"),
+        Grid(*system_rows(report.systems)),
+        Paragraph(" ".join(table_notes(report)), note=True),
+        Heading("Precision and weighted recall"),
+        Picture(FIGURE_3, "Mean precision and weighted recall of each system, with curves of equal F1"),
+        Paragraph(
+            "Crosses: 95 % intervals. Curves: F1 of the two means, which is not the mean of the prompts' F1 that the "
+            "legend gives. Dashed: where both are equal (Figure 3 of the paper).",
+            note=True,
+        ),
+    ]
+    errors = error_blocks(gold, report.errors, report.words_note)
+    return [*blocks, *_oracle_blocks(report), *_paper_blocks(report), *errors]
+
+
+def _oracle_blocks(report: Report) -> list[Block]:
+    """The oracle's curve, and how many of its translations each system is worth."""
+    all_k = {**{str(k): value for k, value in report.oracle.items()}, "all": 1.0}
+    header = ["k", *all_k]
+    rows = [["weighted F1", *(f"{value:.3f}" for value in all_k.values())]]
+    worth = []
+    for system in report.systems:
+        above = [k for k, value in report.oracle.items() if value > system.mean("weighted_f1")]
+        worth.append(f"{system.name} {f'k = {above[0]}' if above else 'none of these'}")
+    return [
+        Heading("Oracle"),
+        Paragraph("Weighted F1 of the k heaviest accepted translations of each prompt, as in Table 7 of the paper."),
+        Grid(header, rows),
+        Paragraph(f"The smallest k here that is better than a system: {'; '.join(worth)}."),
+        Picture(ORACLE, "Weighted F1 of the oracle over k, and of the systems"),
+    ]
+
+
+def _paper_blocks(report: Report) -> list[Block]:
+    """Table 3 of the track, beside data of the task alone."""
+    gold = report.gold
+    table = paper_table("staple", "table_3", gold.language) if gold.staple else {}
+    if not table:
+        return []
+    whole = gold.complete_split()
+    if whole == "test":
+        note = "The figures above are of the same prompts; the paper's scorer reads texts by `--rules official`."
+    else:
+        found = f"the {whole} split" if whole else f"{len(gold.rows):,} prompts that are not a whole split of the task"
+        note = f"The figures above are of {found}, so the two do not compare."
+    rows = [[name, str(rank), f"{f1:.3f}"] for name, (rank, f1) in table.items()]
+    return [
+        Heading("The systems of the task"),
+        Paragraph(f"Table 3 of the paper, {gold.language}: weighted F1 on the 500 prompts of the test split. {note}"),
+        Grid(["system", "rank", "weighted F1"], rows),
+    ]

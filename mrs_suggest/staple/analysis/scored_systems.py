@@ -1,0 +1,159 @@
+"""Systems with what they predicted, scored prompt by prompt, and ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrs_datasets.readers.staple.staple_files import read_staple_predictions
+from mrs_metrics.resampling import STUDENTISED
+from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, aggregate
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import file_sha256
+from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.evaluation.metrics.weighted_f1 import SPEC
+from mrs_suggest.evaluation.scores.metric_record import ScoreRecord
+from mrs_suggest.evaluation.scores.score_systems import rank_systems
+from mrs_suggest.evaluation.scores.scoring import ScoredSystem
+from mrs_suggest.staple.gold import Gold, first_written, read_lists
+from mrs_suggest.staple.hypotheses import read_hypotheses
+
+REFERENCE = "reference"  # the row of the given automatic translation, baseline_aws in the paper
+MEANS = ("precision", "weighted_recall", "weighted_f1")  # scores of a prompt whose means are reported
+_MAGIC = b"PAR1"  # the first bytes of a Parquet file
+Predictions = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class System:
+    """A system's predictions and their scores.
+
+    Attributes:
+        name: as the user calls it.
+        predicted: prompt -> translation, as the rules read it -> as the system wrote it.
+        scores: of each prompt.
+        scored: its figures, and after `rank` its rank group.
+        intervals: score of a prompt -> 95 % interval of its mean.
+        top_found: share of the prompts whose accepted translation with the highest weight was predicted.
+        source: what identifies its file.
+    """
+
+    name: str
+    predicted: Mapping[str, Mapping[str, str]]
+    scores: WeightedF1Scores
+    scored: ScoredSystem
+    intervals: Mapping[str, tuple[float, float]]
+    top_found: float
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    def mean(self, score: str) -> float:
+        """The mean of a score of `MEANS` over the prompts."""
+        return float(getattr(self.scores, score).mean())
+
+    @property
+    def translations(self) -> int:
+        """How many different translations it predicts."""
+        return sum(map(len, self.predicted.values()))
+
+    @property
+    def missing(self) -> int:
+        """How many prompts it has no translation of."""
+        return len(self.scores.missing)
+
+
+def read_predictions(path: Path, gold: Gold) -> tuple[Predictions, dict[str, Any]]:
+    """The translations in a file of hypotheses or a prediction file of the task, and what identifies the file.
+
+    Raises:
+        InputError: the file is missing or broken, or of another language, split or prompts.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected predictions of the task, or hypotheses.")
+    source: dict[str, Any] = {"file": path.name, "sha256": file_sha256(path)}
+    with path.open("rb") as file:
+        is_hypotheses = file.read(len(_MAGIC)) == _MAGIC or path.suffix == ".parquet"
+    if is_hypotheses:
+        found = read_hypotheses(path)
+        if gold.language and found.language != gold.language:
+            raise InputError(f"{path}: hypotheses in {found.language}, but the data are in {gold.language}.")
+        split = found.data.get("split")
+        if gold.split and split and split != gold.split:
+            raise InputError(f"{path}: hypotheses of the {split} split, not of {gold.split}; pass --split {split}.")
+        predictions: Predictions = {key: rows["text"].to_pylist() for key, rows in found.by_prompt()}
+        source |= {"members": list(found.members), "steps": list(found.steps)}
+    else:
+        predictions = read_staple_predictions(path)
+    known = gold.accepted
+    unknown = [key for key in predictions if key not in known]
+    if unknown:
+        raise InputError(
+            f"{path}: {len(unknown):,} of {len(predictions):,} prompts are not in {gold.name} (the first is "
+            f"{unknown[0]:.60}); pass predictions for these data."
+        )
+    if not any(predictions.values()):
+        raise InputError(f"{path}: has no translation of any prompt, so there is nothing to report.")
+    return predictions, source
+
+
+def score(gold: Gold, name: str, predictions: Predictions, source: Mapping[str, Any] | None = None) -> System:
+    """Score a system.
+
+    Raises:
+        InputError: the official rules refuse the predictions.
+    """
+    tally = Tally(gold.rules)
+    lists = [list(predictions.get(key, ())) for key in gold.accepted]
+    read = read_lists(lists, gold.rules)
+    predicted = {key: first_written(*texts) for key, *texts in zip(gold.accepted, read, lists, strict=True)}
+    hits = 0
+    with metric_errors(name):
+        for key, accepted in gold.accepted.items():
+            tally.add(key, accepted, set(predicted[key]))
+            hits += max(accepted, key=accepted.__getitem__) in predicted[key]
+        scores = tally.scores(predictions)
+        intervals = {kind: bootstrap_interval(getattr(scores, kind)) for kind in MEANS}
+    record = ScoreRecord.of(aggregate(scores), scores.signature, intervals["weighted_f1"])
+    scored = ScoredSystem(name, record, scores.weighted_f1.tolist(), scores.ids)
+    return System(name, predicted, scores, scored, intervals, hits / len(scores.ids), source or {})
+
+
+def score_all(gold: Gold, files: Mapping[str, Path]) -> list[System]:
+    """Score the files of systems and the given automatic translation, where the data have it; rank them, best first.
+
+    Raises:
+        InputError: a file is missing, broken or of other data, or there is no system.
+    """
+    if REFERENCE in files:
+        raise InputError(f"--systems: {REFERENCE!r} is the given automatic translation; choose another name.")
+    found = [score(gold, name, *read_predictions(path, gold)) for name, path in files.items()]
+    if gold.references:
+        found.append(score(gold, REFERENCE, gold.references, {"column": "reference"}))
+    if not found:
+        raise InputError(f"--systems: pass a file; {gold.name} has no automatic translation to report.")
+    scored = [system.scored for system in found]
+    rank_systems(scored, SPEC, correct=False)
+    return sorted(found, key=lambda system: [one is system.scored for one in scored].index(True))
+
+
+def as_json(system: System) -> dict[str, Any]:
+    """A system's figures; precision and recall without `mean_` are over all translations, as `mrs score` gives them."""
+    means = {f"mean_{kind}": system.mean(kind) for kind in MEANS[:2]}
+    return {
+        **system.scored.as_json(),
+        "interval_method": STUDENTISED,
+        **means,
+        "intervals": {kind: list(interval) for kind, interval in system.intervals.items()},
+        "translations": system.translations,
+        "top_found": system.top_found,
+        "source": dict(system.source),
+    }
+
+
+def rounded(values: Any, digits: int = 6) -> list[float]:
+    """(n,) scores for a file that people may open."""
+    return [round(float(value), digits) for value in np.asarray(values)]

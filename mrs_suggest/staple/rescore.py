@@ -1,0 +1,121 @@
+"""The log-probability of hypotheses under another run, as a feature: of the translation, or of the prompt given it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mrs_metrics.signature import signature
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import require_new_file
+from mrs_suggest.models.generation.decoding.nbest import fitting_batch
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.staple.hypotheses import Hypotheses, write_hypotheses
+from mrs_suggest.staple.members import Run
+from mrs_suggest.staple.parts import Part, make_parts, parts_of, run_parts
+
+SCHEMA = pa.schema([("id", pa.string()), ("log_prob", pa.float64())])
+
+
+def rescore(
+    found: Hypotheses,
+    run: Run,
+    out: Path,
+    reverse: bool = False,
+    batch_size: int | None = None,
+    overwrite: bool = False,
+) -> Hypotheses:
+    """Add the feature `log_prob_NAME`, and write the hypotheses; a killed call goes on where it was.
+
+    It is the natural logarithm of the probability of all tokens and the end token, with the text in the run's own
+    pieces; a text that is longer than the run's is cut.
+
+    Args:
+        found: what `read_hypotheses` gave.
+        run: the generator, whose name becomes NAME.
+        reverse: log P(prompt | translation), the round-trip score, instead of log P(translation | prompt); a run that
+            says that it writes another language than the hypotheses are in is reversed by itself.
+        batch_size: texts scored together; None: as many as fit.
+
+    Raises:
+        InputError: the file or the feature exists, or the run does not know the language.
+    """
+    require_new_file(out, overwrite)
+    name = f"log_prob_{run.name}"
+    if name in found.features:
+        raise InputError(f"--with {run.given}: the hypotheses have {name} already; pass another name, as in NAME=RUN.")
+    reverse = reverse or run.target not in (None, found.language)
+    language = _language(found, run, reverse)
+    lengths = {key: len(found.prompts[key]) for key, rows in found.by_prompt() if len(rows)}
+    rows = dict(found.by_prompt())
+    identity = {
+        "steps": list(found.steps),
+        "rows": [len(found.table), hash_of(found)],
+        "run": run.facts,
+        "name": name,
+        "reverse": reverse,
+    }
+    loaded: list[Generator] = []
+
+    def make(part: Part) -> pa.Table:
+        generator = loaded[0] if loaded else Generator.load(run.folder)
+        loaded[:] = [generator]
+        size = batch_size or fitting_rows(generator)
+        pairs = [(key, found.prompts[key], text) for key in part.prompts for text in rows[key]["text"].to_pylist()]
+        unique = list(dict.fromkeys(pairs))
+        prompts, texts = [pair[1] for pair in unique], [pair[2] for pair in unique]
+        sources, targets = (texts, prompts) if reverse else (prompts, texts)
+        losses, _ = generator.losses(sources, targets, language, size)
+        scores = dict(zip(unique, (-losses).tolist(), strict=True))
+        columns = [pa.array([pair[0] for pair in pairs]), pa.array([scores[pair] for pair in pairs], pa.float64())]
+        return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+    with parts_of(out, identity, overwrite) as folder:
+        table = run_parts(folder, make_parts(1, lengths), SCHEMA, make, "rescore")
+        what = "prompt given the translation" if reverse else "translation given the prompt"
+        step = signature("staple_rescore", run=run.name, content_hash=run.facts["content_hash"], reverse=reverse)
+        column = pa.array(list(_in_order(found, table)), pa.float64())
+        made = found.after(
+            step, found.table.append_column(name, column), {name: f"log-probability of the {what}, by {run.given}"}
+        )
+        write_hypotheses(made, out, overwrite)
+    return made
+
+
+def hash_of(found: Hypotheses) -> str:
+    """A hash of the prompts and texts."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in ("id", "prompt", "text"):
+        for value in found.table[name].to_pylist():
+            digest.update(f"{value}\0".encode())
+    return digest.hexdigest()
+
+
+def fitting_rows(generator: Generator) -> int:
+    """Texts to score together: a scored token takes what a row of a search's step takes."""
+    coder = generator.coder
+    tokens = max(coder.message_tokens, coder.reply_tokens)
+    return 2 * fitting_batch(coder.config, coder.reply_tokens, tokens)
+
+
+def _language(found: Hypotheses, run: Run, reverse: bool) -> str:
+    """The language that the run's texts are coded in."""
+    known = run.settings.languages
+    if found.language in known:
+        return found.language
+    if reverse and len(known) == 1:
+        return known[0]
+    raise InputError(f"--with {run.given}: knows {' '.join(known)}, and the hypotheses are in {found.language}.")
+
+
+def _in_order(found: Hypotheses, table: pa.Table) -> Iterator[Any]:
+    """The scores in the order of the hypotheses."""
+    scores: dict[str, list[float]] = {}
+    for key, score in zip(table["id"].to_pylist(), table["log_prob"].to_pylist(), strict=True):
+        scores.setdefault(key, []).append(score)
+    for key in found.prompts:
+        yield from scores.get(key, [])

@@ -1,0 +1,1 @@
+"""From a message to three suggestions: index, ranking, guard, language."""

@@ -1,0 +1,58 @@
+"""An answer as programs read it: what `mrs suggest --json` prints and the server sends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mrs_suggest.suggest.answering import Answer, Suggestion
+    from mrs_suggest.suggest.suggester import Suggester
+
+LIKELY = 0.1  # the least probability of a language that is named where none is clear
+
+
+def answer_json(
+    message: str, language: str | None, model: str, answer: Answer, explain: bool = False
+) -> dict[str, Any]:
+    """The fields of one answer.
+
+    Args:
+        language: None where it is not clear.
+        model: its name, as the user knows it.
+        explain: with the parts of each score.
+
+    Returns:
+        Also the `reason` why there are none, if there is one, a `note` where the message fits several languages
+        equally, and how likely one of them is `used`, where it was asked. `"order": "choice"` marks suggestions that
+        were chosen together as a set: each one adds most to those before it, so their scores do not descend.
+    """
+    shown = [_suggestion_json(suggestion, explain) for suggestion in answer]
+    found: dict[str, Any] = {"message": message, "lang": language, "model": model, "suggestions": shown}
+    scores = [suggestion["score"] for suggestion in shown]
+    if scores != sorted(scores, reverse=True):
+        found["order"] = "choice"
+    if answer.among:
+        found["note"] = assumed_language(answer)
+    if answer.used is not None:
+        found["used"] = round(answer.used, 4)
+    return found if answer.reason is None else {**found, "reason": answer.reason}
+
+
+def _suggestion_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
+    parts = {name: round(value, 6) for name, value in suggestion.parts.items()}
+    shown: dict[str, Any] = {"reply": suggestion.reply, "score": round(suggestion.score, 6)}
+    source = {"source": suggestion.source} if suggestion.source else {}
+    return {**shown, "parts": parts, **source} if explain else shown
+
+
+def assumed_language(answer: Answer) -> str:
+    """A sentence, without the message, about one that fits several languages equally."""
+    return f"fits {' '.join(sorted(answer.among))} equally; answered in {answer.language}."
+
+
+def unclear_language(suggester: Suggester, message: str, option: str) -> str:
+    """A sentence, without the message, about one whose language is not clear; `option` is how to give it."""
+    ranked = suggester.rank_languages(message)
+    likely = [f"{code} ({probability:.0%})" for code, probability in ranked if probability >= LIKELY]
+    named = f"it may be {' or '.join(likely)}; " if ranked[0][1] > ranked[-1][1] else ""
+    return f"the language is not clear; {named}pass {option} with one of {' '.join(suggester.languages)}."

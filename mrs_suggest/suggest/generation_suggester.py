@@ -1,0 +1,67 @@
+"""Suggestions of a generator, to serve and to evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mrs_suggest.common.suggest_arguments import answer_all, require_count, require_messages
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.models.exports import CTRANSLATE2
+from mrs_suggest.models.generation.generator import MOST_SUGGESTIONS, Generator, ReplyWriter
+from mrs_suggest.models.model_folder import panics_told, tokenizer_probed
+from mrs_suggest.suggest.answering import MODEL, ServedModel, Suggestion
+
+
+class GenerationSuggester(ServedModel):
+    """Writes the replies; a score is the reply's mean log-probability a token, comparable for one message only."""
+
+    def __init__(self, generator: ReplyWriter, folder: Path | None = None) -> None:
+        self.generator, self._folder = generator, folder or Path("the generator")
+
+    @classmethod
+    def load_from(cls, path: Path) -> GenerationSuggester:
+        """Load the folder of a generator; its export for CTranslate2 answers, where it has one.
+
+        Raises:
+            InputError: a file is missing or damaged.
+        """
+        with tokenizer_probed(path, path):
+            generator = _writer(path)
+            generator.coder.messages(["?"], generator.languages[0])  # a tokenizer that fails does so now
+        return cls(generator, path)
+
+    @property
+    def languages(self) -> list[str]:
+        return self.generator.languages
+
+    def most(self, k: int) -> int:
+        return min(k, MOST_SUGGESTIONS)
+
+    def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
+        self.require_language(language)
+        texts, count = require_messages(messages), require_count(k, MOST_SUGGESTIONS)
+        with panics_told(self._folder, self._folder):
+            return answer_all(texts, lambda asked: Writer(self.generator).suggest(asked, language, count))
+
+
+def _writer(path: Path) -> ReplyWriter:
+    """The generator of a folder: its export, where that can be used."""
+    if (path / CTRANSLATE2).is_dir():
+        from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
+
+        exported = ExportedGenerator.load(path)
+        if exported is not None:
+            return exported
+    return Generator.load(path)
+
+
+class Writer:
+    """A generator as a system to evaluate; it ranks nothing."""
+
+    def __init__(self, generator: ReplyWriter, name: str = MODEL) -> None:
+        self.name, self._generator = name, generator
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        found = self._generator.suggest(messages, language, k)
+        return [[Suggestion(text, score) for text, score in row] for row in found]

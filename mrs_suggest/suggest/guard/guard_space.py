@@ -1,0 +1,248 @@
+"""What tells sensitive messages from everyday ones: a linear model over message vectors and character n-grams.
+
+Logistic regression (L2-regularised, classes balanced) on the example messages of all languages and on further everyday
+ones. The features are the message's vector from the model's encoder and its hashed character n-grams and pairs of
+words, as in the hashing vectorizers of Weinberger et al. (2009): a small encoder alone knows too few words. The
+threshold is what at most `ALARMS` of everyday messages that the model has not seen exceed. In a space where too few of
+the left-out sensitive examples are found (`LEAST_RECALL`) it says nothing. Training writes it to the model's `guard/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_folder
+from mrs_suggest.common.io.manifest import again
+from mrs_suggest.models.starting_points import GUARD_FOLDER
+from mrs_suggest.suggest.guard import EVERYDAY, SENSITIVE
+from mrs_suggest.suggest.guard.patterns import fold, spellings
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+SETTINGS, ARRAYS = "guard.json", "space.safetensors"
+ALARMS = 0.015  # ours: below the 2 % false alarms that are allowed, as other messages differ from those it is set on
+LEAST_RECALL = 0.3  # ours: a space in which fewer left-out examples are found says nothing that can be relied on
+BUCKETS = 2**14  # of n-grams; ours: twice as many find as much, and the file stays at 270 KB
+LENGTHS = (3, 4, 5)  # of n-grams, in characters, with a space at both ends of a word
+MOST_CHARACTERS = 1000  # of a message that are read; ours: in longer ones every n-gram weighs next to nothing
+VECTOR_LENGTH = 2.0  # of a vector beside the n-grams' 1; ours, chosen among 1 to 4
+STRENGTH = 10.0  # C of the regression; ours, chosen among 3 to 100
+STEPS = 50  # of L-BFGS; ours: 150 find no more than a hundredth more, and take three times as long
+HELD_OUT = 4  # one of so many examples is left out to estimate the recall
+Examples = Mapping[str, Mapping[str, Sequence[str]]]
+Vectors = NDArray[np.floating]
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class GuardSpace:
+    """Scores messages; make it with `fit` or `load`.
+
+    Attributes:
+        weights: (BUCKETS + dimension, 1 + reasons): the first column tells sensitive from everyday messages, the others
+            one reason from the other reasons.
+        bias: (1 + reasons,).
+        threshold: of the first column's score, from which a message is sensitive.
+        examples: `fingerprint` of the example messages.
+        recall: the share of sensitive examples above the threshold that a model without them finds.
+    """
+
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    threshold: float
+    examples: str
+    recall: float
+
+    @classmethod
+    def fit(
+        cls,
+        encode: Callable[[list[str]], Vectors],
+        examples: Examples,
+        everyday: Sequence[str] = (),
+        unseen: Sequence[str] = (),
+        own: Sequence[str] = (),
+    ) -> GuardSpace:
+        """Fit it to the example messages of all languages.
+
+        Args:
+            encode: n texts -> (n, dimension) vectors.
+            examples: language -> reason or `everyday` -> texts.
+            everyday: further everyday messages to learn from.
+            unseen: everyday messages that the threshold is set on; none: a quarter of the everyday examples, which
+                are harder, so that the model finds less.
+            own: messages of the data that the model was trained for, which the threshold is set on, too: a model that
+                knows little else finds them unlike all examples.
+
+        Raises:
+            InputError: there are no everyday or no sensitive ones.
+        """
+        rows = [(text, kind) for own in examples.values() for kind, texts in own.items() for text in texts]
+        if not 0 < sum(kind == EVERYDAY for _, kind in rows) < len(rows):
+            raise InputError(f"prototypes: expected sensitive messages and {EVERYDAY} ones; docs/guard.md has both.")
+        left_out = np.arange(len(rows) + len(everyday)) % HELD_OUT == 0
+        left_out[len(rows) :] = False
+        rows += [(text, EVERYDAY) for text in everyday]
+        texts, kinds = [text for text, _ in rows], np.array([kind for _, kind in rows])
+        grave, vectors = kinds != EVERYDAY, np.asarray(encode(texts), np.float32)
+        mean = vectors.mean(axis=0)
+        spread = np.sqrt(((vectors - mean) ** 2).sum(axis=1).mean())
+        scale = VECTOR_LENGTH / max(float(spread), 1e-9)
+        features = _features(texts, (vectors - mean) * scale)
+        held = _scores(_logistic(features[~left_out], grave[~left_out]), features[left_out])
+        fitted = _logistic(features, grave)
+        calm = list(dict.fromkeys([*unseen, *own]))  # a run on the sample has the same messages in both
+        scores = dict[str, float]()
+        if calm:
+            others = (np.asarray(encode(calm), np.float32) - mean) * scale
+            scores = dict(zip(calm, _scores(fitted, _features(calm, others)).tolist(), strict=True))
+        groups = [[scores[text] for text in unseen] or held[~grave[left_out]], [scores[text] for text in own]]
+        threshold = max(float(np.quantile(group, 1 - ALARMS, method="higher")) for group in groups if len(group))
+        recall = float((held[grave[left_out]] > threshold).mean())
+        named = _logistic(features[grave], kinds[grave])
+        weights, bias = np.concatenate([fitted[0], named[0]], axis=1), np.concatenate([fitted[1], named[1]])
+        weights[BUCKETS:] *= scale  # so that it takes vectors as they are
+        bias -= mean @ weights[BUCKETS:]
+        # Stored as they will be read.
+        weights = weights.astype(np.float16).astype(np.float32)
+        return cls(weights, bias.astype(np.float32), threshold, fingerprint(examples), recall)
+
+    def reasons(self, messages: Sequence[str], vectors: Vectors) -> list[str | None]:
+        """The reason of each message, or None.
+
+        A message whose n-grams alone do not speak for one has none: far from all examples, as in another script or
+        among emojis, a vector's score says nothing.
+
+        Args:
+            vectors: (n, dimension), of the n messages.
+        """
+        if self.recall < LEAST_RECALL:
+            return [None] * len(messages)
+        rows = np.asarray(vectors, np.float32) @ self.weights[BUCKETS:] + self.bias
+        known = np.zeros(len(rows), bool)
+        for number, message in enumerate(messages):
+            if buckets := _buckets(message):
+                grams = self.weights[buckets].sum(axis=0) / np.sqrt(len(buckets))
+                rows[number] += grams
+                known[number] = grams[0] > 0
+        best = rows[:, 1:].argmax(axis=1)
+        return [
+            SENSITIVE[number] if is_known and score > self.threshold else None
+            for score, number, is_known in zip(rows[:, 0], best, known, strict=True)
+        ]
+
+    def require_width(self, width: int, folder: Path | None) -> None:
+        """Raise InputError if it was made for vectors of another width."""
+        if folder is not None and len(self.weights) != BUCKETS + width:
+            raise InputError(f"{folder / GUARD_FOLDER}: made for another encoder; {again(folder)}.")
+
+    def save(self, folder: Path) -> None:
+        """Write `guard/` to a model's folder."""
+        facts = {"reasons": list(SENSITIVE), "buckets": BUCKETS, "threshold": self.threshold}
+        text = json.dumps({**facts, "examples": self.examples, "recall": self.recall}, indent=2)
+        with atomic_folder(folder / GUARD_FOLDER, overwrite=True, marker=SETTINGS) as place:
+            (place / SETTINGS).write_text(text + "\n", encoding="utf-8")
+            arrays = {"weights": self.weights.astype(np.float16), "bias": self.bias}
+            save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, place / ARRAYS)
+            (place / ARRAYS).chmod((place / SETTINGS).stat().st_mode & 0o777)  # safetensors lets only the owner read
+
+    @classmethod
+    def load(cls, folder: Path) -> GuardSpace | None:
+        """Read a model's `guard/`; None if it has none, or an earlier version's.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        place = folder / GUARD_FOLDER
+        if not (place / SETTINGS).is_file():
+            return None
+        try:
+            facts = json.loads((place / SETTINGS).read_text(encoding="utf-8"))
+            if "threshold" in facts and "buckets" not in facts:  # of vectors alone, as earlier versions wrote it
+                return None
+            arrays = {name: array.astype(np.float32) for name, array in load_file(place / ARRAYS).items()}
+            space = cls(
+                arrays["weights"], arrays["bias"], float(facts["threshold"]), facts["examples"], float(facts["recall"])
+            )
+            if tuple(facts["reasons"]) != SENSITIVE or facts["buckets"] != BUCKETS or len(space.weights) < BUCKETS:
+                raise ValueError("made for other reasons")
+            if space.weights.shape[1:] != (1 + len(SENSITIVE),) or space.bias.shape != (1 + len(SENSITIVE),):
+                raise ValueError("expected a column for each reason")
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            raise InputError(f"{place}: damaged ({error}); {again(folder)}.") from None
+        return space
+
+
+def fingerprint(examples: Examples) -> str:
+    """A hash of example messages, by which a stored space is known to be made from them."""
+    text = json.dumps(examples, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+Linear = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights (features, columns), bias (columns,)
+
+
+def _logistic(features: csr_matrix, kinds: NDArray[np.bool_] | NDArray[np.str_]) -> Linear:
+    """Logistic regression with balanced classes: a column for True, or one for each reason."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    classes = [True] if kinds.dtype == bool else list(SENSITIVE)
+    weights, bias = np.zeros((features.shape[1], len(classes))), np.full(len(classes), -1e4)
+    present = [number for number, kind in enumerate(classes) if (kinds == kind).any()]
+    if len(np.unique(kinds)) == 1:  # the examples have one reason
+        bias[present] = 0.0
+        return weights, bias
+    model = LogisticRegression(C=STRENGTH, class_weight="balanced", solver="lbfgs", max_iter=STEPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # STEPS is what stops it
+        model.fit(features, kinds)
+    if len(model.classes_) == 2 and kinds.dtype != bool:  # one row of weights serves both
+        model.coef_, model.intercept_ = (
+            np.stack([-model.coef_[0], model.coef_[0]]),
+            np.array([-1, 1]) * model.intercept_,
+        )
+    order = [0] if kinds.dtype == bool else [list(model.classes_).index(classes[number]) for number in present]
+    weights[:, present], bias[present] = model.coef_[order].T, model.intercept_[order]
+    return weights, bias
+
+
+def _scores(model: Linear, features: csr_matrix) -> NDArray[np.float64]:
+    return np.asarray(features @ model[0][:, 0] + model[1][0])
+
+
+def _features(messages: Sequence[str], vectors: Vectors) -> csr_matrix:
+    """(n, BUCKETS + dimension): n-grams of length 1, and vectors."""
+    from scipy.sparse import csr_matrix, hstack
+
+    found = [_buckets(message) for message in messages]
+    counts = np.array([len(row) for row in found])
+    columns = np.array([number for row in found for number in row], np.int32)
+    values = np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts)
+    grams = csr_matrix((values, columns, np.concatenate([[0], counts.cumsum()])), shape=(len(messages), BUCKETS))
+    return hstack([grams, csr_matrix(vectors)]).tocsr()
+
+
+def _buckets(message: str) -> list[int]:
+    """The buckets of a message's n-grams and pairs of words, each once; accents and stretched letters aside."""
+    words = _WORD.findall(spellings(fold(message[:MOST_CHARACTERS], accents=False))[-1])
+    found = {f"{first} {second}" for first, second in pairwise(words)}
+    for word in words:
+        padded = f" {word} "
+        found.update(padded[at : at + n] for n in LENGTHS for at in range(len(padded) - n + 1))
+    return sorted({zlib.crc32(gram.encode(errors="surrogatepass")) % BUCKETS for gram in found})

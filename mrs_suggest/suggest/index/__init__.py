@@ -1,0 +1,1 @@
+"""Vectors of replies, and exact search among them."""

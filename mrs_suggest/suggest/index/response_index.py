@@ -1,0 +1,255 @@
+"""Exact search for the best replies of a response set (Zhang et al. 2021, sections 2.1 and 4.1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.io.manifest import again
+from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.models.array_files import load_arrays, save_arrays
+from mrs_suggest.suggest.answering import Suggestion
+from mrs_suggest.suggest.index.vector_table import VectorTable
+
+Array = NDArray[np.float32]
+Encode = Callable[[list[str]], Array]
+_VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
+_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; the set is converted from float16 once for each such part
+_FEW = 16  # messages that are searched one by one in a large set: more are faster in one float32 product
+
+
+@dataclass(frozen=True)
+class ResponseIndex:
+    """The replies of one language with their vectors; build it with `build`, not by hand.
+
+    Attributes:
+        replies: N reply texts, no two with the same normalised form.
+        table: the replies' vectors.
+        clusters: (N,) int64; at most one reply of a cluster is suggested.
+        log_probs: (N,) float32 natural log-probabilities of the replies (0 if the source does not give them).
+        alpha: weight of the log-probability in the score. 0 as in the paper, which leaves the bonus out for
+            simplicity (section 4.1), and in the official test script; its training script sweeps around 0.5.
+    """
+
+    replies: list[str]
+    table: VectorTable
+    clusters: NDArray[np.int64]
+    log_probs: Array
+    alpha: float = 0.0
+
+    @classmethod
+    def build(
+        cls,
+        encode: Encode,
+        replies: Sequence[str],
+        clusters: Sequence[str] | None = None,
+        log_probs: Sequence[float | None] | None = None,
+        alpha: float = 0.0,
+    ) -> ResponseIndex:
+        """Embed a response set, most frequent reply first.
+
+        Args:
+            encode: reply texts -> (n, dimension) vectors.
+            replies: of replies with the same normalised form, the first one is kept.
+            clusters: a name per reply; default its normalised form.
+            log_probs: natural logarithms, None where unknown.
+
+        Raises:
+            InputError: there is no reply, or a bonus is asked for without log-probabilities.
+        """
+        kept: dict[str, int] = {}
+        for number, reply in enumerate(replies):
+            if reply.strip():
+                kept.setdefault(normalise_reply(reply), number)
+        order = list(kept.values())
+        if not order:
+            raise InputError("the response set is empty: nothing can be suggested from it.")
+        known = log_probs is not None and any(value is not None for value in log_probs)
+        if alpha and not known:
+            raise InputError(f"the bonus alpha = {alpha} needs log-probabilities, and the response set has none.")
+        names = [(clusters[number] if clusters is not None else "") or form for form, number in kept.items()]
+        ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        floor = min((v for v in log_probs or () if v is not None), default=0.0)
+        bonus = [floor if (v := log_probs[number]) is None else v for number in order] if known and log_probs else []
+        texts = [replies[number] for number in order]
+        return cls(
+            texts,
+            VectorTable.build(encode(texts)),
+            np.array([ids[name] for name in names], np.int64),
+            np.array(bonus or [0.0] * len(order), np.float32),
+            float(alpha),
+        )
+
+    @property
+    def vectors(self) -> NDArray[np.floating]:
+        """(N, dimension) reply vectors: float32, or float16 in a large set."""
+        return self.table.rows
+
+    def scores(self, messages: NDArray[np.floating]) -> Array:
+        """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
+        scores = self.table.products(messages)
+        if self.alpha:
+            scores += np.float32(self.alpha) * self.log_probs
+        return scores
+
+    def search(self, messages: NDArray[np.floating], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k best replies of each message, best first, no two of one cluster; exact.
+
+        Args:
+            messages: (n, dimension).
+            k: how many; fewer come back where the set has fewer clusters.
+
+        Returns:
+            Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
+        """
+        k = min(k, self._distinct_clusters)
+        if self.table.codes is not None and 0 < len(messages) < _FEW:
+            rows_found = [self._search_coded(message, k) for message in np.asarray(messages, np.float32)]
+            return np.stack([numbers for numbers, _ in rows_found]), np.stack([scores for _, scores in rows_found])
+        rows = max(1, _SCORES_AT_A_TIME // len(self.replies))
+        found = [self._search(messages[begin : begin + rows], k) for begin in range(0, len(messages), rows)]
+        if not found:
+            return np.empty((0, k), np.int64), np.empty((0, k), np.float32)
+        return np.concatenate([numbers for numbers, _ in found]), np.concatenate([scores for _, scores in found])
+
+    def suggest(self, messages: NDArray[np.floating], k: int) -> list[list[Suggestion]]:
+        """What `search` finds, as suggestions."""
+        numbers, scores = self.search(messages, k)
+        return [
+            [Suggestion(self.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
+            for row, values in zip(numbers, scores, strict=True)
+        ]
+
+    def _search(self, messages: NDArray[np.floating], k: int) -> tuple[np.ndarray, np.ndarray]:
+        scores = self.scores(messages)
+        width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
+        while True:
+            top = _stable_top(scores, width)
+            rows = [_first_of_clusters(row, self.clusters, k) for row in top]
+            if all(len(row) == k for row in rows):
+                chosen = np.stack(rows)
+                return chosen, np.take_along_axis(scores, chosen, 1)
+            width = min(4 * width, len(self.replies))
+
+    def _search_coded(self, message: NDArray[np.float32], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """One message in two steps: the rows that may be among the best are multiplied again.
+
+        Of k clusters, the best row by codes is known to reach `lowest`; what cannot reach it is not in the answer.
+        """
+        found, slack = self.table.estimates(message), self.table.slack(message)
+        bonus = np.asarray(self.alpha * self.log_probs, np.float32)
+        if self.alpha:
+            found, slack = found + bonus, slack + 1e-6 * float(np.abs(bonus).max())  # the sum is rounded, too
+        width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
+        while len(best := _first_of_clusters(_stable_top(found[None], width)[0], self.clusters, k)) < k:
+            width = min(4 * width, len(self.replies))
+        lowest = float(found[best[-1]]) - slack
+        numbers = np.flatnonzero(found >= lowest - slack)
+        scores = self.table.products_of(numbers, message)
+        if self.alpha:
+            scores = scores + bonus[numbers]
+        order = np.argsort(-scores, kind="stable")
+        chosen = _first_of_clusters(numbers[order], self.clusters, k)
+        return chosen, scores[np.searchsorted(numbers, chosen)]
+
+    @cached_property
+    def _distinct_clusters(self) -> int:
+        return len(np.unique(self.clusters))
+
+    def save(self, folder: Path) -> None:
+        """Write the index to `folder`: vectors as safetensors, texts and settings as JSON."""
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
+        save_arrays(arrays, folder / _VECTORS)
+        text = json.dumps({"alpha": self.alpha, "replies": self.replies}, ensure_ascii=False, indent=0)
+        atomic_write(folder / _REPLIES, text + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> ResponseIndex:
+        """Read an index that `save` wrote.
+
+        Raises:
+            InputError: a file is missing or does not fit the other.
+        """
+        try:
+            arrays = load_arrays(folder / _VECTORS)
+            facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
+            table = VectorTable.from_arrays(arrays)
+            log_probs = np.asarray(arrays["log_probs"], np.float32)  # a small copy has fp16
+            index = cls(facts["replies"], table, arrays["clusters"], log_probs, float(facts["alpha"]))
+            if not isinstance(index.replies, list) or not all(isinstance(reply, str) for reply in index.replies):
+                raise ValueError("expected replies to be a list of texts")
+            if not np.abs(index.alpha * log_probs.astype(np.float64)).max(initial=0) <= np.finfo(np.float32).max:
+                raise ValueError(f"alpha {index.alpha:g} gives a bonus that is not finite")
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
+            raise InputError(f"{folder}: no usable response index ({error}); {again(folder)}.") from None
+        if not len(index.replies) == len(index.table) == len(index.clusters) == len(index.log_probs):
+            raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; {again(folder)}.")
+        return index
+
+
+def _stable_top(scores: Array, width: int) -> NDArray[np.int64]:
+    """(n, width) numbers of the best columns, equal scores by column number, so that results do not depend on how a
+    machine breaks ties."""
+    total = scores.shape[1]
+    if width >= total:
+        return np.argsort(-scores, axis=1, kind="stable")
+    # All columns that reach the border value: of a tie across it, the smaller numbers are taken.
+    borders = np.partition(scores, total - width, axis=1)[:, total - width]
+    reach = [np.flatnonzero(~(row < border)) for row, border in zip(scores, borders, strict=True)]
+    return np.stack(
+        [some[np.argsort(-row[some], kind="stable")[:width]] for row, some in zip(scores, reach, strict=True)]
+    )
+
+
+def _first_of_clusters(columns: NDArray[np.int64], clusters: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The first k columns that are each the first of their cluster."""
+    seen: dict[int, int] = {}
+    for column, cluster in zip(columns.tolist(), clusters[columns].tolist(), strict=True):
+        seen.setdefault(cluster, column)
+        if len(seen) == k:
+            break
+    return np.array(list(seen.values()), np.int64)
+
+
+class ResponseIndexes(Mapping[str, ResponseIndex]):
+    """The indexes of a model by language, below `response_index/` of its folder; each is read when first used."""
+
+    FOLDER = "response_index"
+
+    def __init__(self, model_folder: Path) -> None:
+        self._folder = model_folder / self.FOLDER
+        self._loaded: dict[str, ResponseIndex] = {}
+        self.width: int | None = None  # of the message vectors, once it is known
+        self._names = (
+            sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
+        )
+
+    def __getitem__(self, language: str) -> ResponseIndex:
+        if language not in self._names:
+            raise KeyError(language)
+        if language not in self._loaded:
+            index = ResponseIndex.load(self._folder / language)
+            if self.width is not None and index.vectors.shape[1:] != (self.width,):
+                raise InputError(
+                    f"{self._folder / language}: vectors of {tuple(index.vectors.shape[1:])}, messages of "
+                    f"({self.width},); the index belongs to another model."
+                )
+            self._loaded[language] = index
+        return self._loaded[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,190 @@
+"""`pipeline("reply-suggestion", model=...)` of transformers, which importing this module registers.
+
+No code of a repository is ever run: the pipeline is this class, and a model is loaded by `Suggester.load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import AutoConfig, Pipeline, PreTrainedConfig
+from transformers.pipelines import PIPELINE_REGISTRY
+
+from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.suggest_arguments import require_messages
+from mrs_suggest.suggest.pipeline_config import MODEL_TYPE
+from mrs_suggest.suggest.suggester import Suggester
+
+TASK = "reply-suggestion"
+SHIPPED = "sample-retriever"  # what answers where no model is named
+BATCH = 64  # messages answered at a time: the batch of the encoders
+
+
+class RetrieverConfig(PreTrainedConfig):
+    """The `config.json` of a retriever; it only marks the folder."""
+
+    model_type = MODEL_TYPE
+
+
+class PipelineModel:
+    """A suggester with what transformers' pipelines ask of a model.
+
+    Attributes:
+        device: where the pipeline puts tensors; a suggester takes texts, and places its weights itself.
+        input_modalities: what goes in.
+    """
+
+    device = torch.device("cpu")
+    input_modalities = ("text",)
+
+    def __init__(self, suggester: Suggester) -> None:
+        self.suggester = suggester
+        self.config = RetrieverConfig()
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str,
+        revision: str | None = None,
+        guard: bool | Path = True,
+        precision: float | None = None,
+        **_: object,
+    ) -> PipelineModel:
+        """Load a model as `Suggester.load` does; transformers' other arguments, such as `dtype`, change nothing."""
+        return cls(Suggester.load(name, revision, guard=guard, precision=precision))
+
+    def can_generate(self) -> bool:
+        """Whether the pipeline calls `generate`: no, the suggester does."""
+        return False
+
+
+class ReplySuggestionPipeline(Pipeline):
+    """Suggests replies to messages, in the form of transformers' text pipelines.
+
+    Args:
+        model: the folder of a run or a hub id; or a `Suggester`, which may come from anywhere. Default: the small
+            retriever that ships in the package.
+        guard, precision: as for `Suggester`, in `model_kwargs={"guard": False}`.
+        batch_size: messages answered at a time.
+
+    Calling it takes one message, a list of them, a column or torch data set, or any iterable of messages, and:
+
+    - `language`: one that the model answers; default: each message's own, where it is clear;
+    - `k`: how many suggestions, from 1;
+    - `allow`, `deny`: tags that replies must or must not have.
+
+    It returns for each message a list of `{"reply": ..., "score": ...}`, in display order, with `source` if there are
+    several. A message that is not answered has one entry, `{"reply": None, "score": None, "reason": ...}`; the reasons
+    are those of `Suggester.suggest`. A list gives a list of such lists, anything else that is iterated an iterator,
+    which reads as it goes.
+
+    Example:
+        >>> from transformers import pipeline
+        >>> import mrs_suggest.suggest.pipelines
+        >>> suggest = pipeline("reply-suggestion", model="build/first/retriever")  # doctest: +SKIP
+        >>> suggest("¿Quedamos mañana?", k=1)  # doctest: +SKIP
+        [{'reply': 'Sí, ¿a qué hora te viene bien?', 'score': 0.41, 'source': 'memory'}]
+    """
+
+    # The base is typed as if these were always None.
+    _load_processor = _load_image_processor = _load_video_processor = False  # type: ignore[assignment]
+    _load_feature_extractor = _load_tokenizer = False  # type: ignore[assignment]
+
+    def __init__(self, model: PipelineModel | Suggester, device: Any = None, **kwargs: Any) -> None:
+        if isinstance(model, Suggester):
+            model = PipelineModel(model)
+        if not isinstance(model, PipelineModel):
+            raise ArgumentError(
+                "model",
+                f"{type(model).__name__} suggests no replies; pass the folder of a run, a hub id or a Suggester.",
+            )
+        if device is not None and torch.device("cpu" if device == -1 else device).type != "cpu":
+            raise ArgumentError("device", "the suggester places its weights itself; leave the device out.", str(device))
+        super().__init__(cast(Any, model), device=cast(Any, "cpu"), **kwargs)
+
+    def __call__(
+        self, inputs: Any, *args: Any, num_workers: int | None = None, batch_size: int | None = None, **kwargs: Any
+    ) -> Any:
+        """Suggest replies; the class describes arguments and results. `num_workers` changes nothing.
+
+        Raises:
+            ArgumentError: as `Suggester.suggest`.
+        """
+        if args:
+            raise ArgumentError("args", "name the arguments after the messages, such as k=3.", args)
+        if isinstance(inputs, str):
+            return self._answered([inputs], **kwargs)[0]
+        size = batch_size or self._batch_size or BATCH
+        if isinstance(inputs, Sequence):
+            texts = require_messages(inputs)
+            return list(self._stream(texts, size, kwargs))
+        if not isinstance(inputs, Iterable | torch.utils.data.Dataset) or isinstance(inputs, bytes | dict):
+            raise ArgumentError(
+                "inputs", f"expected a message, or a list or an iterable of messages, found {type(inputs).__name__}."
+            )
+        return self._stream(inputs, size, kwargs)
+
+    def _stream(self, texts: Any, size: int, arguments: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+        # A torch data set has numbers and a length, and no iterator of its own that ends.
+        messages = iter(texts) if isinstance(texts, Iterable) else (texts[number] for number in range(len(texts)))
+        while batch := list(islice(messages, size)):
+            yield from self._answered(batch, **arguments)
+
+    def _answered(self, messages: list[str], **arguments: Any) -> list[list[dict[str, Any]]]:
+        prepare, forward, finish = self._sanitize_parameters(**arguments)
+        prepare, forward = {**self._preprocess_params, **prepare}, {**self._forward_params, **forward}
+        # Not by `forward`, which moves tensors: it would make plain lists of the answers, without their reasons.
+        with self.get_inference_context()():
+            found = self._forward(self.preprocess(messages, **prepare), **forward)
+        return [self.postprocess(answer, **{**self._postprocess_params, **finish}) for answer in found["answers"]]
+
+    def _sanitize_parameters(self, **parameters: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        known = {"language", "k", "allow", "deny"}
+        unknown = sorted(parameters.keys() - known)
+        if unknown:
+            raise ArgumentError(unknown[0], f"not an argument of {TASK}; it takes {', '.join(sorted(known))}.")
+        return {}, parameters, {}
+
+    def preprocess(self, input_: Any, **_: Any) -> dict[str, Any]:
+        """Check a batch of messages."""
+        return {"messages": require_messages(input_)}
+
+    def _forward(self, input_tensors: dict[str, Any], **forward_parameters: Any) -> Any:
+        suggester = cast(PipelineModel, self.model).suggester
+        return {"answers": suggester.suggest(input_tensors["messages"], **forward_parameters)}
+
+    def postprocess(self, model_outputs: Any, **_: Any) -> list[dict[str, Any]]:
+        """One answer as dictionaries."""
+        more = {"reason": model_outputs.reason} if model_outputs.reason is not None else {}
+        if model_outputs.used is not None:
+            more["used"] = model_outputs.used
+        shown = [
+            {"reply": one.reply, "score": one.score, **({"source": one.source} if one.source else {}), **more}
+            for one in model_outputs
+        ]
+        return shown or [{"reply": None, "score": None, **more}]
+
+    def save_pretrained(self, save_directory: Any, **_: Any) -> None:
+        """Refuse: transformers would save this class's code for others to run."""
+        raise InputError(f"{save_directory}: a {TASK} pipeline is not saved; copy the model's folder, or publish it.")
+
+
+def register() -> None:
+    """Make the task known to `transformers.pipeline`; importing this module does."""
+    AutoConfig.register(MODEL_TYPE, RetrieverConfig, exist_ok=True)
+    if TASK not in PIPELINE_REGISTRY.supported_tasks:
+        PIPELINE_REGISTRY.register_pipeline(
+            TASK,
+            ReplySuggestionPipeline,
+            pt_model=PipelineModel,
+            default={"model": (str(resolve_model(SHIPPED)), None)},
+            type="text",
+        )
+
+
+register()

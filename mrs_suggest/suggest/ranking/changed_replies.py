@@ -1,0 +1,85 @@
+"""A ranker for another response set: what is remembered of real conversations stays, as far as a reply needs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.suggest.index.response_index import ResponseIndex
+from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
+from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
+from mrs_suggest.suggest.ranking.memory import MessageMemory
+from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+
+Rows = NDArray[np.int64]
+
+
+def with_replies(
+    ranker: LanguageRanker, index: ResponseIndex, ngrams: ReplyNgrams, own: int | None = None
+) -> LanguageRanker:
+    """The ranker over the replies of another index of the same language and encoder, with the same weights.
+
+    A reply that the ranker knows keeps its messages, or its share in those of the nearest remembered reply; a new one
+    gets the share that `LanguageRanker.build` would give it. Messages that no reply of the new index needs are
+    forgotten. The messages of a reply that the new index lacks count as those of the reply that is nearest to it.
+
+    Args:
+        ngrams: of the replies of `index`.
+        own: the first so many replies of `index` are the response set's; None: all are.
+    """
+    before = {normalise_reply(reply): row for row, reply in enumerate(ranker.index.replies)}
+    places = np.zeros(len(index.replies), np.int64)
+    share = np.zeros(len(index.replies), np.float32)
+    for row, reply in enumerate(index.replies):
+        old = before.get(normalise_reply(reply))
+        if old is None:
+            places[row], cosine = ranker.nearest_remembered(reply)
+            share[row] = cosine * ranker.share[ranker.memory.replies[places[row]]]
+        else:
+            places[row], share[row] = ranker.remembered[old], ranker.share[old]
+    memory, order = _needed(ranker.memory, places, share)
+    remembered = order[places]
+    return replace(ranker, index=index, memory=memory, remembered=remembered, share=share, ngrams=ngrams, own=own)
+
+
+def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> tuple[MessageMemory, Rows]:
+    """The groups of messages that replies point to, each with the number of the reply that has the largest share in it.
+
+    Returns:
+        The memory, and the new place of each old one.
+    """
+    by_share = np.lexsort((np.arange(len(places)), -share))  # the first of equal ones
+    used, first = np.unique(places[by_share], return_index=True)
+    owners = by_share[first]
+    groups = used[np.argsort(owners)]  # a memory names its replies in ascending order
+    order = np.full(len(memory.replies), -1, np.int64)
+    order[groups] = np.arange(len(groups))
+    stored = memory.arrays()
+    ends = np.append(memory.starts[1:], len(stored["vectors"]))
+    lengths = (ends - memory.starts)[groups]
+    kept = np.concatenate([np.arange(memory.starts[group], ends[group]) for group in groups])
+    arrays = {
+        "vectors": stored["vectors"][kept],
+        "replies": np.sort(owners).astype(np.int64),
+        "starts": (np.cumsum(lengths) - lengths).astype(np.int64),
+    }
+    if memory.axes is not None:
+        arrays["axes"] = memory.axes
+    if memory.ngrams is not None:
+        arrays |= {f"ngrams.{name}": array for name, array in _texts(memory.ngrams, kept).items()}
+    return MessageMemory.from_arrays(arrays), order
+
+
+def _texts(ngrams: CharTfidf, kept: Rows) -> dict[str, np.ndarray]:
+    """The arrays of an index of some of its texts; an n-gram weighs what it weighed among all of them."""
+    numbers = np.full(ngrams.size, -1, np.int32)
+    numbers[kept] = np.arange(len(kept), dtype=np.int32)
+    stay = numbers[ngrams.texts] >= 0
+    counts = np.diff(np.concatenate([[0], np.cumsum(stay)])[ngrams.starts])
+    found = counts > 0
+    starts = np.concatenate([[0], np.cumsum(counts[found])]).astype(np.int64)
+    texts, weights = numbers[ngrams.texts[stay]], ngrams.weights[stay]
+    return CharTfidf(ngrams.grams[found], ngrams.idf[found], starts, texts, weights, len(kept)).arrays()

@@ -1,0 +1,173 @@
+"""A memory of real conversations: a reply is also good when messages like this one got it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_suggest.suggest.index.vector_table import TABLE_ARRAYS, VectorTable
+from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
+
+PROTOTYPES = 64  # messages that are kept per reply; ours: the sample's most frequent reply has 41
+_SAMPLE = 2048  # of a reply's messages, from which the prototypes are chosen: bounds their table of cosines to 16 MiB
+Array = NDArray[np.float32]
+ArrayOfInts = Sequence[int] | NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MessageMemory:
+    """M messages with the reply that each got; build it with `build`.
+
+    Attributes:
+        table: (M, q) vectors of norm 1, rounded to float16, as they are saved; those of one reply side by side.
+        replies: (R,) int64 numbers of the replies that have messages, ascending.
+        starts: (R,) int64; the messages of `replies[i]` begin at `starts[i]`.
+        ngrams: character TF-IDF of the same M messages; None if it was not asked for.
+        axes: (d, q) principal axes on which vectors are projected; None: they are kept whole, q = d.
+    """
+
+    table: VectorTable
+    replies: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ngrams: CharTfidf | None = None
+    axes: NDArray[np.float32] | None = None
+
+    @classmethod
+    def build(
+        cls,
+        messages: Sequence[str],
+        vectors: NDArray[np.float32],
+        replies: ArrayOfInts,
+        limit: int = PROTOTYPES,
+        dimension: int | None = None,
+        ngrams: bool = True,
+    ) -> MessageMemory:
+        """Remember messages, at most `limit` of each reply.
+
+        Args:
+            messages: M texts.
+            vectors: (M, d) of any norm but 0.
+            replies: (M,) number of the reply that each message got.
+            limit: of messages that are kept per reply: those that `prototypes` chooses.
+            dimension: of the kept vectors, along their principal axes; default d. On the sample 64 of 384 lose nothing.
+            ngrams: whether character TF-IDF is kept, too.
+
+        Raises:
+            ValueError: there is no message, or the three differ in length.
+        """
+        numbers = np.asarray(replies, np.int64)
+        if not len(messages) == len(vectors) == len(numbers) or not len(messages):
+            raise ValueError(f"Expected one vector and one reply per message, and a message; found {len(messages)}.")
+        unit, axes = _unit(vectors), None
+        if dimension is not None and dimension < vectors.shape[1]:
+            axes = principal_axes(unit, dimension)
+            unit = _unit(unit @ axes)
+        order = np.argsort(numbers, kind="stable")
+        found, begins = np.unique(numbers[order], return_index=True)
+        groups = np.split(order, begins[1:])
+        kept = [group if len(group) <= limit else group[prototypes(unit[group], limit)] for group in groups]
+        starts = np.concatenate([[0], np.cumsum([len(group) for group in kept])[:-1]]).astype(np.int64)
+        places = np.concatenate(kept)
+        texts = [messages[place] for place in places]
+        table = VectorTable.build(unit[places].astype(np.float16))
+        return cls(table, found, starts, CharTfidf.build(texts) if ngrams else None, axes)
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """(M, q) of the table: float32, or float16 in a large memory."""
+        return np.asarray(self.table.rows)
+
+    def cosines(self, message: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(M,) cosines of a message's vector (d,) with the remembered ones; in a large memory, estimates."""
+        return self.table.estimates(self._asked(message))
+
+    def slack(self, message: Array) -> float:
+        """By how much the true cosines of a message differ from `cosines` at most; 0 in a small memory."""
+        return self.table.slack(self._asked(message))
+
+    def some_cosines(self, message: NDArray[np.float32], places: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+        """True cosines with the messages of the replies at some places (r,) of `replies`, side by side, and (r,) where
+        each reply's begin."""
+        begins, ends = self.starts[places], np.append(self.starts[1:], len(self.table))[places]
+        counts = ends - begins
+        starts = np.cumsum(counts) - counts
+        messages = np.repeat(begins - starts, counts) + np.arange(counts.sum())
+        return self.table.products_of(messages, self._asked(message)), starts
+
+    def _asked(self, message: Array) -> Array:
+        return _unit(message if self.axes is None else message @ self.axes).astype(np.float32)
+
+    def nearest(self, cosines: Array, starts: NDArray[np.int64] | None = None) -> Array:
+        """(R,) the largest of each reply; `starts`: where those of each begin, default those of all."""
+        return np.asarray(np.maximum.reduceat(cosines, self.starts if starts is None else starts))
+
+    def votes(self, cosines: Array, temperature: float, starts: NDArray[np.int64] | None = None) -> Array:
+        """(R,) `temperature * ln(sum of exp(cosine / temperature))` of each reply: many near messages count more than
+        one, and with a temperature towards 0 the nearest counts alone."""
+        starts = self.starts if starts is None else starts
+        top = self.nearest(cosines, starts)
+        below = cosines - np.repeat(top, np.diff(starts, append=len(cosines)))  # so that the nearest one's is exp(0)
+        sums = np.add.reduceat(np.exp(below / np.float32(temperature)), starts)
+        return np.asarray(top + temperature * np.log(sums), np.float32)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What `from_arrays` reads."""
+        own: dict[str, np.ndarray] = {**self.table.arrays(), "vectors": self.table.rows.astype(np.float16)}
+        own |= {"replies": self.replies, "starts": self.starts}
+        if self.axes is not None:
+            own["axes"] = self.axes
+        return {**own, **{f"ngrams.{name}": a for name, a in self.ngrams.arrays().items()}} if self.ngrams else own
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> MessageMemory:
+        """The memory that `arrays` wrote.
+
+        Raises:
+            KeyError, ValueError: an array is missing, or they do not fit each other.
+        """
+        ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
+        axes = arrays["axes"].astype(np.float32) if "axes" in arrays else None
+        texts = CharTfidf.from_arrays(ngrams) if ngrams else None
+        table = VectorTable.from_arrays({name: arrays[name] for name in TABLE_ARRAYS if name in arrays})
+        memory = cls(table, arrays["replies"], arrays["starts"], texts, axes)
+        starts, size, shape = memory.starts, len(table), table.rows.shape
+        fits = len(starts) == len(memory.replies) > 0 and starts[0] == 0 and np.all(np.diff(starts) > 0)
+        fits = fits and (axes is None or axes.shape[1:] == shape[1:])
+        if not fits or starts[-1] >= size or (texts is not None and texts.size != size):
+            raise ValueError("the arrays of the message memory do not fit each other")
+        return memory
+
+
+def principal_axes(vectors: NDArray[np.float32], dimension: int) -> NDArray[np.float32]:
+    """(d, dimension) orthonormal axes along which (n, d) vectors are longest; not centred, so that cosines stay."""
+    _, axes = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)
+    return np.ascontiguousarray(axes[:, ::-1][:, :dimension], np.float32)
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))
+
+
+def prototypes(vectors: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+    """The `limit` messages that stand best for all: each message's cosine with the nearest chosen one is, in total, as
+    large as a greedy choice makes it (facility location).
+
+    Args:
+        vectors: (n, d) of norm 1. Beyond 2,048, every n/2,048-th is looked at.
+
+    Returns:
+        Their numbers, ascending.
+    """
+    seen = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), _SAMPLE)).astype(np.int64))
+    cosines = vectors[seen] @ vectors[seen].T
+    best = np.full(len(seen), -1.0, np.float32)
+    chosen: list[int] = []
+    for _ in range(min(limit, len(seen))):
+        gains = np.maximum(cosines - best, 0).sum(1)
+        gains[chosen] = -np.inf
+        chosen.append(int(gains.argmax()))
+        best = np.maximum(best, cosines[chosen[-1]])
+    return np.sort(seen[chosen])

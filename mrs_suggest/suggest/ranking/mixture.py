@@ -1,0 +1,153 @@
+"""One linear mixture of what speaks for a reply, with weights that validation chooses.
+
+Each part is standardised per message over its candidates, so that a part that adds the same to all of them changes
+nothing, and weights compare. Weights are fitted as in maximum likelihood: a reply that is drawn from a softmax over the
+candidates is expected to be as near to the real one as possible. So the mixed scores give a distribution, which is what
+three are chosen by. The objective is smooth; the best of the first three places, which is piecewise constant, chose
+weights that gained a hundredth less on left-out validation messages of coffee orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+
+SHRINKAGE = 300  # examples of all languages together that count like a language's own; ours, as the figures below
+ABSENT = -1e6  # each part of a candidate that is not there
+_FLOOR = 1e-4  # of an expected gain, so that one message without a fitting candidate does not decide
+_LEAST_SHARE = 0.01  # of all weights: less costs the time of a part and moves nothing
+Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Validation examples of one language.
+
+    Attributes:
+        parts: (n, c, p) standardised parts of up to c candidates each; `ABSENT` where there are fewer.
+        gains: (n, c) weighted ROUGE of a candidate against the real reply, 0 to 1.
+    """
+
+    parts: NDArray[np.float32]
+    gains: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Weights by part; they add up to 1. That of a generator, a second stage, stands beside them and is not counted."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def vector(self, names: Sequence[str]) -> NDArray[np.float32]:
+        """(p,) the weights in the order of `names`, 0 for those that it does not know."""
+        return np.array([self.weights.get(name, 0.0) for name in names], np.float32)
+
+
+def standardised(parts: NDArray[np.float32], over: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    """Mean 0 and deviation 1 over the candidates; a part that does not tell them apart becomes 0.
+
+    Args:
+        parts: (..., c, p).
+        over: (..., n, p) the candidates that give mean and deviation; default: the c themselves.
+    """
+    mean, deviation = mean_and_deviation(parts if over is None else over)
+    flat = deviation == 0
+    return np.where(flat, 0, (parts - mean) / np.where(flat, 1, deviation)).astype(np.float32)
+
+
+def mean_and_deviation(parts: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(..., 1, p) of (..., c, p) parts over the candidates; the deviation of a part that tells none apart is 0."""
+    mean = parts.mean(-2, keepdims=True)
+    deviation = (parts - mean).std(-2, keepdims=True)
+    flat = deviation <= 1e-6 * np.maximum(np.abs(parts).max(-2, keepdims=True), 1e-30)
+    return mean, np.where(flat, 0, deviation).astype(np.float32)
+
+
+def best_of_top(scores: NDArray[np.float32], gains: NDArray[np.float32], k: int = SUGGESTIONS) -> NDArray[np.float32]:
+    """(n,) the largest gain among the k candidates with the best scores."""
+    k = min(k, scores.shape[1])
+    top = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+    return np.asarray(np.take_along_axis(gains, top, 1).max(1))
+
+
+def tune(languages: Mapping[str, Examples], names: Sequence[str], shrinkage: float = SHRINKAGE) -> dict[str, Mixture]:
+    """Find weights for each language, drawn towards those that are best for all.
+
+    A language with n examples maximises `(n own + shrinkage all) / (n + shrinkage)`, where `own` and `all` are the
+    objective on its own and on all examples (see `expected_log_gain`).
+
+    Args:
+        languages: at least one.
+        names: p parts, in the order of `Examples.parts`.
+
+    Raises:
+        ValueError: there is no example.
+    """
+    sizes = {language: len(examples.gains) for language, examples in languages.items()}
+    total = sum(sizes.values())
+    if not total:
+        raise ValueError("There is no example to tune the mixture on.")
+    counts = {language: size / total for language, size in sizes.items() if size}
+    equal = np.ones(len(names))
+    shared = _fit([equal], _weighted(languages, counts))
+    found = {}
+    for language, size in sizes.items():
+        weights = shared
+        if size:
+            own = size / (size + shrinkage)
+            shares = {other: (1 - own) * share + own * (other == language) for other, share in counts.items()}
+            weights = _fit([shared, equal], _weighted(languages, shares))
+        found[language] = Mixture(dict(zip(names, _sparse(weights).tolist(), strict=True)))
+    return found
+
+
+def expected_log_gain(weights: NDArray[np.float64], examples: Examples) -> tuple[float, NDArray[np.float64]]:
+    """The mean over the examples of `ln(sum of p(candidate) gain(candidate))`, and its (p,) gradient.
+
+    p is the softmax of the mixed scores. Where one candidate is the real reply and the others have nothing in common
+    with it, this is the log-likelihood of the reply.
+    """
+    present = examples.parts[..., 0] > ABSENT / 2
+    parts = np.where(present[..., None], examples.parts, 0)
+    scores = np.where(present, parts @ weights.astype(np.float32), -np.inf)
+    drawn = np.exp(scores - scores.max(1, keepdims=True))
+    drawn /= drawn.sum(1, keepdims=True)
+    gained = drawn * examples.gains
+    expected = gained.sum(1, keepdims=True)
+    moved = np.einsum("nc,ncp->np", gained - expected * drawn, parts)
+    return float(np.log(expected + _FLOOR).mean()), (moved / (expected + _FLOOR)).mean(0, dtype=np.float64)
+
+
+def _weighted(languages: Mapping[str, Examples], shares: Mapping[str, float]) -> Objective:
+    """The objective over several languages, each with its share."""
+
+    def value(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        found = [(share, *expected_log_gain(weights, languages[language])) for language, share in shares.items()]
+        return sum(share * one for share, one, _ in found), np.sum([share * slope for share, _, slope in found], 0)
+
+    return value
+
+
+def _fit(starts: Sequence[NDArray[np.float64]], objective: Objective) -> NDArray[np.float64]:
+    """(p,) weights of at least 0 that maximise the objective: the best of those that are reached from the starts."""
+    from scipy.optimize import minimize
+
+    def turned(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, slope = objective(weights)
+        return -value, -slope
+
+    bounds = [(0.0, None)] * len(starts[0])
+    found = [minimize(turned, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
+    return np.asarray(min(found, key=lambda one: float(one.fun)).x)
+
+
+def _sparse(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights that add up to 1, without those that move nothing; equal ones where all are 0."""
+    kept = np.where(weights >= _LEAST_SHARE * weights.sum(), weights, 0.0)
+    kept = kept if kept.any() else np.ones(len(weights))
+    return np.asarray(kept / kept.sum())

@@ -1,0 +1,164 @@
+"""The rankers of a model by language, as they are stored beside its response indexes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.manifest import again
+from mrs_suggest.models.array_files import load_arrays, save_arrays
+from mrs_suggest.models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
+from mrs_suggest.suggest.index.response_index import ResponseIndex
+from mrs_suggest.suggest.ranking.choice import CHOICES
+from mrs_suggest.suggest.ranking.language_ranker import PARTS, LanguageRanker, RankerSettings
+from mrs_suggest.suggest.ranking.memory import MessageMemory
+from mrs_suggest.suggest.ranking.mixture import Mixture
+from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+from mrs_suggest.suggest.ranking.second_stage import SecondStage
+from mrs_suggest.suggest.ranking.stored_generator import StoredGenerator, StoredReplyEncoder
+from mrs_suggest.suggest.ranking.trigger import Trigger
+
+SETTINGS = "ranker.json"
+LEAST_TEMPERATURE = 1e-6  # below, and above its inverse, exponentials leave the range of float32
+_MEMORY, _REPLIES = "memory.", "replies."
+
+
+def save_rankers(rankers: Mapping[str, LanguageRanker], folder: Path) -> None:
+    """Write `ranker/`: settings and weights as JSON, a file of arrays per language; none if there is no ranker."""
+    if not rankers:
+        return
+    place = folder / RANKER_FOLDER
+    place.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True)
+    (place / SETTINGS).write_text(text + "\n", encoding="utf-8")
+    for language, ranker in rankers.items():
+        arrays = {f"{_MEMORY}{name}": array for name, array in ranker.memory.arrays().items()}
+        arrays |= {f"{_REPLIES}{name}": array for name, array in ranker.ngrams.arrays().items()}
+        arrays |= {"remembered": ranker.remembered, "share": ranker.share}
+        save_arrays(arrays, place / f"{language}.safetensors")
+
+
+def settings_and_weights(rankers: Mapping[str, LanguageRanker]) -> dict[str, Any]:
+    """JSON: the settings that the rankers share, and `weights` -> language -> part -> weight.
+
+    With a generator also `generator`: where it comes from, what it adds and in which languages; with replies that only
+    the memory has, `own_replies` -> language -> how many are the response set's; `trigger`, if there is one.
+    """
+    shared = next(iter(rankers.values())).settings
+    settings = asdict(replace(shared, trigger=None))
+    del settings["trigger"]
+    weights = {language: dict(ranker.mixture.weights) for language, ranker in rankers.items()}
+    found = {**settings, "names": list(settings["names"]), "weights": weights}
+    if shared.trigger is not None:
+        found["trigger"] = shared.trigger.as_json()
+    stages = {language: ranker.second for language, ranker in rankers.items() if ranker.second is not None}
+    if stages:
+        stage = next(iter(stages.values()))
+        without = [language for language in rankers if language not in stages]
+        own = {"generated": stage.generated, "languages": list(stages), "ranked_without": without}
+        tokenizers = {language: stage.tokenizer.name for language, stage in stages.items() if stage.generated}
+        found["generator"] = {**stage.facts, **own, **({"compared_by": tokenizers} if tokenizers else {})}
+    if own_replies := {language: ranker.own for language, ranker in rankers.items() if ranker.own is not None}:
+        found["own_replies"] = own_replies
+    return found
+
+
+class Rankers(Mapping[str, LanguageRanker]):
+    """The rankers of a model's folder; each is read when first used.
+
+    Args:
+        indexes: the model's response indexes, whose rows the rankers name.
+
+    Raises:
+        InputError: a file is missing or damaged, or does not fit the index.
+    """
+
+    def __init__(self, model_folder: Path, indexes: Mapping[str, ResponseIndex]) -> None:
+        self._folder, self._indexes = model_folder / RANKER_FOLDER, indexes
+        self._loaded: dict[str, LanguageRanker] = {}
+        self._settings, self._weights = RankerSettings(), dict[str, Mixture]()
+        self._own: dict[str, int] = {}
+        self._stages: dict[str, SecondStage] = {}
+        if (self._folder / SETTINGS).is_file():
+            self._settings, self._weights = self._read_settings()
+
+    def _read_settings(self) -> tuple[RankerSettings, dict[str, Mixture]]:
+        path = self._folder / SETTINGS
+        try:
+            facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            weights = {
+                language: Mixture({name: float(one) for name, one in row.items()})
+                for language, row in facts.pop("weights").items()
+            }
+            self._own = {language: int(own) for language, own in facts.pop("own_replies", {}).items()}
+            self._stages = self._second_stages(facts.pop("generator", None))
+            trigger = Trigger.from_json(facts.pop("trigger")) if "trigger" in facts else None
+            settings = RankerSettings(**{**facts, "trigger": trigger, "names": tuple(facts["names"])})
+            if settings.choice not in CHOICES or not set(settings.names) <= set(PARTS):
+                raise ValueError("unknown parts or choice")
+            if settings.width < 1:
+                raise ValueError(f"width {settings.width}, expected 1 or more")
+            for name in ("vote_temperature", "tfidf_temperature", "temperature"):
+                if not LEAST_TEMPERATURE <= getattr(settings, name) <= 1 / LEAST_TEMPERATURE:
+                    raise ValueError(f"{name} {getattr(settings, name)}, expected {LEAST_TEMPERATURE:g} or more")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
+        return settings, weights
+
+    def _second_stages(self, facts: Mapping[str, Any] | None) -> dict[str, SecondStage]:
+        """What the generator of the model does in each language that it has."""
+        if facts is None:
+            return {}
+        model = self._folder.parent
+        shared = StoredGenerator(model / GENERATOR_FOLDER), StoredReplyEncoder(model)
+        return {code: SecondStage(*shared, code, int(facts["generated"]), facts) for code in facts["languages"]}
+
+    def __getitem__(self, language: str) -> LanguageRanker:
+        if language not in self._weights:
+            raise KeyError(language)
+        if language not in self._loaded:
+            self._loaded[language] = self._read(language)
+        return self._loaded[language]
+
+    def _read(self, language: str) -> LanguageRanker:
+        path, index = self._folder / f"{language}.safetensors", self._indexes[language]
+        try:
+            arrays = load_arrays(path)
+            memory, ngrams = (
+                {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+                for start in (_MEMORY, _REPLIES)
+            )
+            remembered, share = arrays["remembered"], arrays["share"].astype(np.float32)
+            parts = MessageMemory.from_arrays(memory), remembered, share, ReplyNgrams.from_arrays(ngrams)
+            second, own = self._stages.get(language), self._own.get(language)
+            ranker = LanguageRanker(index, *parts, self._settings, self._weights[language], second, own)
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
+        size, replies = len(index.replies), ranker.memory.replies
+        places = remembered.min(initial=0) >= 0 and remembered.max(initial=0) < len(replies) and replies[-1] < size
+        if not size == len(remembered) == len(share) == len(ranker.ngrams) or not places:
+            raise InputError(f"{path}: made for another response index; {again(self._folder.parent)}.")
+        axes, width = ranker.memory.axes, index.vectors.shape[1]
+        if (ranker.memory.vectors if axes is None else axes.T).shape[1:] != (width,):
+            raise InputError(f"{path}: made for vectors of another width; {again(self._folder.parent)}.")
+        return ranker
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+
+def with_settings(rankers: Mapping[str, LanguageRanker], **changes: Any) -> dict[str, LanguageRanker]:
+    """The same rankers with other settings, such as `choice="top"`."""
+    return {
+        language: replace(ranker, settings=replace(ranker.settings, **changes)) for language, ranker in rankers.items()
+    }

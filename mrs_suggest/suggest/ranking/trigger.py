@@ -1,0 +1,126 @@
+"""How likely it is that one of the suggestions will be used, and from when on nothing is suggested.
+
+Smart Reply has a triggering model of its own (Kannan et al. 2016, "Smart Reply: Automated Response Suggestion for
+Email", section 5). Here the ranker knows most of it: how sure its distribution over the candidates is, and how near the
+nearest message is that it remembers. A logistic model of these and an isotonic table on top, both fitted on validation,
+make a probability of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# What the logistic model reads: the expected similarity of the best suggestion with the reply (see
+# `mrs_suggest.suggest.ranking.choice`), the probability of the likeliest candidate, and the cosine of the nearest
+# remembered message.
+FEATURES = ("expected", "likeliest", "nearest")
+USED = 0.3  # weighted ROUGE from which a suggestion counts as used; ours: about one of three words in common, in order
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """Features of an answer -> the probability that one of its suggestions is used.
+
+    Attributes:
+        weights: of `FEATURES`, with `bias` those of a logistic model.
+        levels, probabilities: an ascending table from the model's log-odds to probabilities; between two levels they
+            are interpolated, beyond them the last one counts.
+        used: weighted ROUGE of the best suggestion against the real reply from which it counts as used.
+        curve: validation examples by falling threshold: (threshold, share of messages that are answered, share of these
+            whose suggestions are used).
+    """
+
+    weights: tuple[float, ...]
+    bias: float
+    levels: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    used: float = USED
+    curve: tuple[tuple[float, float, float], ...] = ()
+
+    def log_odds(self, features: ArrayLike) -> NDArray[np.float64]:
+        """(n, 3) features -> (n,) log-odds of the logistic model."""
+        return np.asarray(np.asarray(features, np.float64) @ np.asarray(self.weights) + self.bias)
+
+    def probability(self, features: ArrayLike) -> NDArray[np.float64]:
+        """(n, 3) features -> (n,) probabilities; they never fall where the log-odds rise."""
+        return np.interp(self.log_odds(features), self.levels, self.probabilities)
+
+    def threshold(self, precision: float) -> float | None:
+        """The lowest probability from which on suggestions were used at least as often as wished, on validation.
+
+        Args:
+            precision: share of the answered messages whose suggestions are used, 0 to 1.
+
+        Returns:
+            None if no threshold reached it: then nothing is suggested.
+        """
+        return min((at for at, _, reached in self.curve if reached >= precision), default=None)
+
+    def as_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return {**asdict(self), "features": list(FEATURES)}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Trigger:
+        """The trigger that `as_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: a fact is missing, or it does not fit this version.
+        """
+        if tuple(facts["features"]) != FEATURES:
+            raise ValueError(f"the trigger reads {', '.join(facts['features'])}")
+        rows = {name: tuple(map(float, facts[name])) for name in ("weights", "levels", "probabilities")}
+        curve = tuple((float(at), float(share), float(reached)) for at, share, reached in facts["curve"])
+        trigger = cls(**rows, bias=float(facts["bias"]), used=float(facts["used"]), curve=curve)
+        sizes = len(trigger.weights) == len(FEATURES) and len(trigger.levels) == len(trigger.probabilities) > 0
+        if not sizes or np.any(np.diff(trigger.levels) < 0) or np.any(np.diff(trigger.probabilities) < 0):
+            raise ValueError("the table of the trigger does not ascend")
+        return trigger
+
+
+def risk_coverage(probabilities: ArrayLike, used: ArrayLike, points: int = 20) -> list[tuple[float, float, float]]:
+    """What a threshold costs and gains: coverage, and the share of answered messages whose suggestions are used.
+
+    Args:
+        probabilities: (n,) of a trigger.
+        used: (n,) whether one of the suggestions was.
+        points: at most so many thresholds, at equal steps of coverage.
+
+    Returns:
+        (threshold, coverage, precision), falling thresholds; the last one answers every message. Messages with equal
+        probabilities are answered together.
+    """
+    chances, hits = np.asarray(probabilities, np.float64), np.asarray(used, bool)
+    if not len(chances):
+        return []
+    order = np.argsort(-chances, kind="stable")
+    ordered, reached = chances[order], np.cumsum(hits[order]) / np.arange(1, len(order) + 1)
+    ends = np.flatnonzero(np.append(ordered[:-1] > ordered[1:], True))
+    wanted = np.unique(np.searchsorted(ends, np.linspace(0, len(order) - 1, min(points, len(order)))))
+    kept = ends[wanted]
+    return [(float(ordered[end]), (int(end) + 1) / len(order), float(reached[end])) for end in kept]
+
+
+def choose_threshold(trigger: Trigger | None, precision: float | None) -> float | None:
+    """The probability below which nothing is suggested; 0 where no precision is wished for.
+
+    Raises:
+        ValueError: the precision is not between 0 and 1, or there is no trigger.
+    """
+    if precision is None:
+        return 0.0
+    if not 0 < precision <= 1:
+        raise ValueError(f"expected a share of more than 0 and at most 1, found {precision:g}")
+    if trigger is None:
+        raise ValueError("the model has no calibration; train it with --ranker true")
+    return trigger.threshold(precision)
+
+
+def as_features(rows: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """(n, 3) of n rows, which may be none."""
+    return np.asarray(rows, np.float64).reshape(-1, len(FEATURES))

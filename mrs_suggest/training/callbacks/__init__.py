@@ -1,0 +1,1 @@
+"""What watches or changes a running training."""

@@ -1,0 +1,258 @@
+"""What `--report_to` writes: tensorboard, wandb, trackio and mlflow, inside the run's folder.
+
+The libraries' own callbacks send the training loss and our validation figures, with the step, while a run trains. Here
+they also get the run's options, and the test figures once at its end; and where no environment variable of theirs says
+otherwise, they write below `trackers/` in the folder of the run and send nothing elsewhere. Only the first
+rank reports.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from netrc import NetrcParseError, netrc
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.integrations import MLflowCallback, TensorBoardCallback, TrackioCallback, WandbCallback
+
+from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.training.export.allowlist import TRACKERS as FOLDER
+from mrs_suggest.training.export.card import Record
+
+if TYPE_CHECKING:
+    from transformers import Trainer
+
+    Base = TrainerCallback
+else:
+    Base = object
+
+# Of a record's metrics: what is not a figure of a system of this run.
+NOT_TOLD = ("differences", "paper", "pools", "signatures")
+OFFLINE = "offline"
+
+
+class Tracked(Base):
+    """Mixin, placed before the library's callback: the run stays open until its test figures are known."""
+
+    package: ClassVar[str]
+
+    def on_train_end(self, *args: Any, **kwargs: Any) -> None:
+        """Leave open what the library would close."""
+
+    def tell_options(self, values: Mapping[str, Any]) -> None:
+        """Add the run's own options to the library's, under `options/NAME`."""
+
+    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+        """Add the figures of the end."""
+
+    def close(self) -> None:
+        """Close the tracker's run."""
+
+
+class TensorBoard(Tracked, TensorBoardCallback):
+    """Event files in `trackers/tensorboard`."""
+
+    package = "tensorboard"
+
+    def tell_options(self, values: Mapping[str, Any]) -> None:
+        self.tb_writer.add_text("options", json.dumps(values, indent=2, ensure_ascii=False))
+
+    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+        for name, value in figures.items():
+            self.tb_writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        if self.tb_writer is not None:
+            self.tb_writer.close()
+
+
+class Wandb(Tracked, WandbCallback):
+    """A run in `trackers/wandb`; offline, unless WANDB_MODE or a login says otherwise."""
+
+    package = "wandb"
+
+    def tell_options(self, values: Mapping[str, Any]) -> None:
+        self._wandb.config.update({f"options/{name}": value for name, value in values.items()}, allow_val_change=True)
+
+    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+        self._wandb.run.summary.update(dict(figures))
+
+    def close(self) -> None:
+        if self._wandb.run is not None:
+            self._wandb.finish()
+
+
+class Trackio(Tracked, TrackioCallback):
+    """A database in `trackers/trackio`."""
+
+    package = "trackio"
+
+    def tell_options(self, values: Mapping[str, Any]) -> None:
+        self._trackio.config.update({f"options/{name}": value for name, value in values.items()}, allow_val_change=True)
+
+    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+        self._trackio.log({**figures, "train/global_step": step})
+
+    def close(self) -> None:
+        if self._initialized:
+            self._trackio.finish()
+            self._initialized = False
+
+
+class Mlflow(Tracked, MLflowCallback):
+    """An SQLite database, `trackers/mlflow.db`."""
+
+    package = "mlflow"
+
+    def tell_options(self, values: Mapping[str, Any]) -> None:
+        self._ml_flow.log_params(
+            {f"options/{name}": str(value)[: self._MAX_PARAM_VAL_LENGTH] for name, value in values.items()}
+        )
+
+    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+        named = {name.replace("@", "_at_"): value for name, value in figures.items()}  # not a character of its names
+        self._ml_flow.log_metrics(named, step=step)
+
+    def close(self) -> None:
+        if self._auto_end_run and self._ml_flow.active_run():
+            self._ml_flow.end_run()
+
+
+TRACKERS: Mapping[str, type[Tracked]] = MappingProxyType(
+    {kind.package: kind for kind in (TensorBoard, Wandb, Trackio, Mlflow)}
+)
+
+
+class _TellOptions(TrainerCallback):
+    """Tells the options once the library's callbacks, which come before it, have opened their runs."""
+
+    def __init__(self, trackers: Sequence[Tracked], values: Mapping[str, Any]) -> None:
+        self._trackers, self._values = trackers, values
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if state.is_world_process_zero:
+            for tracker in self._trackers:
+                tracker.tell_options(self._values)
+
+
+class Trackers:
+    """The trackers of a run.
+
+    Args:
+        trainer: its callbacks of the libraries are replaced.
+        values: the run's options, as `run.json` has them.
+    """
+
+    def __init__(self, trainer: Trainer, values: Mapping[str, Any]) -> None:
+        names = [name for name in TRACKERS if name in (trainer.args.report_to or ())]
+        self._trainer, self._found = trainer, [TRACKERS[name]() for name in names]
+        for tracker in self._found:
+            trainer.remove_callback(type(tracker).__bases__[1])  # the library's
+            trainer.add_callback(tracker)
+        if self._found:
+            trainer.add_callback(_TellOptions(self._found, values))
+
+    def open_without_training(self) -> None:
+        """Open the trackers of a run that only tests."""
+        trainer: Any = self._trainer
+        if self._found:
+            trainer.callback_handler.on_train_begin(trainer.args, trainer.state, trainer.control)
+
+    def tell(self, record: Record) -> None:
+        """Add the figures of the finished run."""
+        for tracker in self._found:
+            tracker.tell_figures(final_figures(record), record["steps"])
+
+    def close(self) -> None:
+        """Close all; a process that did not open them does nothing."""
+        if self._trainer.is_world_process_zero():
+            for tracker in self._found:
+                tracker.close()
+
+
+def final_figures(record: Record) -> dict[str, float]:
+    """The numbers of a record's metrics, each named by its place: `test/Model/es/weighted`; and the best on validation.
+
+    >>> final_figures({"best_metric": 0.5, "seconds": 2.0, "metrics": {"systems": {"Model": {"es": {"mrr": 0.25}}}}})
+    {'best_metric': 0.5, 'seconds': 2.0, 'test/Model/es/mrr': 0.25}
+    """
+    found = {name: float(record[name]) for name in ("best_metric", "best_step", "seconds") if record.get(name)}
+
+    def walk(value: Any, name: str) -> None:
+        if isinstance(value, Mapping):
+            for key, one in value.items():
+                if key not in NOT_TOLD:
+                    walk(one, name if key == "systems" else f"{name}/{key}")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[name] = float(value)
+
+    walk(record["metrics"], "test")
+    return found
+
+
+def require_packages(names: Sequence[str]) -> None:
+    """Refuse a tracker whose package is missing.
+
+    Raises:
+        MissingExtraError: it names the extra.
+    """
+    for name in names:
+        if name in TRACKERS and importlib.util.find_spec(name) is None:
+            raise MissingExtraError(name, name, f"--report_to {name}")
+
+
+@contextmanager
+def inside(folder: Path, names: Sequence[str], project: str) -> Iterator[None]:
+    """Within it, the trackers write below that folder: their environment variables say so, where none says otherwise.
+
+    Args:
+        folder: of the run.
+        names: those of `--report_to`.
+        project: of `--project`, for those that have projects or experiments.
+    """
+    place = (folder / FOLDER).absolute()
+    values = {
+        "tensorboard": {"TENSORBOARD_LOGGING_DIR": str(place / "tensorboard")},
+        "wandb": {"WANDB_DIR": str(place), "WANDB_PROJECT": project, "WANDB_SILENT": "true"},
+        "trackio": {"TRACKIO_DIR": str(place / "trackio")},
+        "mlflow": {
+            "MLFLOW_TRACKING_URI": f"sqlite:///{place / 'mlflow.db'}",
+            "MLFLOW_EXPERIMENT_NAME": project,
+        },
+    }
+    wanted = {key: value for name in names for key, value in values.get(name, {}).items()}
+    if "wandb" in names and not _logged_in():
+        wanted["WANDB_MODE"] = OFFLINE
+    ours = {key: value for key, value in wanted.items() if key not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for key in ours:
+            os.environ.pop(key, None)
+
+
+def make_folder(folder: Path, names: Sequence[str]) -> None:
+    """The folder in which trackers that make none themselves write."""
+    if any(name in TRACKERS for name in names):
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+
+
+def _logged_in() -> bool:
+    """Whether wandb would find a key where it looks for one; without one it would ask, or fail."""
+    if "WANDB_API_KEY" in os.environ:
+        return True
+    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
+    try:
+        return netrc(os.environ.get("NETRC")).authenticators(host) is not None
+    except (OSError, NetrcParseError):
+        return False

@@ -1,0 +1,128 @@
+"""The card of a multiple-choice model, from its `run.json`, and the table that a run prints."""
+
+from __future__ import annotations
+
+from string import Template
+
+from rich.table import Table
+
+from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.training.export.card import (
+    SHOWN,
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    dataset_front,
+    licence_front,
+    shared_values,
+    steps_of,
+)
+
+TEMPLATE = "multiple_choice.md"
+XCOPA = "xcopa"  # the reader of its files
+MACRO = "macro"  # among the languages of a view: the mean over them
+SETTINGS = (
+    "setup", "view", "questions", "prompts", "head", "pooling", "input", "frozen_encoder", "dropout", "encoder_dropout",
+    "max_tokens", *SHOWN, "adam_epsilon", "max_grad_norm", "eval_steps",
+)  # fmt: skip
+VIEWS = {
+    "full": "premise, prompt and choices",
+    "nop": "NoP: the premise is hidden",
+    "noq": "NoQ: the prompt is hidden",
+    "nopq": "premise and prompt are hidden",
+    "translation": "the test set translated to English by machine (translate-test)",
+}
+WRONG_QUESTIONS = (
+    "The files of XCOPA call some causes effects: in th half of the examples, so that no cause is left, in tr about "
+    "half of the validation and a tenth of the test examples, in sw 6 % and 7 %, and a few in id and it. "
+)
+QUESTIONS = {
+    "files": WRONG_QUESTIONS + "These figures are for the questions as the files have them.",
+    "corrected": WRONG_QUESTIONS + "Here the model was shown, for validation and tests, the corrected questions.",
+}
+
+
+def choice_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a multiple-choice model; see `mrs_suggest.training.export.card.model_card`."""
+    data, plan = record["data"], record["plan"]
+    where = repo_id or "PATH"
+    usage = Template(read_template(f"use_multiple_choice{'_adapter' if adapter else ''}.md")).substitute(where=where)
+    own = data["test"].get("reader") == XCOPA
+    parts = [_figures(record, view) for view in record["metrics"]["systems"]]
+    parts += [_checkpoints(record), QUESTIONS[plan["questions"]] if own else ""]
+    values = {
+        "title": (repo_id or f"{record['trainer']}, {plan['setup'] or data['title']}").rpartition("/")[2],
+        "base_model": base_model(record, "a small BERT that was built for it"),
+        "data": data_of(data),
+        "tested_on": data_of(data["test"]),
+        "setup": _setup(plan),
+        "figures": "\n\n".join(part for part in parts if part),
+        "steps": steps_of(record, " ".join(plan["validation"])),
+        "usage": usage,
+        **shared_values(record, repo_id, adapter, SETTINGS),
+    }
+    library = "peft" if adapter else "transformers"
+    tags = [library, "mrs", "multiple-choice", *([XCOPA] if own else [])]
+    front = licence_front(record) | {"library_name": library, "tags": tags, "pipeline_tag": "multiple-choice"}
+    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+
+
+def print_accuracies(record: Record) -> None:
+    """Print the figures of a run: a row for each language, a column for each view."""
+    views: Record = record["metrics"]["systems"]
+    table = Table(title="Accuracy on test, % (95 % Wilson interval)")
+    table.add_column("")
+    for view in views:
+        table.add_column(view, justify="right")
+    for language in dict.fromkeys(code for entry in views.values() for code in entry if code != MACRO):
+        cells = [entry.get(language) for entry in views.values()]
+        table.add_row(language, *(_with_interval(cell) if cell else "" for cell in cells))
+    table.add_row("mean", *(f"{100 * entry[MACRO]['accuracy']:.1f}" for entry in views.values()))
+    make_console().print(table)
+
+
+def _setup(plan: Record) -> str:
+    chosen = "each tested language" if plan["validation_by"] == "target" else " ".join(plan["validation"])
+    name = f"Setup {plan['setup']} of the XCOPA paper (Ponti et al. 2020, Table 4): " if plan["setup"] else ""
+    return (
+        f"{name}trained on questions with {plan['choices']} choices ({' '.join(plan['train'])}); the checkpoint is "
+        f"chosen on validation in {chosen}. The model sees {VIEWS[plan['view']]}."
+    )
+
+
+def _figures(record: Record, view: str) -> str:
+    entry = record["metrics"]["systems"][view]
+    split = any("changed" in cell for config, cell in entry.items() if config != MACRO)
+    header = ["language", "accuracy, %", "right", "n", *(["changed, %", "unchanged, %"] if split else [])]
+    rows = []
+    for config, cell in entry.items():
+        if config != MACRO:
+            parts = [_split(cell.get(name)) for name in ("changed", "unchanged")] if split else []
+            rows.append([config, _with_interval(cell), str(cell["correct"]), str(cell["n"]), *parts])
+    mean = f"{100 * entry[MACRO]['accuracy']:.1f}"
+    rows.append(["mean", mean, "", "", *([""] * 2 if split else [])])
+    title = VIEWS[view]
+    return f"{title[0].upper()}{title[1:]}:\n\n{markdown_table(header, rows)}"
+
+
+def _with_interval(cell: Record) -> str:
+    low, high = cell["interval"]
+    return f"{100 * cell['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _split(cell: Record | None) -> str:
+    return f"{100 * cell['accuracy']:.1f} of {cell['n']}" if cell else ""
+
+
+def _checkpoints(record: Record) -> str:
+    own = record["metrics"].get("best_of_each_language")
+    if not own:
+        return ""
+    steps = ", ".join(f"{code} {entry['step']} ({100 * entry['accuracy']:.0f} %)" for code, entry in own.items())
+    return (
+        "Each language was tested with the checkpoint of its own validation split: step, and accuracy there, "
+        f"{steps}. The weights published here are those with the best mean accuracy on validation; those of "
+        "each language stay in `best/STEP` of the run's folder."
+    )

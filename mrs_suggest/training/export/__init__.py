@@ -1,0 +1,1 @@
+"""What a finished run leaves: model files, card, curves, families and starting points."""

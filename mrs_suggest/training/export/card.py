@@ -1,0 +1,243 @@
+"""The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mrs_suggest.common.hub.baselines import read_baselines
+from mrs_suggest.common.hub.hub import is_repo_id
+from mrs_suggest.common.report.cards import markdown_table, render_card
+from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER
+from mrs_suggest.training.options import FROM_SCRATCH
+
+Record = dict[str, Any]  # the JSON of `run.json`
+TEMPLATE = "model.md"
+SHOWN = (
+    "peft", "lora_rank", "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps",
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "fp16", "bf16", "seed",
+)  # fmt: skip
+SPLITS = ("train", "validation", "test")
+CURVES = "![Training loss and validation figures](curves.png)"
+FREE = ("cc0-1.0",)  # licences of data that ask for nothing
+NO_NAMES = ("other", "unknown")  # the hub's values for a licence without a name
+
+
+def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a trained model of a task that has no template of its own.
+
+    Args:
+        record: the content of `run.json`.
+        repo_id: where the model will be found; None before it is published.
+        adapter: whether it is the card of the run's adapters only.
+    """
+    data = record["data"]
+    title = (repo_id or f"{record['trainer']}, {data['title']}").rpartition("/")[2]
+    values = {
+        "title": title,
+        "base_model": base_model(record, "scratch"),
+        "data": data_of(data),
+        "figures": _figures(record),
+        "steps": steps_of(record),
+        **shared_values(record, repo_id, adapter),
+    }
+    library = "peft" if adapter else "transformers"
+    front = licence_front(record) | {"library_name": library, "tags": [library, "mrs", record["trainer"]]}
+    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+
+
+def shared_values(
+    record: Record,
+    repo_id: str | None,
+    adapter: bool,
+    shown: Iterable[str] = SHOWN,
+    columns: Sequence[str] = SPLITS,
+) -> dict[str, str]:
+    """The sections that the cards of all tasks have.
+
+    Args:
+        shown: options for the table of settings, if they have an effect.
+        columns: of the table of rows.
+    """
+    arguments = record["arguments"]
+    settings = [key for key in shown if _has_effect(key, arguments)]
+    return {
+        "where": repo_id or "PATH",
+        "settings_table": markdown_table(["setting", "value"], [[f"`{key}`", str(arguments[key])] for key in settings]),
+        "rows_table": _rows(record["data"]["rows"], columns),
+        "curves": CURVES,
+        "environment": _environment(record),
+        "sizes": sizes(record, adapter),
+        "footprint": _footprint(record),
+        "licence": _licence(record),
+        "contact": _contact(repo_id),
+    }
+
+
+def steps_of(record: Record, validation: str = "") -> str:
+    """The length of a run and the checkpoint that was kept; `validation` names the languages that chose it."""
+    length = f"{record['steps']:,} steps ({record['epochs']:.1f} epochs) in {record['seconds']:,.0f} s"
+    if record["best_step"] is None:
+        return f"{length}; the last weights were kept."
+    best = f"the best by {_best_metric(record)} on validation" + (f" ({validation})" if validation else "")
+    return f"{length}; the checkpoint of step {record['best_step']} was kept, {best}."
+
+
+def _best_metric(record: Record) -> str:
+    return str(record["arguments"]["metric_for_best_model"]).replace("_", " ")
+
+
+def _figures(record: Record) -> str:
+    """The best validation figure, and the numbers of the evaluation."""
+    rows = {name: value for name, value in record["metrics"].items() if isinstance(value, (int, float))}
+    if record["best_metric"] is not None:
+        rows = {f"{_best_metric(record)}, validation": record["best_metric"], **rows}
+    if not rows:
+        return "None were measured."
+    return markdown_table(["figure", "value"], [[name, f"{value:.4g}"] for name, value in rows.items()])
+
+
+def _has_effect(key: str, arguments: Record) -> bool:
+    """Whether the run has the setting, and it affected training."""
+    if key.startswith("lora_") and arguments.get("peft") != "lora":
+        return False
+    return arguments.get(key) not in (None, "")
+
+
+def _rows(rows: dict[str, dict[str, int]], columns: Sequence[str]) -> str:
+    return markdown_table(
+        ["rows", *columns],
+        [
+            [config, *(f"{counts[column]:,}" if column in counts else "" for column in columns)]
+            for config, counts in rows.items()
+        ],
+    )
+
+
+def data_of(data: Record) -> str:
+    """The data with their revision, or the hash of their content."""
+    if "revision" in data:
+        return f"[{data['id']}](https://huggingface.co/datasets/{data['id']}) at revision `{data['revision']}`"
+    return f"{data['title']}, content hash `{data['content_hash']}`"
+
+
+def base_model(record: Record, scratch: str) -> str:
+    """The model that training started from; `scratch` is the text for one that was built for it."""
+    name, revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
+    if name in FROM_SCRATCH:
+        return scratch
+    before = [f"`{base}`" for base in record.get("started_from", [])]
+    chain = f" (which started from {', and that from '.join(before)})" if before else ""
+    return f"`{name}`" + (f" at revision `{revision}`" if revision else "") + chain
+
+
+def hub_base(record: Record) -> str | None:
+    """The base model's name on the hub; None for a model from scratch and for a folder."""
+    return _on_hub(str(record["arguments"]["model_name_or_path"]))
+
+
+def _on_hub(name: str) -> str | None:
+    if name in read_baselines():
+        return None  # its own base is in the chain
+    old_name = "/" not in name and not name.startswith((".", "~"))  # without an organisation: bert-base-uncased
+    return name if name not in FROM_SCRATCH and (old_name or is_repo_id(name)) else None
+
+
+def licence_front(record: Record) -> Record:
+    """The licence of the weights for the card's YAML, where one is known."""
+    found = licence_of(record)
+    return {"license": found} if found else {}
+
+
+def base_front(record: Record, adapter: bool) -> Record:
+    """The base model for the card's YAML: the nearest that is on the hub, which for adapters is the one they fit."""
+    base = hub_base(record)
+    if base is None and not adapter:
+        before = (name.partition("@")[0] for name in record.get("started_from", []))
+        base = next((found for name in before if (found := _on_hub(name))), None)
+    return {"base_model": base, "base_model_relation": "adapter" if adapter else "finetune"} if base else {}
+
+
+def dataset_front(data: Record) -> Record:
+    """The data set for the card's YAML, where it is on the hub."""
+    return {"datasets": [data["id"]]} if "revision" in data else {}
+
+
+def licence_of(record: Record) -> str | None:
+    """The licence of the weights, where it is known: that of the data where the record states one with terms, the
+    project's own for its sample, else the base model's."""
+    if terms := _data_terms(record):
+        return terms
+    if record["arguments"]["model_name_or_path"] in FROM_SCRATCH:
+        return "apache-2.0" if record["data"].get("reader") == "sample" else None
+    found = record.get("base_license")
+    return None if found in NO_NAMES else found
+
+
+def _data_terms(record: Record) -> str | None:
+    """The licence of the training data, where the record states it and it asks for something of who passes on what was
+    made from them."""
+    found = record["data"].get("licence")
+    return None if found in (None, *FREE, *NO_NAMES) else str(found)
+
+
+def _licence(record: Record) -> str:
+    """What is known about the licence, in words."""
+    base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
+    if terms := _data_terms(record):
+        began = record["arguments"]["model_name_or_path"] not in FROM_SCRATCH
+        name = f"`{base}`" if base else "the base model"
+        says = f"its card states `{stated}`" if stated else "its card states none"
+        more = f" The terms of {name} that they started from apply too: {says}." if began else ""
+        return (
+            f"`{terms}`: the weights were trained on {record['data']['title']} and carry the terms of these data.{more}"
+        )
+    if record["arguments"]["model_name_or_path"] in FROM_SCRATCH:
+        if known:
+            return (
+                f"`{known}`: the model was trained from scratch on the sample of mrs-suggest, which has this licence."
+            )
+        return (
+            "Not stated: the model was trained from scratch, and its permitted uses depend on the data it was trained "
+            "on. Check the terms of the data."
+        )
+    name = f"`{base}`" if base else "the base model"
+    if stated:
+        return (
+            f"The card of {name} states `{stated}` for the weights that this model was made from. The terms of the "
+            "training data apply too."
+        )
+    return (
+        f"Not stated: no licence was found in a card of {name}. Check its terms and those of the training data before "
+        "you use or redistribute this model."
+    )
+
+
+def sizes(record: Record, adapter: bool) -> str:
+    """The size of the files, if the record lists them."""
+    above = f"{ADAPTER_FOLDER}/"
+    size = sum(entry["bytes"] for name, entry in record.get("files", {}).items() if name.startswith(above) == adapter)
+    return f"Files of the {'adapters' if adapter else 'model'}: {size:,} bytes." if size else ""
+
+
+def _footprint(record: Record) -> str:
+    """The measured resource use of the run."""
+    return (
+        f"The run took {record['seconds']:,.0f} s of wall-clock time on this hardware, evaluation included; energy and "
+        "emissions were not measured."
+    )
+
+
+def _contact(repo_id: str | None) -> str:
+    """Where questions go."""
+    if repo_id is None:
+        return "Whoever gave you this folder; for a model on the hub, the discussions of its repository."
+    return f"The [discussions of this repository](https://huggingface.co/{repo_id}/discussions)."
+
+
+def _environment(record: Record) -> str:
+    hardware = record["hardware"]
+    devices = ", ".join(hardware["gpus"]) or f"CPU, {hardware['cores']} cores ({hardware['machine']})"
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    commit = f" Commit `{record['commit']}`." if record["commit"] else ""
+    return f"{devices}. {versions}.{commit}"

@@ -1,0 +1,94 @@
+"""The card of a generator of another task than replies, from its `run.json`, and the table that a run prints."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from mrs_suggest.common.report.cards import markdown_table, render_card
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.training.export.card import (
+    SHOWN,
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    dataset_front,
+    licence_front,
+    shared_values,
+    steps_of,
+)
+
+TEMPLATE = "text_generation.md"
+SETTINGS = (
+    "task", "mode", "pivot", "decoder", "decoder_layers", "sampling_alpha", "batches", "message_tokens", "reply_tokens",
+    "beams", "length_penalty", "no_repeat_ngram", "max_tokens", "freeze_embeddings", *SHOWN, "label_smoothing_factor",
+)  # fmt: skip
+ZERO_SHOT = "Languages that it was not trained on are zero-shot: nothing of them was used to train or to choose."
+NOT_ZERO_SHOT = (
+    "**Not zero-shot**: validation splits of languages that it was not trained on chose the checkpoint, as in the "
+    "paper (section 6.1)."
+)
+
+
+def task_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a generator of a task; see `mrs_suggest.training.export.card.model_card`."""
+    data, plan = record["data"], record["plan"]
+    foreign = set(plan["test"]) - set(plan["train"])
+    values = {
+        "title": (repo_id or f"{plan['task']}, {data['title']}").rpartition("/")[2],
+        "task": f"{plan['title']} ({plan['task']})",
+        "base_model": base_model(record, "a small model that was built for it"),
+        "data": data_of(data),
+        "trained_on": " ".join(plan["train"]),
+        "zero_shot": "" if not foreign else ZERO_SHOT if plan["zero_shot"] else NOT_ZERO_SHOT,
+        "figures": markdown_table(*_rows(record)),
+        "missing": _missing(record),
+        "lead_words": str(record["metrics"]["lead_words"]),
+        "signature": next(iter(record["metrics"]["signatures"].values()), "none"),
+        "language": plan["test"][0],
+        "steps": steps_of(record, " ".join(plan["validation"])),
+        **shared_values(record, repo_id, adapter, SETTINGS),
+    }
+    library = "peft" if adapter else "transformers"
+    front = licence_front(record) | {
+        "library_name": library,
+        "language": sorted({*plan["train"], *plan["test"]}),
+        "tags": [library, "mrs", "xglue", plan["task"].lower()],
+    }
+    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+
+
+def print_scores(record: Record) -> None:
+    """Print the figures of a run: a row for each language."""
+    header, rows = _rows(record)
+    table = Table(title=f"{record['plan']['task']}: BLEU-4 on test (95 % interval)")
+    for number, name in enumerate(header):
+        table.add_column(name, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*row)
+    make_console().print(table)
+
+
+def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table of figures, in %."""
+    systems: Record = record["metrics"]["systems"]
+    rows = []
+    for language in dict.fromkeys(code for found in systems.values() for code in found):
+        cells = [found.get(language, {}) for found in systems.values()]
+        perplexity = cells[0].get("perplexity")
+        rows.append([language, *map(_figure, cells), f"{perplexity:,.1f}" if perplexity is not None else ""])
+    return ["language", *systems, "perplexity"], rows
+
+
+def _figure(cell: Record) -> str:
+    if "score" not in cell:
+        return ""
+    interval = f" ({100 * cell['interval'][0]:.1f} to {100 * cell['interval'][1]:.1f})" if "interval" in cell else ""
+    return f"{100 * cell['score']:.2f}{interval}"
+
+
+def _missing(record: Record) -> str:
+    missing = record["metrics"]["missing"]
+    if not missing:
+        return ""
+    return f"No figure for {' '.join(missing)}: the average is not comparable with published ones."

@@ -1,0 +1,118 @@
+"""What runs of every generation task share: the model, the library's trainer with its batches, and what is saved."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from datasets import Dataset
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.architectures.convolutional_start import build_convolutional
+from mrs_suggest.models.generation.decoder_freezing import freeze_decoder_layers, freeze_embeddings
+from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
+from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.training.generation.options import GenerationArguments, decoding_of
+from mrs_suggest.training.options import CONVOLUTIONAL, TINY, trains_lora
+from mrs_suggest.training.reply.generation.generation_training import PairTrainer, SmoothedLoss
+from mrs_suggest.training.sampling import StepSampler
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import TrainingArguments
+
+    TrainingRows: TypeAlias = Dataset | torch.utils.data.Dataset[Any]
+
+Trainer = TypeVar("Trainer", bound=PairTrainer)
+BUILDERS = {TINY: build_tiny_generator, CONVOLUTIONAL: build_convolutional}
+
+
+class GeneratorMethods:
+    """Of a recipe: advice on memory, and what is written."""
+
+    def saves_memory(self, options: GenerationArguments, training: TrainingArguments, trains: bool) -> str:
+        if not trains:
+            return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
+        batch = training.per_device_train_batch_size
+        if batch > 1:
+            return (
+                f"lower --per_device_train_batch_size (now {batch:,}) and raise --gradient_accumulation_steps (now "
+                f"{training.gradient_accumulation_steps:,}) by as much, which leaves the step as it is"
+            )
+        return "lower --message_tokens and --reply_tokens, or pass --activation_checkpointing true or --peft lora"
+
+    def save(self, parts: Generator, folder: Path) -> None:
+        parts.save(folder)
+
+    def save_beside_adapter(self, parts: Generator, folder: Path) -> None:
+        parts.save_settings(folder)
+
+
+def build_generator(
+    options: GenerationArguments,
+    training: TrainingArguments,
+    texts: Iterable[str],
+    languages: Sequence[str],
+    direction: Direction | None = None,
+) -> Generator:
+    """The model to train: `tiny`, `convolutional`, a checkpoint, or an encoder with a new decoder.
+
+    Args:
+        texts: what the tokenizer of a model from scratch is trained on, and a vocabulary is cut by.
+        languages: those that are asked for; with a direction, one of theirs is read or written too.
+
+    Raises:
+        InputError: see `Generator.build`.
+    """
+    fixed = [code for code in (direction.source, direction.target) if code] if direction else []
+    known = list(dict.fromkeys([*languages, *fixed]))
+    with tempfile.TemporaryDirectory() as folder:
+        name, revision = options.model_name_or_path, options.model_revision
+        if name in BUILDERS:
+            BUILDERS[name](texts, known, Path(folder), training.seed, options.vocabulary)
+            name = folder
+        elif options.decoder and options.decoder_layers:  # of an encoder
+            decoder = options.decoder, options.decoder_layers
+            kept = texts, options.keep_pieces
+            build_from_encoder(name, revision, known, Path(folder), training.seed, *decoder, *kept)
+            name, revision = folder, None
+        lengths = options.message_tokens, options.reply_tokens
+        generator = Generator.build(
+            name, languages, *lengths, decoding_of(options), revision, direction, options.force_language_token
+        )
+    if trains_lora(options) and generator.coder.row.name == "told":
+        raise InputError(
+            f"--force_language_token true: {options.model_name_or_path} has no token of a language, and adapters do "
+            "not learn added ones; leave --peft lora out."
+        )
+    if options.freeze_embeddings:
+        freeze_embeddings(generator.model)
+    freeze_decoder_layers(generator.model, options.freeze_decoder_layers)
+    return generator
+
+
+def make_pair_trainer(
+    kind: type[Trainer], parts: Generator, training: TrainingArguments, rows: TrainingRows, sampler: StepSampler
+) -> Trainer:
+    """The library's trainer with our batches and loss; `kind` has its validation.
+
+    Args:
+        rows: of all sources, encoded as `encode_pairs` does.
+        sampler: of their numbers.
+    """
+    smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
+    trainer = kind(
+        model=parts.model,
+        args=training,
+        train_dataset=rows,
+        eval_dataset=Dataset.from_dict({}),  # ours is in `validation`
+        data_collator=PairCollator(parts.pad),
+        compute_loss_func=SmoothedLoss(smoothing),
+    )
+    training.label_smoothing_factor = smoothing
+    trainer.pair_sampler = sampler
+    trainer.generator = parts
+    return trainer

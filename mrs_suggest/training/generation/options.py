@@ -1,0 +1,157 @@
+"""The options of a generator: its texts, its search, its task, and the library's trainer with other defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from transformers import Seq2SeqTrainingArguments
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
+from mrs_suggest.training.decoder_options import DecoderArguments, with_decoder
+from mrs_suggest.training.generation.remedies import OF_REPLIES, RemedyArguments, require_sound_remedies
+from mrs_suggest.training.options import FROM_SCRATCH, TrainerDefaults, is_given, require_least
+from mrs_suggest.training.reply.generation.generation_training import BEST_METRIC
+from mrs_suggest.training.reply.options import ReplyArguments
+from mrs_suggest.training.staple.options import STAPLE, StapleArguments
+
+REPLY = "reply"  # the task that has no table row: the message-reply task
+PIVOT, MULTILANGUAGE = "pivot", "multilanguage"  # XGLUE, 6.3.1 and 6.3.2
+MODES = (PIVOT, MULTILANGUAGE)
+XGLUE_OPTIONS = ("mode", "pivot")  # that other tasks do not have
+STAPLE_OPTIONS = tuple(StapleArguments.__annotations__)
+STEPS = 1000  # when neither epochs nor steps are given: minutes on two cores
+MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no source names lengths for generation
+
+
+@dataclass
+class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, DecoderArguments):
+    """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
+
+    scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
+    task: str = field(
+        default=REPLY,
+        metadata={
+            "help": f"{REPLY}; a task of XGLUE: qg (question generation), ntg (news title generation); or {STAPLE}: "
+            "all translations that learners would write"
+        },
+    )
+    mode: str | None = field(
+        default=None,
+        metadata={
+            "help": f"of an XGLUE task: {PIVOT}, trained on one language and tested on all (default), or "
+            f"{MULTILANGUAGE}, trained on all (XGLUE, 6.3)"
+        },
+    )
+    pivot: str | None = field(
+        default=None, metadata={"help": "of an XGLUE task: the language to train on (default en; XGLUE, 6.3.1)"}
+    )
+    keep_pieces: int | None = field(
+        default=None,
+        metadata={
+            "help": "of an encoder's checkpoint: cut its vocabulary to the N pieces that the training texts use most, "
+            "and their characters, so that the model is smaller and writes faster; default: keep it"
+        },
+    )
+    message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages, or source texts, are cut"})
+    reply_tokens: int = field(
+        default=REPLY_TOKENS,
+        metadata={"help": "longer replies, or texts, are cut, in the perplexity too"},
+    )
+    beams: int = field(default=5, metadata={"help": "beam size (official script)"})
+    groups: int = field(default=1, metadata={"help": "groups of a diverse beam search; 1: plain beams (paper)"})
+    diversity_penalty: float = field(default=0.0, metadata={"help": "Hamming penalty between groups"})
+    no_repeat_ngram: int = field(
+        default=0, metadata={"help": "forbid repeated n-grams of this length in a reply; 0: allowed"}
+    )
+    min_tokens: int = field(default=0, metadata={"help": "shortest reply, in tokens"})
+    max_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longest reply, in tokens"})
+    length_penalty: float = field(default=1.0, metadata={"help": "exponent of the length in a reply's score"})
+    blocked: list[str] = field(default_factory=list, metadata={"help": "words and phrases that are never suggested"})
+    decoding_batch_size: int = field(default=32, metadata={"help": "messages answered at a time; affects memory only"})
+
+
+@dataclass
+class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
+    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
+
+    output_dir: str | None = field(default="build/generator", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per batch and device (paper: 1024)"})
+    num_train_epochs: float = field(
+        default=0.0,
+        metadata={"help": f"passes over the pairs (paper: 4 en, 1 mt); 0: train {STEPS:,} steps"},
+    )
+    learning_rate: float = field(default=3e-3, metadata={"help": "peak learning rate (paper: 1e-5)"})
+    warmup_steps: float = field(default=0.2, metadata={"help": "steps, or a share of them if below 1 (paper: .2)"})
+    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule (official script: inverse_sqrt)"})
+    label_smoothing_factor: float = field(default=0.1, metadata={"help": "label smoothing (official script: .2)"})
+    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
+    eval_steps: float | None = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
+    save_steps: float = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
+    metric_for_best_model: str | None = field(
+        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
+    )
+    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: the batches need `prompt`"})
+
+
+def require_own_options(options: GenerationArguments) -> None:
+    """Refuse the options of other tasks.
+
+    Raises:
+        InputError: it names the option.
+    """
+    own = STAPLE_OPTIONS if options.task == STAPLE else XGLUE_OPTIONS if options.task != REPLY else ()
+    for name in (*OF_REPLIES, "language_model") if options.task != REPLY else ():
+        if is_given(options, name):
+            raise InputError(f"--{name}: belongs to --task {REPLY}; leave it out with --task {options.task}.")
+    for names, where in ((XGLUE_OPTIONS, "a task such as --task ntg"), (STAPLE_OPTIONS, f"--task {STAPLE}")):
+        for name in names:
+            if name not in own and is_given(options, name):
+                raise InputError(f"--{name}: belongs to {where}; leave it out with --task {options.task}.")
+
+
+def resolved_search(options: GenerationArguments, texts: int) -> GenerationArguments:
+    """The options with those that follow from the checkpoint, once lengths and search are known to be sound.
+
+    Args:
+        texts: how many each input needs.
+
+    Raises:
+        InputError: it names the option.
+    """
+    require_least(options, "message_tokens", 4)
+    require_least(options, "reply_tokens", 4)
+    require_least(options, "decoding_batch_size", 1)
+    require_sound_remedies(options, options.language_model)
+    if decoding_of(options).beams < texts:
+        raise InputError(f"--beams {options.beams}: {texts} replies are suggested; pass at least as many.")
+    if options.groups > 1 and not options.diversity_penalty:
+        raise InputError(
+            f"--groups {options.groups}: find the same replies without --diversity_penalty; pass it, such as .5."
+        )
+    options = with_decoder(options)
+    if options.keep_pieces is not None:
+        if options.decoder is None:
+            raise InputError(
+                f"--keep_pieces: {options.model_name_or_path} is no encoder (BERT, XLM-R), and only an encoder's "
+                "vocabulary is cut; leave it out."
+            )
+        require_least(options, "keep_pieces", LEAST_PIECES)
+    return options
+
+
+def decoding_of(options: GenerationArguments) -> Decoding:
+    """How the model searches."""
+    return Decoding(
+        beams=options.beams,
+        groups=options.groups,
+        diversity_penalty=options.diversity_penalty,
+        no_repeat_ngram=options.no_repeat_ngram,
+        min_tokens=options.min_tokens,
+        max_tokens=options.max_tokens,
+        length_penalty=options.length_penalty,
+        blocked=tuple(options.blocked),
+        batch_size=options.decoding_batch_size,
+    )

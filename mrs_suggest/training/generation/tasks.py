@@ -1,0 +1,116 @@
+"""The table of generation tasks: their columns, their metric and the file of their predictions.
+
+A further task is a row: a data set whose configs hold a source and a target column, a metric, and a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import MappingProxyType
+
+from mrs_datasets.readers.xglue_files import predictions_path
+from mrs_metrics.xglue import aggregate, score_interval, score_task, xglue_signature
+from mrs_metrics.xglue_tasks import TASKS as XGLUE
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.training.export.card import Record
+
+PREDICTIONS = "predictions"  # a folder of the run: a submission, as `mrs score --metric xglue_score` reads it
+INPUT = "Lead"  # the baseline's name: the beginning of the source
+
+
+@dataclass(frozen=True)
+class TextTask:
+    """A task of XGLUE whose answer is a text.
+
+    Attributes:
+        name: XGLUE's, such as `NTG`; in lower case it begins the names of the data's configs.
+        title: in words.
+        source, target: columns that are read, and to be written.
+    """
+
+    name: str
+    title: str
+    source: str
+    target: str
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line."""
+        return self.name.lower()
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that it is tested in (Table 3)."""
+        return XGLUE[self.name].languages
+
+    @property
+    def metric(self) -> str:
+        """The figure that is its score, which may choose the checkpoint."""
+        return XGLUE[self.name].score
+
+    def config(self, language: str) -> str:
+        """The data's config."""
+        return f"{self.option}-{language}"
+
+    def language(self, config: str) -> str | None:
+        """The language of a config; None where it belongs to another task."""
+        begin, _, language = config.partition("-")
+        return language if begin == self.option and language else None
+
+    def score(self, texts: Sequence[str], references: Sequence[str], language: str) -> Record:
+        """The figures of a language: `n`, `score` and its 95 % `interval`, `bleu`, `brevity_penalty`; 0 to 1."""
+        with metric_errors():
+            scores = score_task(self.name, texts, references, language)
+            return {**aggregate(scores), "interval": list(score_interval(scores))}
+
+    def quick_score(self, texts: Sequence[str], references: Sequence[str], language: str) -> float:
+        """The score without its interval."""
+        with metric_errors():
+            return float(aggregate(score_task(self.name, texts, references, language))["score"])
+
+    def signature(self, language: str) -> str:
+        """How a score was computed.
+
+        Raises:
+            InputError: sacreBLEU is missing.
+        """
+        with metric_errors(f"--task {self.option}"):
+            return xglue_signature(self.name, language)
+
+    def file(self, language: str) -> PurePath:
+        """The file of predictions in a run's folder."""
+        return predictions_path(PREDICTIONS, self.name, language)
+
+
+TASKS: Mapping[str, TextTask] = MappingProxyType(
+    {
+        task.option: task
+        for task in (
+            TextTask("QG", "question generation", "answer_passage", "question"),
+            TextTask("NTG", "news title generation", "news_body", "news_title"),
+        )
+    }
+)
+
+
+def task_of(name: str) -> TextTask:
+    """The task of an option's value.
+
+    Raises:
+        InputError: there is no such task.
+    """
+    if name not in TASKS:
+        raise InputError(f"--task {name}: no such task; expected reply or one of {', '.join(TASKS)}, staple.")
+    return TASKS[name]
+
+
+def one_line(text: str) -> str:
+    """The text as a file with a line for each can hold it: runs of white space become one space.
+
+    >>> one_line(" A title\\n  in two lines ")
+    'A title in two lines'
+    """
+    return " ".join(text.split())

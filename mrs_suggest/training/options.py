@@ -1,0 +1,228 @@
+"""The options of a run of any task: data, model, adapters, and when to stop."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.hub.baselines import require_no_revision
+from mrs_suggest.common.hub.hub import split_revision
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+    Names = str | list[str] | None  # as the library has it
+else:
+    Names = list[str]
+
+TINY = "tiny"
+CONVOLUTIONAL = "convolutional"
+FROM_SCRATCH = (TINY, CONVOLUTIONAL)  # names of models that are built here; all trainers have `tiny`
+# Options of the library's trainer that have no effect here, and why.
+WITHOUT_EFFECT = {
+    "auto_find_batch_size": "the size of a batch is fixed by --per_device_train_batch_size",
+    "logging_nan_inf_filter": "a run stops at the first loss that is not finite",
+    "save_only_model": "such a checkpoint cannot be resumed",
+}
+ADAPTERS = ("none", "lora")
+
+
+@dataclass
+class RunArguments:
+    """The options of every trainer.
+
+    Attributes:
+        scratch: the names of models that the trainer builds.
+    """
+
+    scratch: ClassVar[tuple[str, ...]] = (TINY,)
+
+    data: str = field(
+        default="sample", metadata={"help": "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`"}
+    )
+    data_revision: str | None = field(default=None, metadata={"help": "revision of a hub data set"})
+    model_name_or_path: str = field(
+        default=TINY,
+        metadata={"help": "a hub id (also ORG/NAME@REVISION), a folder, or `tiny` (built and trained from scratch)"},
+    )
+    model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
+    patience: int = field(
+        default=0, metadata={"help": "stop after this many evaluations without improvement; 0: never (paper)"}
+    )
+    overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
+    skip_test: bool = field(
+        default=False, metadata={"help": "leave the test split out: the run ends with its figures on validation"}
+    )
+    estimate: bool = field(
+        default=False,
+        metadata={"help": "train a few steps, tell parameters, memory, speed and time of the run, and write nothing"},
+    )
+
+
+@dataclass
+class LoraArguments(RunArguments):
+    """Those of one that can train adapters instead of the whole model; it needs `AdapterCheckpoints` as a base."""
+
+    peft: str = field(default="none", metadata={"help": "none, or lora: train low-rank adapters (Hu et al. 2022)"})
+    lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
+    lora_alpha: float = field(default=32.0, metadata={"help": "their scale is lora_alpha / lora_rank"})
+    lora_dropout: float = field(default=0.05, metadata={"help": "dropout before the adapters"})
+
+
+class Bfloat16Anywhere:
+    """Before the library's arguments: `--bf16 true` on a machine without an accelerator trains on the CPU, for which
+    the library itself wants `--use_cpu true`, too."""
+
+    bf16: bool
+    use_cpu: bool
+
+    def __post_init__(self) -> None:
+        import torch  # here, since a model's card names options without it
+
+        if self.bf16 and not torch.accelerator.is_available():
+            self.use_cpu = True
+        super().__post_init__()  # type: ignore[misc]
+
+
+@dataclass
+class TrainerDefaults(Bfloat16Anywhere):
+    """Before the library's arguments: what every trainer of ours leaves otherwise than the library does."""
+
+    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
+    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
+    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
+    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
+    report_to: Names = field(
+        default_factory=lambda: ["none"], metadata={"help": "none, tensorboard, wandb, trackio, mlflow: one or several"}
+    )
+
+
+LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds
+Arguments = TypeVar("Arguments", bound=RunArguments)
+
+
+def require_sound(
+    options: RunArguments,
+    training: TrainingArguments,
+    metrics: Sequence[str],
+    without_effect: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse options with which the libraries would fail later, before anything is replaced.
+
+    Args:
+        metrics: those that can choose the checkpoint.
+        without_effect: options of the library's trainer that have no effect for the task or model, and why.
+    """
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
+        raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
+    require_least(training, "per_device_train_batch_size", 1)
+    require_least(training, "gradient_accumulation_steps", 1)
+    require_least(options, "patience", 0)
+    require_one_of("metric_for_best_model", training.metric_for_best_model, metrics)
+    require_least(training, "seed", 0)
+    if not 0 <= training.label_smoothing_factor < 1:
+        raise InputError(
+            f"--label_smoothing_factor: expected 0 or more and less than 1, found {training.label_smoothing_factor:g}."
+        )
+    if training.n_gpu > 1:
+        raise InputError(
+            f"one process sees {training.n_gpu} GPUs: start one for each with `torchrun --nproc_per_node "
+            f"{training.n_gpu}` or `accelerate launch`, or choose one with CUDA_VISIBLE_DEVICES."
+        )
+    if training.fp16 and training.device.type == "cpu":
+        raise InputError("--fp16 true: needs a GPU, and this run is on the CPU; pass --fp16 false, or --bf16 true.")
+    for name, reason in {**WITHOUT_EFFECT, **(without_effect or {})}.items():
+        if name in {field.name for field in fields(training)} and is_given(training, name):
+            raise InputError(f"--{name}: has no effect here: {reason}; leave it out.")
+    by_steps = training.eval_strategy == "steps"
+    if training.load_best_model_at_end and by_steps and training.eval_steps != training.save_steps:
+        raise InputError(
+            f"--save_steps {training.save_steps:g}: must equal --eval_steps, which is {training.eval_steps}, so that "
+            "the best model is among the checkpoints; pass the same for both, or --load_best_model_at_end false."
+        )
+    if options.patience and not training.load_best_model_at_end:
+        if training.eval_strategy != "no":
+            raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
+        if is_given(options, "patience"):
+            raise InputError("--patience: counts evaluations, and --eval_strategy no has none; leave one out.")
+    if isinstance(options, LoraArguments):
+        _require_sound_lora(options)
+    _require_integrations(list(training.report_to or ()))  # the library has made a list of it
+
+
+def _require_sound_lora(options: LoraArguments) -> None:
+    require_least(options, "lora_rank", 1)
+    require_one_of("peft", options.peft, ADAPTERS)
+    if options.peft == "none":
+        for name in LORA_OPTIONS:
+            if is_given(options, name):
+                raise InputError(f"--{name}: has no effect without --peft lora; pass that too, or leave it out.")
+    elif options.model_name_or_path in FROM_SCRATCH:
+        raise InputError(
+            f"--peft lora adapts a trained model, and `{options.model_name_or_path}` is untrained; pass "
+            "--model_name_or_path."
+        )
+
+
+def trains_lora(options: RunArguments) -> bool:
+    """Whether adapters are to be trained."""
+    return isinstance(options, LoraArguments) and options.peft == "lora"
+
+
+def _require_integrations(names: Sequence[str]) -> None:
+    """Refuse an integration that is not known, not installed or not set up: each raises an error when it is created."""
+    from transformers.integrations import get_reporting_integration_callbacks
+
+    for name in names:
+        reason = None
+        with redirect_stderr(io.StringIO()):  # MLflow's complains when it is discarded half initialized
+            try:
+                for callback in get_reporting_integration_callbacks([name]):
+                    callback()
+            except (ValueError, RuntimeError, ImportError) as error:
+                reason = first_line(error)
+        if reason:
+            raise InputError(f"--report_to {name}: {reason}.")
+
+
+def with_model_revision(options: Arguments) -> Arguments:
+    """The options with `--model_name_or_path ORG/NAME@REVISION` split into name and `--model_revision`.
+
+    Raises:
+        InputError: the two name different revisions, or a revision is given for something that is not on the hub.
+    """
+    name, revision = options.model_name_or_path, options.model_revision
+    if name in FROM_SCRATCH and name not in options.scratch:
+        raise InputError(f"--model_name_or_path {name}: a model of `mrs train generation` alone; pass another one.")
+    built = name in FROM_SCRATCH
+    if built or Path(name).exists():
+        require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
+        return options
+    name, revision = split_revision(name, revision)
+    return replace(options, model_name_or_path=name, model_revision=revision)
+
+
+def is_given(options: RunArguments | TrainingArguments, name: str) -> bool:
+    """Whether an option differs from its default."""
+    field = next(field for field in fields(options) if field.name == name)
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    value = getattr(options, name)
+    return bool(value != default and value is not None and value != {})
+
+
+def require_least(options: RunArguments | TrainingArguments, name: str, least: int) -> None:
+    """Refuse a value that is too small."""
+    if getattr(options, name) < least:
+        raise InputError(f"--{name}: expected {least} or more, found {getattr(options, name)}.")
+
+
+def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
+    """Refuse a value that is not allowed."""
+    if value not in allowed:
+        raise InputError(f"--{name}: expected one of {', '.join(allowed)}, found {value!r}.")

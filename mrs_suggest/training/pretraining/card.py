@@ -1,0 +1,116 @@
+"""The card of a pretrained encoder or sequence-to-sequence model, from its `run.json` and nothing else."""
+
+from __future__ import annotations
+
+from mrs_datasets.texts.text_sources import languages_of
+from mrs_suggest.common.report.cards import markdown_table, render_card
+from mrs_suggest.training.export.card import SHOWN as SHARED
+from mrs_suggest.training.export.card import (
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    licence_front,
+    shared_values,
+    steps_of,
+)
+
+TEMPLATE, SEQ2SEQ_TEMPLATE = "pretraining.md", "pretraining_seq2seq.md"
+SHOWN = (
+    "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "restart_positions", "language_ids",
+    "sampling_alpha", "batches", "frozen_encoder", "new_pieces", *SHARED,
+)  # fmt: skip
+SEQ2SEQ_SHOWN = (
+    "objective", "shares", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers",
+    "max_tokens", "packing", "sampling_alpha", "batches", *SHARED,
+)  # fmt: skip
+# What the held-out perplexity of an objective is of, and what else its card says of limits.
+PREDICTED = {
+    "xdae": ("all tokens, read with masked spans", ""),
+    "xfnp": (
+        "the tokens of masked spans, predicted one after the other",
+        "transformers' ProphetNet mixes up the terms of relative positions of its predicting streams; mrs-suggest "
+        "trains and runs the model with these in their places, and transformers alone gives other figures.",
+    ),
+}
+
+
+def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a pretrained encoder.
+
+    Args:
+        record: the content of `run.json`.
+        repo_id: where the model will be found; None before it is published.
+        adapter: whether it is the card of the run's adapters only.
+    """
+    data, metrics = record["data"], record["metrics"]
+    seq2seq = metrics.get("architecture") == "seq2seq"
+    kind = "sequence-to-sequence model" if seq2seq else "encoder"
+    values = {
+        "title": (repo_id or f"{kind.capitalize()}, {data['title']}").rpartition("/")[2],
+        "base_model": base_model(record, f"a small untrained {kind}"),
+        "data": data_of(data),
+        "objective": metrics["about"],
+        "sources": markdown_table(
+            ["language", "text", "for", "sentences"],
+            [
+                [text["language"], _named(text), text["for"], f"{text['sentences']:,}"]
+                for text in record["texts"]["sources"]
+            ],
+        ),
+        "what_trained": _what_trained(record, adapter),
+        "figures": _figures(metrics),
+        "signature": "`\n\n`".join(value for name, value in metrics.items() if name.endswith("signature")),
+        "steps": steps_of(record),
+        **shared_values(record, repo_id, adapter, SEQ2SEQ_SHOWN if seq2seq else SHOWN),
+    }
+    if seq2seq:
+        told = {name: PREDICTED[name] for name in metrics["objective"].split()}
+        of = " ({})" if len(told) > 1 else ""
+        values["predicted"] = " and ".join(what + of.format(name) for name, (what, _) in told.items())
+        values["limits"] = " ".join(limit for _, limit in told.values() if limit)
+    library = "peft" if adapter else "transformers"
+    front = licence_front(record) | {
+        "library_name": library,
+        "pipeline_tag": "text2text-generation" if seq2seq else "fill-mask",
+        "language": sorted({code for name in data["rows"] for code in languages_of(name) or (name,)}),
+        "tags": [library, "mrs", record["trainer"], *metrics["objective"].split()],
+    }
+    return render_card(SEQ2SEQ_TEMPLATE if seq2seq else TEMPLATE, front | base_front(record, adapter), values)
+
+
+def _named(text: Record) -> str:
+    revision = f" at `{text['revision']}`" if "revision" in text else ""
+    return f"`{text['source']}`" + (f", {text['part']}" if "part" in text else "") + revision
+
+
+def _what_trained(record: Record, adapter: bool) -> str:
+    metrics, arguments = record["metrics"], record["arguments"]
+    if arguments["frozen_encoder"]:
+        what = "The head alone was trained: the encoder is the base model's."
+    elif arguments["peft"] == "lora":
+        what = "Low-rank adapters were trained" + ("." if adapter else " and merged into the weights.")
+    else:
+        what = "Encoder and language-model head were trained."
+        if "start" in metrics:
+            what = f"Encoder and decoder were trained; they began from {metrics['start']}."
+    head = " The base model has no such head, so it began fresh." if metrics.get("head") == "fresh" else ""
+    pieces = metrics.get("new_pieces")
+    more = f" {pieces:,} pieces of the text were added to the vocabulary." if pieces else ""
+    return what + head + more
+
+
+def _figures(metrics: Record) -> str:
+    """A row for each perplexity, `SPLIT_perplexity` or `SPLIT_OBJECTIVE_perplexity`, perhaps of a language."""
+    rows = []
+    first = metrics["objective"].split()[0]
+    for name, value in metrics.items():
+        of, perplexity, language = name.partition("_perplexity")
+        if perplexity:
+            split, _, objective = of.partition("_")
+            rows.append([split, objective or first, language.removeprefix("_") or "all", f"{value:,.2f}"])
+    return (
+        markdown_table(["held-out text", "objective", "language", "perplexity"], rows)
+        if rows
+        else "None were measured."
+    )

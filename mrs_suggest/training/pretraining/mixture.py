@@ -1,0 +1,132 @@
+"""Several objectives in one run: which model they share, how often a step is of each, and their batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
+from mrs_suggest.training.options import require_one_of
+from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
+from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.rows import TokenRows
+from mrs_suggest.training.pretraining.texts import Splits, TextData
+
+WHICH = "which"  # in a batch: the number of its objective
+
+
+@dataclass(frozen=True)
+class Part:
+    """An objective of a run.
+
+    Attributes:
+        share: of the steps; those of a run add up to 1.
+        parts: the model that all objectives of the run share, and what this one needs beside it.
+    """
+
+    name: str
+    share: float
+    objective: Objective
+    parts: Pretrained
+
+    def texts(self, data: TextData) -> Splits[Any]:
+        """What it reads of the text of a run."""
+        return data.pairs if self.objective.reads == "parallel" else data
+
+
+def require_sound_mixture(options: PretrainingArguments, objectives: Mapping[str, Objective]) -> None:
+    """Refuse objectives that cannot share a run, impossible shares, and text that no objective reads.
+
+    Raises:
+        InputError: it names the option.
+    """
+    names = options.objective
+    if not names:
+        raise InputError(f"--objective: expected one or more of {', '.join(objectives)}, found none.")
+    for name in names:
+        require_one_of("objective", name, tuple(objectives))
+    together = f"--objective {' '.join(names)}"
+    if len(set(names)) < len(names):
+        raise InputError(f"{together}: an objective stands there twice; --shares says how often a step is of each.")
+    first = names[0]
+    for name in names[1:]:
+        if objectives[name].trains != objectives[first].trains:
+            raise InputError(
+                f"{together}: {first} trains {objectives[first].trains}, and {name} {objectives[name].trains}; a "
+                "run has one model, so choose objectives of one kind."
+            )
+    if options.shares and len(options.shares) != len(names):
+        raise InputError(f"--shares: expected a number for each of {' '.join(names)}, found {len(options.shares)}.")
+    for share in options.shares:
+        if not 0 < share < float("inf"):  # refuses NaN too
+            raise InputError(f"--shares: expected numbers above 0, found {share:g}; leave such an objective out.")
+    _require_read(options, {objectives[name].reads for name in names})
+
+
+def _require_read(options: PretrainingArguments, reads: set[str]) -> None:
+    """Refuse text that no objective reads, and an objective without text."""
+    own = {
+        "text": ("text", "validation_text", "test_text", "text_column", "data", "languages"),
+        "parallel": ("parallel", "validation_parallel", "test_parallel", "parallel_columns", "restart_positions"),
+    }
+    why = {
+        "text": "translations alone, --parallel, are read by",
+        "parallel": "translations are read by tlm, and there is only",
+    }
+    default = PretrainingArguments()
+    for kind, options_of_it in own.items():
+        for name in options_of_it if kind not in reads else ():
+            if getattr(options, name) != getattr(default, name):
+                raise InputError(
+                    f"--{name}: has no effect: {why[kind]} --objective {' '.join(options.objective)}; leave it out."
+                )
+    if "parallel" in reads and not options.parallel:
+        raise InputError(
+            "--objective tlm: reads translations; pass --parallel LANG-LANG=FILE, such as --parallel en-ht=pairs.tsv."
+        )
+
+
+def shares_of(options: PretrainingArguments) -> list[float]:
+    """The share of each objective, adding up to 1; without --shares, equal ones."""
+    shares = options.shares or [1.0] * len(options.objective)
+    return [share / sum(shares) for share in shares]
+
+
+def mixture(options: PretrainingArguments, objectives: Mapping[str, Objective], parts: Pretrained) -> tuple[Part, ...]:
+    """The objectives of a run, around the model that the first of them built."""
+    found = []
+    for number, (name, share) in enumerate(zip(options.objective, shares_of(options), strict=True)):
+        objective = objectives[name]
+        found.append(Part(name, share, objective, objective.joined(parts, options) if number else parts))
+    return tuple(found)
+
+
+class NumberedRows(KeyedRows[int]):
+    """The rows of all objectives, each with the number of its objective.
+
+    Args:
+        rows: of each objective, by language.
+    """
+
+    def __init__(self, rows: Sequence[Sequence[TokenRows]]) -> None:
+        super().__init__([(number, part) for number, parts in enumerate(rows) for part in parts])
+        self.sizes = [sum(map(len, parts)) for parts in rows]
+
+
+class NumberedCollator:
+    """Rows of `NumberedRows`, all of one objective -> a batch of that objective's collator, with its number."""
+
+    def __init__(self, collators: Sequence[Collator]) -> None:
+        self._collators = list(collators)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Pass the epoch on."""
+        for collator in self._collators:
+            collator.set_epoch(epoch)
+
+    def __call__(self, features: Sequence[tuple[int, Mapping[str, Any]]]) -> Batch:
+        """Collate a batch."""
+        which = features[0][0]
+        return {**self._collators[which]([row for _, row in features]), WHICH: which}

@@ -1,0 +1,112 @@
+"""What an objective of pretraining defines; `objectives.py` has the table of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor
+
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.rows import Encoded
+from mrs_suggest.training.pretraining.texts import TextData
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast, TrainingArguments
+
+Batch = dict[str, Any]  # of tensors; `which` is the number of the objective that a batch of training is for
+
+
+class Collator(Protocol):
+    """Rows -> a batch; what is drawn depends on seed, epoch and row alone."""
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+    def __call__(self, features: Sequence[Mapping[str, Any]]) -> Batch: ...
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A model to pretrain and its tokenizer.
+
+    Attributes:
+        notes: for the record and the card, such as a fresh head.
+        state: the objective's own.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    notes: Record = field(default_factory=dict)
+    state: Any = None
+
+
+class Objective(ABC):
+    """One objective: model, rows, corruption, loss.
+
+    Attributes:
+        about: what is trained, for the card, as the end of a sentence.
+        trains: the kind of model: objectives of one kind can share a run.
+        reads: the option whose text it reads: `text`, sentences, or `parallel`, translations.
+        packs: whether its rows are filled by --packing; else they differ in length, and are sorted by it.
+        packs_held_out: whether held-out rows are, too; else each is a sentence.
+    """
+
+    about: str
+    trains: str = "a sequence-to-sequence model"
+    reads: str = "text"
+    packs: bool = True
+    packs_held_out: bool = False
+
+    @abstractmethod
+    def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
+        """The model to train.
+
+        Raises:
+            InputError: the checkpoint does not suit the objective.
+        """
+
+    def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
+        """Another objective's model, with what this one needs beside it; called anew for training and evaluation.
+
+        Raises:
+            InputError: the model does not suit the objective.
+        """
+        return parts
+
+    @abstractmethod
+    def encode(
+        self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+    ) -> Encoded:
+        """Rows of ids; of an objective that reads translations, `sentences` are pairs."""
+
+    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+        """What each row of a language (or of translations between two) has beside its ids."""
+        return {}
+
+    @abstractmethod
+    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> Collator:
+        """The batches of training."""
+
+    @abstractmethod
+    def held_out_collator(self, parts: Pretrained) -> Collator:
+        """The batches of validation and test, the same in every run, so that perplexities can be compared."""
+
+    @abstractmethod
+    def loss(self) -> Callable[..., Tensor]:
+        """The loss of a batch, by the library's contract: (outputs, labels, num_items_in_batch)."""
+
+    @abstractmethod
+    def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
+        """A block around the model's forward pass of a batch with these labels."""
+
+    @abstractmethod
+    def row_losses(self, outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Summed losses in nats and numbers of predicted tokens of each row, (batch) both."""
+
+    @abstractmethod
+    def signature(self, parts: Pretrained) -> str:
+        """How the held-out perplexity is computed."""

@@ -1,0 +1,284 @@
+"""The options of pretraining: text, rows, objective, and what trains."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.texts.text_sources import PairSource, TextSource, languages_of
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.tiny_generator import LAYERS
+from mrs_suggest.models.pretraining.future_ngrams import STREAMS
+from mrs_suggest.models.pretraining.masking import SHARE
+from mrs_suggest.models.pretraining.noising import SPAN_LENGTH, SPAN_SHARE, parse_noises
+from mrs_suggest.models.retrieval.tiny import VOCABULARY
+from mrs_suggest.training import options as shared
+from mrs_suggest.training.decoder_options import DecoderArguments, with_decoder
+from mrs_suggest.training.options import TINY, is_given, require_least, require_one_of, trains_lora
+from mrs_suggest.training.pretraining.texts import TextData, read_texts
+from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+METRICS = ("perplexity", "loss", "mean_loss")  # the last one of several objectives alone
+HELD_OUT = 5000  # Ponti et al. 2020 (XCOPA), section 4.4
+ALPHA = 0.3  # XGLUE, section 3.1
+# Options of the library's trainer that have no effect here, and why.
+WITHOUT_EFFECT = {
+    "data_seed": "--seed draws the batches",
+    "train_sampling_strategy": "see --batches and --length_window",
+    "bf16_full_eval": "evaluation is in the model's precision",
+    "fp16_full_eval": "evaluation is in the model's precision",
+    "label_smoothing_factor": "perplexity is that of the loss without it",
+}
+SEQ2SEQ = ("xdae", "xfnp")
+# Options that other objectives have no use for -> those that do.
+OPTIONS_OF = {
+    **dict.fromkeys(("noise", "span_share", "span_length"), ("xdae",)),
+    "future_tokens": ("xfnp",),
+    "tiny_layers": ("xdae",),
+    **dict.fromkeys(("decoder", "decoder_layers"), SEQ2SEQ),
+}
+OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", "new_pieces")
+
+
+@dataclass
+class PretrainingArguments(DecoderArguments):
+    """Which text, how it is cut into rows, and what trains on it."""
+
+    data: str = field(
+        default="sample",
+        metadata={"help": "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"},
+    )
+    objective: list[str] = field(
+        default_factory=lambda: ["mlm"],
+        metadata={
+            "help": "of an encoder, mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations "
+            "(3.2); xdae: denoising of a seq2seq model (4.1); xfnp: future n-gram prediction of a ProphetNet (4.2); "
+            "several share a model, each step is of one, and the first one's perplexity chooses the checkpoint"
+        },
+    )
+    shares: list[float] = field(
+        default_factory=list,
+        metadata={"help": "of the steps, one number for each objective (default: equal; XGLUE, 6.1: at random)"},
+    )
+    text: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "LANG=SOURCE ...: a text file (one sentence a line) or Parquet file, a folder of them, or for a "
+            "prepared folder or hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language "
+            "may come repeatedly"
+        },
+    )
+    parallel: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "tlm: LANG-LANG=SOURCE ..., such as en-ht=pairs.tsv (two columns), en-ht=en.txt,ht.txt (line by "
+            "line), or as for --text a Parquet file, a folder, or a data set with a column for each language"
+        },
+    )
+    parallel_columns: list[str] = field(
+        default_factory=list,
+        metadata={"help": "of both sides of --parallel in tables (default: named as the languages, or `translation`)"},
+    )
+    languages: list[str] = field(default_factory=lambda: ["all"], metadata={"help": "of --data, or `all` in it"})
+    text_column: str = field(
+        default="text", metadata={"help": "of Parquet files and of data sets that `mrs data list` does not know"}
+    )
+    streaming: bool = field(
+        default=False,
+        metadata={
+            "help": "read hub data sets without downloading them whole: the first --max_train_examples sentences"
+        },
+    )
+    validation_text: list[str] = field(
+        default_factory=list, metadata={"help": "LANG=SOURCE ...: held-out text; without it, a part of --text is"}
+    )
+    test_text: list[str] = field(
+        default_factory=list, metadata={"help": "LANG=SOURCE ...: its perplexity is reported once, at the end"}
+    )
+    validation_parallel: list[str] = field(
+        default_factory=list, metadata={"help": "as --validation_text: held-out translations"}
+    )
+    test_parallel: list[str] = field(default_factory=list, metadata={"help": "as --test_text: translations"})
+    validation: list[str] = field(
+        default_factory=list,
+        metadata={"help": "languages of --text, pairs of --parallel that are held out in part (default: all)"},
+    )
+    held_out: int = field(
+        default=HELD_OUT,
+        metadata={"help": "sentences held out of each language's first text, one in ten at most (XCOPA, 4.4: 5,000)"},
+    )
+    max_train_examples: int | None = field(
+        default=None, metadata={"help": "train on so many sentences of each language, drawn with the seed"}
+    )
+    max_tokens: int = field(
+        default=128, metadata={"help": "tokens of a row, special ones included (ours: what two cores can train)"}
+    )
+    packing: bool = field(
+        default=True,
+        metadata={"help": "fill rows with several sentences (ours: no padding); else one each, cut off (tlm: a pair)"},
+    )
+    restart_positions: bool = field(
+        default=False, metadata={"help": "tlm: the positions of the second text begin anew (XLM; XGLUE's do not)"}
+    )
+    language_ids: bool = field(
+        default=False, metadata={"help": "tell XLM-like models each token's language (XGLUE, section 3.1: no)"}
+    )
+    masked_share: float = field(default=SHARE, metadata={"help": "of the tokens or words (BERT, section 3.1: .15)"})
+    whole_words: bool = field(
+        default=False, metadata={"help": "mask all pieces of a word or none (BERT's release of 2019-05-31)"}
+    )
+    sampling_alpha: float = field(
+        default=ALPHA, metadata={"help": "languages are drawn by n^alpha (XGLUE, section 3.1: .3); 1: by size"}
+    )
+    batches: str = field(
+        default="mixed", metadata={"help": "mixed: of all languages (XGLUE, section 3.1), or language: of one each"}
+    )
+    length_window: int = field(
+        default=WINDOW, metadata={"help": "without packing: sort rows by length in windows of this many batches"}
+    )
+    noise: list[str] = field(
+        default_factory=lambda: ["spans"],
+        metadata={
+            "help": "xdae: shuffle, drop, mask or spans (XGLUE, 4.1; default: spans, section 6.3.4), several on one "
+            "text as shuffle+drop, or mixed by share: spans=.7 shuffle+drop+mask=.3"
+        },
+    )
+    span_share: float = field(
+        default=SPAN_SHARE, metadata={"help": "xdae: of the tokens, in spans (BART, section 5.1: .3; mBART: .35)"}
+    )
+    span_length: float = field(
+        default=SPAN_LENGTH, metadata={"help": "xdae: mean length of a span (XGLUE, 4.1: 3; mBART: 3.5)"}
+    )
+    future_tokens: int = field(
+        default=STREAMS, metadata={"help": "xfnp: tokens predicted at a time, of a new model (XGLUE, 4.2: 2)"}
+    )
+    frozen_encoder: bool = field(
+        default=False, metadata={"help": "train the head alone: the control for a checkpoint without one"}
+    )
+    new_pieces: int = field(
+        default=0, metadata={"help": "add so many pieces of the text to the vocabulary, for unseen scripts; 0: none"}
+    )
+    vocabulary: int = field(default=VOCABULARY, metadata={"help": "tiny: largest vocabulary"})
+    tiny_layers: int = field(
+        default=LAYERS, metadata={"help": "xdae from tiny: layers of the encoder, and as many of the decoder"}
+    )
+
+
+def require_sound(options: PretrainingArguments, training: TrainingArguments) -> None:
+    """Refuse options that cannot go together.
+
+    Raises:
+        InputError: it names the option.
+    """
+    shared.require_sound(options, training, METRICS, WITHOUT_EFFECT)
+    _require_own(options)
+    require_one_of("batches", options.batches, BATCHES)
+    least_of = {
+        "held_out": 0,
+        "max_tokens": 8,
+        "length_window": 0,
+        "new_pieces": 0,
+        "future_tokens": 1,
+        "tiny_layers": 1,
+    }
+    for name, least in least_of.items():
+        require_least(options, name, least)
+    require_least(training, "per_device_eval_batch_size", 1)
+    if options.max_train_examples is not None:
+        require_least(options, "max_train_examples", 1)
+    require_alpha(options.sampling_alpha)
+    if options.text and options.languages != ["all"]:
+        raise InputError("--languages: chooses among those of --data, and --text names its own; leave it out.")
+    if training.metric_for_best_model == "mean_loss" and len(options.objective) < 2:
+        raise InputError(
+            "--metric_for_best_model mean_loss: is the mean of several objectives; pass perplexity or loss."
+        )
+    if options.parallel_columns and len(options.parallel_columns) != 2:
+        raise InputError(f"--parallel_columns: expected two names, found {len(options.parallel_columns)}.")
+    if options.streaming and options.max_train_examples is None:
+        raise InputError(
+            "--streaming: a run reads its text before it trains; pass --max_train_examples, how many sentences to take."
+        )
+    for kind, named in (("text", False), ("parallel", True)):
+        some = any(bool(languages_of(name)) is named for name in options.validation)
+        if some and getattr(options, f"validation_{kind}"):
+            raise InputError(
+                f"--validation: holds a part of --{kind} out, and there is --validation_{kind}; leave one out."
+            )
+    if trains_lora(options):
+        for name in ("frozen_encoder", "new_pieces"):
+            if getattr(options, name):
+                raise InputError(f"--{name}: adapters leave embeddings and head as they are; leave --peft lora out.")
+    if is_given(options, "tiny_layers") and options.model_name_or_path != TINY:
+        raise InputError(f"--tiny_layers: {options.model_name_or_path} has its own layers; leave it out.")
+    if options.new_pieces and options.model_name_or_path == TINY:
+        raise InputError("--new_pieces: the tokenizer of `tiny` is trained on the text already; leave it out.")
+
+
+def _require_own(options: PretrainingArguments) -> None:
+    """Refuse options of other objectives, and noise that cannot be."""
+    for name, objectives in OPTIONS_OF.items():
+        if is_given(options, name) and not set(objectives) & set(options.objective):
+            raise InputError(f"--{name}: is of --objective {' and '.join(objectives)}; leave it out.")
+    for name in OF_ENCODERS:
+        if is_given(options, name) and set(options.objective) <= set(SEQ2SEQ):
+            raise InputError(
+                f"--{name}: is of encoders, and --objective {' '.join(options.objective)} trains none; leave it out."
+            )
+    parse_noises(options.noise)
+    if not 0 < options.span_share <= 1:  # refuses NaN too
+        raise InputError(f"--span_share {options.span_share:g}: expected more than 0 and at most 1.")
+    if not 0 < options.span_length < math.inf:
+        raise InputError(f"--span_length {options.span_length:g}: expected a mean length above 0 tokens.")
+
+
+def resolved(options: PretrainingArguments, reads_text: bool = True) -> PretrainingArguments:
+    """The options with `--text` for every language of `--data`, and with a decoder for an encoder where one is needed.
+
+    Args:
+        reads_text: whether an objective reads sentences.
+
+    Raises:
+        InputError: a language is not in the data, or the decoder's options do not fit the checkpoint.
+    """
+    if set(options.objective) & set(SEQ2SEQ):
+        options = with_decoder(options)
+    if options.text or not reads_text:
+        return options
+    have = open_prepared(options.data, options.data_revision)
+    found = have.languages() if options.languages == ["all"] else options.languages
+    at = f"@{options.data_revision}" if options.data_revision and "@" not in options.data else ""
+    return replace(options, text=[f"{language}={options.data}{at}" for language in found])
+
+
+def load_texts(options: PretrainingArguments, training: TrainingArguments) -> TextData:
+    """The text of a run.
+
+    Raises:
+        InputError: see `read_texts`; or validation is asked for and nothing is held out.
+    """
+    train, validation, test = (
+        [TextSource.parse(value, f"--{name}") for value in getattr(options, name)]
+        for name in ("text", "validation_text", "test_text")
+    )
+    pairs, pair_validation, pair_test = (
+        [PairSource.parse(value, f"--{name}") for value in getattr(options, name)]
+        for name in ("parallel", "validation_parallel", "test_parallel")
+    )
+    data = read_texts(
+        train, validation, test, options.text_column, options.held_out, options.validation,
+        options.max_train_examples, training.seed, pairs=(pairs, pair_validation, pair_test),
+        pair_columns=options.parallel_columns, stream=options.streaming,
+    )  # fmt: skip
+    for kind, own in (("text", data), ("parallel", data.pairs)):
+        if own.train and not own.validation and training.eval_strategy != "no":
+            raise InputError(
+                f"--held_out 0: nothing is held out for validation; pass --validation_{kind}, or --eval_strategy no "
+                "with --save_strategy no."
+            )
+    return data

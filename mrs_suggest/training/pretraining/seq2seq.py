@@ -1,0 +1,144 @@
+"""What the objectives of sequence-to-sequence models share: where they start, their rows, how they are measured."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from torch import Tensor
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.architectures.prophetnet import most_tokens
+from mrs_suggest.models.generation.encoder_decoder import is_encoder
+from mrs_suggest.models.generation.generator import TextCoder, load_seq2seq
+from mrs_suggest.models.generation.language_tokens import LanguageTokens, TokenFrame, row_of
+from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.pretraining.denoising import next_token_losses
+from mrs_suggest.models.pretraining.masking import Vocabulary, vocabulary_of
+from mrs_suggest.models.starting_points import GENERATION, require_start
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.options import TINY
+from mrs_suggest.training.pretraining.objective import Objective, Pretrained
+from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.rows import Encoded, encode
+from mrs_suggest.training.pretraining.texts import TextData
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast, TrainingArguments
+
+
+@dataclass(frozen=True)
+class Seq2SeqState:
+    """What a seq2seq objective needs to know of its checkpoint.
+
+    Attributes:
+        row: how it is told the language.
+        frame: the special tokens around its texts, the same for all languages but for the language's own.
+        filled: tokens of the rows that sentences fill; 0: each row is a sentence.
+    """
+
+    vocabulary: Vocabulary
+    row: LanguageTokens
+    frame: TokenFrame
+    filled: int
+
+
+class Seq2SeqObjective(Objective):
+    """Trains a seq2seq model, which is a start for generators: rows are framed as messages and replies are."""
+
+    @abstractmethod
+    def write_tiny(
+        self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+    ) -> None:
+        """Write a small model of the kind to `folder`."""
+
+    @abstractmethod
+    def write_from_encoder(
+        self, languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+    ) -> None:
+        """Write a model of the kind with the weights of the encoder of `options` to `folder`."""
+
+    def require_model(self, model: Any, name: str) -> None:
+        """Refuse a seq2seq model of another kind."""
+
+    def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
+        name, revision = options.model_name_or_path, options.model_revision
+        languages = list(dict.fromkeys([*data.train, *data.validation, *data.test]))
+        notes = {"architecture": "seq2seq", "start": "a checkpoint"}
+        with tempfile.TemporaryDirectory() as folder:
+            place = name
+            if name == TINY:
+                self.write_tiny(data.texts(), languages, Path(folder), training.seed, options)
+                notes["start"] = "scratch"
+            elif is_encoder(name, revision):
+                self.write_from_encoder(languages, Path(folder), training.seed, options)
+                notes["start"] = f"an encoder, decoder {options.decoder}"
+            else:
+                require_start(name, GENERATION, revision)
+            if notes["start"] != "a checkpoint":
+                place, revision = folder, None
+            model, loaded = load_seq2seq(place, revision)
+        self.require_model(model, name)
+        model.config.use_cache = False  # of decoding, which asks for it itself
+        tokenizer = cast("PreTrainedTokenizerFast", loaded)
+        vocabulary, row = vocabulary_of(tokenizer, name), row_of(model.config, tokenizer)
+        for language in languages:  # refuses those that the checkpoint has no token for
+            frame, _ = TokenFrame.of(row, language, model.config, tokenizer)
+        reads = most_tokens(model.config)
+        if reads is not None and options.max_tokens > reads:
+            raise InputError(
+                f"--max_tokens {options.max_tokens}: the model reads {reads} tokens at most; pass that or less."
+            )
+        if training.process_index == 0 and notes["start"].startswith("an encoder"):
+            print(
+                f"note: {name} is an encoder; a decoder of {options.decoder_layers} layers, {options.decoder}, is "
+                "trained with it.",
+                file=sys.stderr,
+            )
+        filled = options.max_tokens if options.packing else 0
+        return Pretrained(model, tokenizer, notes, Seq2SeqState(vocabulary, row, frame, filled))
+
+    def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
+        """Another seq2seq objective's model.
+
+        Raises:
+            InputError: it is of another kind.
+        """
+        self.require_model(parts.model, options.model_name_or_path)
+        return parts
+
+    def encode(
+        self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+    ) -> Encoded:
+        """Rows of ids without special tokens around them: the collator frames them."""
+        room = parts.state.frame.room(options.max_tokens)
+        return encode(sentences, parts.tokenizer, room, pack, where, framed=False)
+
+    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+        """`language`, the id of the language's token (of the start token, where the checkpoint has none)."""
+        _, number = TokenFrame.of(parts.state.row, language, parts.model.config, parts.tokenizer)
+        return {"language": number}
+
+    def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def row_losses(self, outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the first stream, where there are several."""
+        return next_token_losses(outputs["logits"], labels).double().sum(1).cpu(), (labels != IGNORED).sum(1).cpu()
+
+
+def tokens_of(parts: Pretrained) -> str:
+    """The tokenizer, for a signature."""
+    config = parts.model.config
+    return f"{config.model_type}-{TextCoder(parts.tokenizer, parts.state.row, config, 0, 0).vocabulary_hash()}"
+
+
+def separators(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
+    """What stands between the sentences of a packed row."""
+    return () if tokenizer.sep_token_id is None else (int(tokenizer.sep_token_id),)

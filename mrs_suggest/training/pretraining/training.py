@@ -1,0 +1,237 @@
+"""The library's trainer with our batches, and held-out perplexity that all ranks share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from accelerate.utils import broadcast_object_list, gather_object
+from torch import Tensor
+from transformers import Trainer
+
+from mrs_metrics.perplexity import aggregate, score_losses
+from mrs_suggest.common.errors import diverged
+from mrs_suggest.training.callbacks.adapter_checkpoints import AdapterCheckpoints
+from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged
+from mrs_suggest.training.callbacks.own_validation import OwnValidation
+from mrs_suggest.training.pretraining.mixture import WHICH, NumberedCollator, NumberedRows, Part
+from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
+from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.rows import Encoded, TokenRows
+from mrs_suggest.training.pretraining.texts import TextData
+from mrs_suggest.training.sampling import MixedSampler, SampledPairs, StepSampler, make_sampler
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+MOST_NATS = 700.0  # per token; exp of more overflows
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out rows by language, and how their perplexity is measured.
+
+    Attributes:
+        rows: language -> a row for each sentence, cut at the end: perplexities of packed and unpacked runs compare.
+    """
+
+    objective: Objective
+    parts: Pretrained
+    collator: Collator
+    rows: Mapping[str, TokenRows]
+
+    def losses(self, batch_size: int, rank: int = 0, world: int = 1) -> dict[str, tuple[list[float], list[int]]]:
+        """Summed losses and numbers of predicted tokens of this rank's rows, by language."""
+        model = self.parts.model
+        found: dict[str, tuple[list[float], list[int]]] = {}
+        for language, rows in self.rows.items():
+            mine = np.arange(rank, len(rows), world)
+            mine = mine[np.argsort(rows.lengths[mine], kind="stable")]
+            sums: list[float] = []
+            counts: list[int] = []
+            for first in range(0, len(mine), batch_size):
+                batch = self.collator([rows[int(number)] for number in mine[first : first + batch_size]])
+                both = self._batch({name: value.to(model.device) for name, value in batch.items()})
+                sums += both[0].tolist()
+                counts += both[1].tolist()
+            found[language] = sums, counts
+        return found
+
+    @torch.no_grad()
+    def _batch(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        labels = batch.pop("labels")
+        with self.objective.forward(self.parts, labels):
+            outputs = self.parts.model(**batch)
+        return self.objective.row_losses(outputs, labels)
+
+
+Losses = Mapping[str, tuple[Sequence[float], Sequence[int]]]  # by language: of each row, summed; tokens predicted
+
+
+def mixed_figures(found: Mapping[str, Losses], shares: Mapping[str, float]) -> dict[str, float]:
+    """The figures of several objectives.
+
+    Those of the first are named as if it were alone: its perplexity compares with that of other runs, whatever else
+    they trained, so it chooses the checkpoint by default. Those of the others have the objective's name before theirs.
+    `mean_loss` is the mean of all by their shares of the steps: what the run minimizes, on held-out text.
+    """
+    own = {name: figures(losses) for name, losses in found.items() if losses}
+    first = next(iter(shares))
+    named = {
+        metric if name == first else f"{name}_{metric}": value
+        for name, values in own.items()
+        for metric, value in values.items()
+    }
+    if 1 < len(shares) == len(own):
+        named["mean_loss"] = sum(share * own[name]["loss"] for name, share in shares.items())
+    return named
+
+
+def figures(found: Losses) -> dict[str, float]:
+    """`perplexity` and `loss` (nats) over all predicted tokens, and `perplexity_LANG` of each language."""
+    sums, counts = ([value for both in found.values() for value in both[column]] for column in (0, 1))
+    pooled = aggregate(score_losses(sums, counts))
+    own = {f"perplexity_{language}": aggregate(score_losses(*both))["perplexity"] for language, both in found.items()}
+    return {"perplexity": pooled["perplexity"], "loss": pooled["loss"], **own}
+
+
+class PretrainingTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+    """The library's trainer with our batches, loss and evaluation."""
+
+    mixture: Sequence[Part]
+    held_out: Mapping[str, HeldOut]
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The library's, with the forward pass and the loss of the batch's objective."""
+        part = self.mixture[inputs.pop(WHICH)]
+        self.compute_loss_func = part.objective.loss()
+        with part.objective.forward(part.parts, inputs["labels"]):
+            return super().compute_loss(model, inputs, *args, **kwargs)
+
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+        """Perplexity of the held-out text, of each objective, per language and pooled (see `mixed_figures`).
+
+        Every row is evaluated once: each rank takes its share, and the losses are gathered.
+        """
+        model: Any = self.mixture[0].parts.model
+        model.eval()
+        world, rank = self.args.world_size, self.args.process_index
+        with self.compute_loss_context_manager():
+            found = {
+                name: rows.losses(self.args.per_device_eval_batch_size, rank, world)
+                for name, rows in self.held_out.items()
+            }
+        if world > 1:
+            ranks = gather_object([found])
+            found = {
+                name: {
+                    language: (
+                        [loss for share in ranks for loss in share[name][language][0]],
+                        [count for share in ranks for count in share[name][language][1]],
+                    )
+                    for language in losses
+                }
+                for name, losses in found.items()
+            }
+        for name, losses in found.items():
+            total, tokens = (sum(sum(both[part]) for both in losses.values()) for part in (0, 1))
+            if not total / max(1, tokens) < MOST_NATS:  # refuses NaN too
+                raise diverged(f"the held-out loss of {name} is {total / max(1, tokens):g} nats a token")
+        own = [mixed_figures(found, {part.name: part.share for part in self.mixture}) if rank == 0 else {}]
+        if world > 1:
+            own = broadcast_object_list(own)  # one rank's rounding for all
+        metrics = self.tell_figures(own[0], metric_key_prefix)
+        model.train()
+        return metrics
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+
+
+def make_trainer(
+    mixture: Sequence[Part], options: PretrainingArguments, training: TrainingArguments, data: TextData
+) -> PretrainingTrainer:
+    """The trainer of a run."""
+    encoded = [_encoded(part, options, data, training.process_index == 0) for part in mixture]
+    tokens = [{language: found.tokens for language, found in rows.items()} for rows in encoded]
+    first = mixture[0].parts
+    named = dict(zip((part.name for part in mixture), tokens, strict=True))
+    first.notes["train_tokens"] = tokens[0] if len(tokens) == 1 else named
+    rows = NumberedRows([[found.rows for found in own.values()] for own in encoded])
+    collator = NumberedCollator([part.objective.collator(part.parts, options, training.seed) for part in mixture])
+    trainer = PretrainingTrainer(
+        model=first.model,
+        args=training,
+        train_dataset=rows,
+        eval_dataset=TokenRows([]),  # ours is in `held_out`
+        data_collator=collator,
+        compute_loss_func=mixture[0].objective.loss(),
+    )
+    trainer.pair_sampler = _sampler(mixture, encoded, rows.sizes, options, training)
+    trainer.pair_sampler.told.append(collator.set_epoch)
+    trainer.mixture = mixture
+    trainer.held_out = {
+        part.name: held_out(part, options, found, f"--validation_{part.objective.reads}")
+        for part in mixture
+        if (found := part.texts(data).validation)
+    }
+    return trainer
+
+
+def _encoded(part: Part, options: PretrainingArguments, data: TextData, tells: bool) -> dict[str, Encoded]:
+    """The training rows of an objective by language."""
+    found = {}
+    for language, texts in part.texts(data).train.items():
+        where = f"--{part.objective.reads} {language}"
+        found[language] = part.objective.encode(texts, part.parts, options, options.packing, where)
+        found[language].rows.shared = part.objective.shared(language, part.parts, where)
+    if tells:
+        _tell(found, "pairs" if part.objective.reads == "parallel" else "sentences")
+    return found
+
+
+def _sampler(
+    mixture: Sequence[Part],
+    encoded: Sequence[Mapping[str, Encoded]],
+    sizes: Sequence[int],
+    options: PretrainingArguments,
+    training: TrainingArguments,
+) -> StepSampler:
+    samplers = []
+    for part, own in zip(mixture, encoded, strict=True):
+        rows = [found.rows for found in own.values()]
+        packed = options.packing and part.objective.packs
+        lengths = None if packed else np.concatenate([found.lengths for found in rows])
+        samplers.append(
+            make_sampler([len(found) for found in rows], options, training, options.sampling_alpha, lengths)
+        )
+    if len(samplers) == 1:
+        return samplers[0]
+    return MixedSampler(samplers, sizes, [part.share for part in mixture], training.seed)
+
+
+def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Sequence[Any]], option: str) -> HeldOut:
+    """Held-out sentences or translations, ready to be measured."""
+    objective, parts = part.objective, part.parts
+    rows, pack = {}, options.packing and objective.packs_held_out
+    for language, found in texts.items():
+        where = f"{option} {language}"
+        rows[language] = objective.encode(found, parts, options, pack, where).rows
+        rows[language].shared = objective.shared(language, parts, where)
+    return HeldOut(objective, parts, objective.held_out_collator(parts), rows)
+
+
+def _tell(encoded: Mapping[str, Encoded], what: str) -> None:
+    for language, found in encoded.items():
+        if found.cut:
+            print(f"note: {language}: {found.cut:,} {what} are longer than a row and were cut.", file=sys.stderr)
+        if found.unknown:
+            print(
+                f"note: {language}: {found.unknown:,} {what} have no piece that the tokenizer knows, and were left "
+                "out; --new_pieces adds some.",
+                file=sys.stderr,
+            )

@@ -1,0 +1,71 @@
+"""Denoising of a seq2seq model (xDAE; XGLUE, Liang et al. 2020, section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from mrs_metrics.signature import signature
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.pretraining.denoising import NextTokenLoss, RowNoising
+from mrs_suggest.models.pretraining.noising import MAX_TOKENS, SPAN_LENGTH, SPAN_SHARE, NoisingCollator, parse_noises
+from mrs_suggest.training.pretraining.objective import Pretrained
+from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.seq2seq import Seq2SeqObjective, separators, tokens_of
+
+
+class Denoising(Seq2SeqObjective):
+    """The encoder reads a noised text, the decoder writes the whole one."""
+
+    about = "denoising (xDAE; XGLUE, section 4.1)"
+
+    def write_tiny(
+        self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+    ) -> None:
+        build_tiny_generator(texts, languages, folder, seed, options.vocabulary, options.tiny_layers)
+
+    def write_from_encoder(
+        self, languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+    ) -> None:
+        assert options.decoder
+        assert options.decoder_layers
+        build_from_encoder(
+            options.model_name_or_path, options.model_revision, languages, folder, seed, options.decoder,
+            options.decoder_layers,
+        )  # fmt: skip
+
+    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> RowNoising:
+        noises = parse_noises(options.noise)
+        return self._collator(parts, noises, seed, options.max_tokens, options.span_share, options.span_length)
+
+    def held_out_collator(self, parts: Pretrained) -> RowNoising:
+        """Spans, whatever trained: the best noise of the paper, and perplexities of all noises compare."""
+        return self._collator(parts, {("spans",): 1.0}, EVALUATION_SEED)
+
+    def loss(self) -> Callable[..., Tensor]:
+        return NextTokenLoss()
+
+    def signature(self, parts: Pretrained) -> str:
+        fixed = {"noise": "spans", "share": SPAN_SHARE, "length": SPAN_LENGTH, "seed": EVALUATION_SEED}
+        return signature("denoising_perplexity", avg="token", log="natural", **fixed, tok=tokens_of(parts))
+
+    @staticmethod
+    def _collator(
+        parts: Pretrained,
+        noises: dict[tuple[str, ...], float],
+        seed: int,
+        max_tokens: int = MAX_TOKENS,
+        share: float = SPAN_SHARE,
+        length: float = SPAN_LENGTH,
+    ) -> RowNoising:
+        frame, tokenizer = parts.state.frame, parts.tokenizer
+        noising = NoisingCollator(
+            int(tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id, frame.end, noises=noises, seed=seed,
+            span_share=share, span_length=length, special_ids=separators(tokenizer),
+            max_tokens=max_tokens,
+        )  # fmt: skip
+        return RowNoising(noising, frame)

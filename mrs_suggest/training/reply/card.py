@@ -1,0 +1,388 @@
+"""The card of a reply model: what it is, its figures beside those of baselines and paper, and how to use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from string import Template
+
+from huggingface_hub import EvalResult
+from huggingface_hub.repocard_data import eval_results_to_model_index
+
+from mrs_datasets.catalogue import read_record as read_catalogue
+from mrs_metrics.resampling import PERCENTILE
+from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
+from mrs_suggest.common.text.languages import require_any_language
+from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
+from mrs_suggest.models.exports import CTRANSLATE2
+from mrs_suggest.models.generation.language_tokens import LANGUAGE, row_named
+from mrs_suggest.models.starting_points import GENERATION, RETRIEVAL
+from mrs_suggest.suggest.answering import MODEL
+from mrs_suggest.training.export.card import (
+    SHOWN,
+    SPLITS,
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    hub_base,
+    licence_front,
+    shared_values,
+    sizes,
+    steps_of,
+)
+from mrs_suggest.training.reply.generation.remedy_card import remedies, wrong_languages
+from mrs_suggest.training.reply.guard.guard_card import guard_paragraph
+from mrs_suggest.training.reply.retrieval.ranking_card import ranking, response_sets
+
+MESSAGES = {
+    "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
+    "es": ("¿Quedamos mañana?", "Sí, ¿a qué hora?"),
+    "de": ("Kommst du heute Abend?", "Ja, bis dann!"),
+    "pt": ("Você vem hoje à noite?", "Vou sim!"),
+    "fr": ("Tu viens ce soir ?", "Oui, à ce soir !"),
+    "ja": ("今晩来ますか？", "はい、行きます。"),
+    "sv": ("Kommer du ikväll?", "Ja, vi ses!"),
+    "it": ("Vieni stasera?", "Sì, a dopo!"),
+    "nl": ("Kom je vanavond?", "Ja, tot straks!"),
+    "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
+}
+CANDIDATE_SETTINGS = ("generator", "generated", "memory_candidates")
+RANKER_SETTINGS = ("ranker_parts", "choice", "memory_dimension", "memory_prototypes", "memory_messages")
+SETTINGS_SHOWN = (
+    "setting", "loss", "temperature", "mask_duplicates", "encoders", "dimension", "pooling", "normalize",
+    "query_prompt", "reply_prompt", "message_tokens", "reply_tokens", "layers", "freeze_embeddings", "freeze_layers",
+    "layer_decay", "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill",
+    "perturbed", "keep_pieces", "alpha", *RANKER_SETTINGS,
+    *CANDIDATE_SETTINGS,
+    "beams", "label_smoothing_factor", "batches", "length_window", *SHOWN,
+)  # fmt: skip
+COLUMNS_OF_ROWS = (*SPLITS, "responses")
+SAMPLE_LIMITS = (
+    "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
+    "written to try out the project's commands. It shows how the software works; it is not a product, and its figures "
+    "cannot be compared with published ones."
+)
+MRS_LIMITS = (
+    "MRS was collected from Reddit. Its authors filter toxic text, and warn that models trained on it may still behave "
+    "in undesirable ways and that the data should not be used in production systems as they are (section 2.2): this "
+    "model is for benchmarks of cross-lingual generalization. Before it is used with people, biases and inappropriate "
+    "content in the response set must be dealt with."
+)
+# Figures that a systems table shows if the model has them: title, key, digits (None: with its interval).
+COLUMNS = (
+    ("ROUGE", "weighted", None),
+    ("MRR", "mrr", None),
+    ("P@1", "p@1", 3),
+    ("macro-MRR", "macro_mrr", 3),
+    ("MRR, reply in set", "mrr_in_set", 3),
+    ("perplexity", "perplexity", 2),
+    ("Dist-1", "dist1", 3),
+    ("Dist-2", "dist2", 3),
+    ("Self-ROUGE", "self_rouge", 3),
+    ("wrong language", "wrong_language", 3),
+    ("wrong language, first", "wrong_language_first", 3),
+    ("BLEU", "bleu", 1),
+)
+SELF_ROUGE = (
+    "Self-ROUGE is how alike the three suggestions of a message are, the mean weighted ROUGE of their pairs (after "
+    "Towle and Zhou 2023): low leaves the user a choice."
+)
+# How texts are encoded and scored, in the retriever's first paragraph.
+ENCODERS = {
+    "two": "Two separate encoders, one for messages and one for replies, score a reply by the dot product of the two "
+    "vectors",
+    "one": "One encoder, shared by messages and replies, scores a reply by the dot product of the two vectors; the "
+    "paper has two separate ones",
+    "static": "There is no neural encoder: a message and a reply are each the mean of their tokens' vectors, from one "
+    "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
+    "encoders",
+}
+STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
+STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
+OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What differs between the cards of the families."""
+
+    what: str
+    front: Record
+    task: str
+
+
+KINDS = {
+    RETRIEVAL: _Kind(
+        "Reply retriever",
+        {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"},
+        "sentence-similarity",
+    ),
+    GENERATION: _Kind(
+        "Reply generator",
+        # Not text-generation: its pipeline would load only the decoder.
+        {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
+        "text2text-generation",
+    ),
+}
+
+
+def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a trained model.
+
+    Args:
+        record: the content of `run.json`.
+        repo_id: where the model will be found; None before it is published.
+        adapter: whether it is the card of the run's adapters only.
+    """
+    figures, arguments, data = record["metrics"], record["arguments"], record["data"]
+    family = KINDS[record["trainer"]]
+    languages = list(figures["signatures"])
+    language = "en" if "en" in languages else languages[0]
+    message, reply = MESSAGES.get(language, MESSAGES["en"])  # of a made-up one nothing is known here
+    pooled = figures["systems"][MODEL][POOLED]
+    static = arguments.get("encoders") == "static"
+    without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
+    without |= {name for name in CANDIDATE_SETTINGS if not arguments.get(name)}
+    shown = [key for key in SETTINGS_SHOWN if key not in without]
+    values = {
+        "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
+        "encoders": ENCODERS[arguments.get("encoders", "two")],
+        "languages": ", ".join(f"{require_any_language(code, 'the run').name} (`{code}`)" for code in languages),
+        "base_model": _base_model(record),
+        "trained_on": _trained_on(record["plan"]),
+        "data": data_of(data),
+        "examples": f"{pooled['n']:,} examples" + (f" of {len(languages)} languages pooled" if languages[1:] else ""),
+        "pool": str(figures.get("pool_size")),
+        "intervals": figures.get("interval_method", PERCENTILE),
+        "systems_table": _systems(figures),
+        "leads_table": _leads(figures),
+        "languages_table": _by_language(figures, languages),
+        "paper_table": _paper(figures.get("paper", [])),
+        "signatures": "\n".join(f"- `{signature}`" for signature in grouped_signatures(figures)),
+        "language": language,
+        "message": message,
+        "reply": reply,
+        "steps": steps_of(record, " ".join(record["plan"]["validation"])),
+        "limits": _limits(data),
+        "guard": guard_paragraph(record),
+        "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {}))]),
+        "speeds": _speeds(record, sizes(record, adapter), adapter),
+        "citation": _citation(),
+        **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
+    }
+    if "stored_as" in record:  # a copy without curves
+        values["curves"] = STORED.format(record["stored_as"])
+    if record["trainer"] == GENERATION:
+        values["steps"] = f"{values['steps']} {remedies(record)}".strip()
+        values["languages_table"] += f"\n\n{shares}" if (shares := wrong_languages(figures, languages)) else ""
+    values["usage"] = _usage(record, values, adapter)
+    front = _front_matter(record, family, languages, values["title"], adapter)
+    return render_card(f"{record['trainer']}.md", front, values)
+
+
+def _trained_on(plan: Record) -> str:
+    setting = f"{plan['setting']} setting (section 3.2)" if plan["setting"] else "not a setting of the paper"
+    mixed = f", drawn by size to the power of {plan['sampling_alpha']:g}" if len(plan["train"]) > 1 else ""
+    return f"`{' '.join(plan['train'])}`{mixed}; {setting}"
+
+
+def _front_matter(record: Record, family: _Kind, languages: list[str], title: str, adapter: bool) -> Record:
+    data = record["data"]
+    front: Record = {"language": languages}
+    front |= licence_front(record) | family.front | ({"library_name": "peft"} if adapter else {})
+    front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
+    if adapter:
+        front["tags"].append("lora")
+    if not _untrained_vectors(record):
+        front |= base_front(record, adapter)
+    front["metrics"] = ["rouge"]
+    if "revision" in data:  # results must name a data set on the hub
+        front["datasets"] = [data["id"]]
+        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
+    return front
+
+
+def _eval_results(record: Record, family: _Kind, languages: list[str]) -> list[EvalResult]:
+    figures, data = record["metrics"], record["data"]
+    shown = (
+        ("mrs_rouge", "weighted ROUGE", "weighted", "mrs_rouge"),
+        ("mrr", "MRR, 1 of a pool", "mrr", "response_ranking"),
+    )
+    return [
+        EvalResult(
+            task_type=family.task,
+            task_name="Reply suggestion",
+            dataset_type=data["id"],
+            dataset_name=data["title"],
+            dataset_config=code,
+            dataset_split="test",
+            dataset_revision=data["revision"],
+            metric_type=kind,
+            metric_name=name,
+            metric_value=round(figures["systems"][MODEL][code][key], 6),
+            metric_args={"signature": figures["signatures"][code][signature]},
+        )
+        for code in languages
+        for kind, name, key, signature in shown
+        if key in figures["systems"][MODEL][code]
+    ]
+
+
+def _systems(figures: Record) -> str:
+    own = figures["systems"][MODEL][POOLED]
+    shown = [column for column in COLUMNS if own.get(column[1]) is not None]
+    rows = [
+        [f"**{name}**" if name == MODEL else name, *(_cell(scopes[POOLED], *column[1:]) for column in shown)]
+        for name, scopes in figures["systems"].items()
+    ]
+    table = markdown_table(["system", *(title for title, _, _ in shown)], rows)
+    return f"{table}\n\n{SELF_ROUGE}" if own.get("self_rouge") is not None else table
+
+
+def _cell(row: Record, key: str, digits: int | None) -> str:
+    if row.get(key) is None:
+        return ""
+    return _with_interval(row, key) if digits is None else f"{row[key]:.{digits}f}"
+
+
+def _paper(rows: list[Record]) -> str:
+    """The paper's figures for the setting, or an empty text."""
+    if not rows:
+        return ""
+    table = markdown_table(
+        ["the paper's", "model", "language", "ROUGE", "Dist-1", "Dist-2"],
+        [
+            [
+                f"Table {row['table']}",
+                row["model"],
+                row["language"],
+                *(f"{row[key]:.4f}" for key in ("rouge", "dist1", "dist2")),
+            ]
+            for row in rows
+        ],
+    )
+    return (
+        "Figures of the paper for this setting, on the whole MRS test sets; they can be compared with the ones above "
+        f"only if model and data are the same:\n\n{table}"
+    )
+
+
+def _leads(figures: Record) -> str:
+    keys = [key for key in ("weighted", "mrr") if "mrr" in figures["systems"][MODEL][POOLED] or key == "weighted"]
+    rows = [
+        [f"over {name}", *("{:+.4f} to {:+.4f}".format(*scopes[POOLED][key]) for key in keys)]
+        for name, scopes in figures["differences"].items()
+    ]
+    return markdown_table(["", *(("ROUGE", "MRR")[: len(keys)])], rows)
+
+
+def _by_language(figures: Record, languages: list[str]) -> str:
+    systems = figures["systems"]
+    rows = [
+        [
+            code,
+            f"{systems[MODEL][code]['n']:,}",
+            f"{systems[MODEL][code]['ceiling']:.4f}",
+            _with_interval(systems[MODEL][code], "weighted"),
+            *(f"{scopes[code]['weighted']:.4f}" for name, scopes in systems.items() if name != MODEL),
+        ]
+        for code in languages
+    ]
+    return markdown_table(["language", "examples", "ceiling", *systems], rows)
+
+
+def _with_interval(row: Record, key: str) -> str:
+    low, high = row[f"{key}_interval"]
+    return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _name(family: _Kind, data: Record, languages: list[str]) -> str:
+    return f"{family.what}, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
+
+
+def _base_model(record: Record) -> str:
+    if _untrained_vectors(record):
+        base = base_model(record, "")
+        return STATIC.format(f"the tokenizer of {base}" if base else "a tokenizer of its own")
+    kind = "BERT" if record["trainer"] == RETRIEVAL else "BART"
+    return base_model(record, f"scratch (a small {kind} with a tokenizer of its own)")
+
+
+def _untrained_vectors(record: Record) -> bool:
+    """Whether it is a static retriever that used none of its checkpoint's weights."""
+    return record["arguments"].get("encoders") == "static" and "start" not in record["metrics"]
+
+
+def _limits(data: Record) -> str:
+    return {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}.get(data.get("reader") or "", OTHER_LIMITS)
+
+
+def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
+    """How to use the repository with the libraries alone, without this package."""
+    arguments = record["arguments"]
+    revision = arguments.get("model_revision")
+    two = arguments.get("encoders") == "two"
+    second = f'\nmodel.load_adapter("{values["where"]}", "document", subfolder="document")  # `set_adapter` chooses'
+    replies = "The adapter at the top level is for messages, the one in `document/` for replies"
+    more = {
+        "base": hub_base(record) or str(arguments["model_name_or_path"]),
+        "base_revision": f', revision="{revision}"' if revision else "",
+        "second_adapter": second if two else "",
+        "adapter_of": replies if two else "One adapter serves messages and replies",
+        "message_tokens": str(arguments.get("message_tokens", "")),
+        **_language(record, values["language"]),
+    }
+    template = f"use_{record['trainer']}{'_adapter' if adapter else ''}.md"
+    return Template(read_template(template)).substitute(values | more).strip()
+
+
+def _language(record: Record, code: str) -> dict[str, str]:
+    """How plain transformers is told the language of a message and its reply."""
+    found = record["metrics"].get("language_tokens", "")
+    row = row_named(found) if found else None
+    if row is None or row.tag is None:
+        return {"source_language": "", "start": "", "told": "A reply's language follows from the message."}
+    tag = row.tag(code)
+    source = f', src_lang="{tag}"' if LANGUAGE in row.before else ""
+    if LANGUAGE not in row.prompt:
+        return {"source_language": source, "start": "", "told": "A reply's language follows from the message."}
+    option = "decoder_start_token_id" if row.prompt == (LANGUAGE,) else "forced_bos_token_id"
+    return {
+        "source_language": source,
+        "start": f', {option}=tokenizer.convert_tokens_to_ids("{tag}")',
+        "told": f"The token `{tag}` asks for a reply in that language; each language has its own.",
+    }
+
+
+def _speeds(record: Record, size: str, adapter: bool) -> str:
+    """Sizes and times, if they were measured."""
+    answer = record["milliseconds"].get(MODEL)
+    parts = [size, f"Answering a message of the test split took {answer:.1f} ms." if answer is not None else ""]
+    parts += [] if adapter else [_export(*export) for export in record.get("exports", {}).items()]
+    return " ".join(part for part in parts if part)
+
+
+def _export(kind: str, facts: Record) -> str:
+    """How an exported encoder or generator compares with the model itself."""
+    times, precision = facts["milliseconds"], "int8" if facts["int8"] else "fp32"
+    what, work = ("generator for CTranslate2", "answer") if kind == CTRANSLATE2 else (
+        "message encoder for ONNX Runtime", "encode"
+    )  # fmt: skip
+    own, whose = ("weights", "the weights'") if "weights" in times else ("torch", "torch's")  # what answered before
+    rouge = facts.get("rouge")
+    quality = (
+        f"weighted ROUGE {rouge[kind]:.4f} instead of {rouge['torch']:.4f} (95 % interval of the difference "
+        f"[{rouge['difference'][0]:+.4f}, {rouge['difference'][1]:+.4f}]), "
+        if rouge
+        else ""
+    )
+    return (
+        f"`{kind}/` holds the {what} ({precision}, {facts['bytes']:,} bytes; extra `{kind}`): {quality}the same three "
+        f"suggestions for {facts['agreement']:.2%} of {facts['messages']:,} {facts['split']} messages, and "
+        f"{times[kind]:.1f} ms to {work} one instead of {whose} {times[own]:.1f} ms."
+    )
+
+
+def _citation() -> str:
+    """The paper's BibTeX entry, from the catalogue."""
+    return read_catalogue("mrs").citation.strip()

@@ -1,0 +1,176 @@
+"""The data of one run, by language."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from datasets import Dataset, concatenate_datasets
+
+from mrs_datasets.prepared.prepared import PreparedData, bars_for_long_work
+from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language, sample_rows
+from mrs_suggest.models.retrieval.perturbed_texts import perturbed
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.pretraining.texts import TextData
+from mrs_suggest.training.reply.options import ReplyArguments
+from mrs_suggest.training.reply.settings import TrainingPlan, make_plan
+
+LONG_WORK = 1_000_000  # rows from which a progress bar helps
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What a run trains on (config name -> pairs, `es` or `mt-es`), and the languages it is evaluated on.
+
+    Attributes:
+        origin: the id of the data, and their revision or content hash.
+        denoising: text that trains beside the pairs, without replies.
+        watched: language -> validation messages that are answered while the model trains.
+    """
+
+    plan: TrainingPlan
+    sources: dict[str, Dataset]
+    validation: list[LanguageData]
+    test: list[LanguageData]
+    origin: Record = field(default_factory=dict)
+    denoising: TextData | None = None
+    watched: dict[str, list[str]] = field(default_factory=dict)
+
+    def by_language(self) -> dict[str, list[Dataset]]:
+        """The training sources by the language of their pairs."""
+        found: dict[str, list[Dataset]] = {}
+        for source in self.plan.sources:
+            found.setdefault(source.language, []).append(self.sources[source.config])
+        return found
+
+    def texts(self) -> Iterator[str]:
+        """Messages and replies of the training sources, and the text that trains beside them."""
+        for pairs in self.sources.values():
+            for column in ("message", "reply"):
+                yield from pairs[column][:]
+        yield from self.denoising.texts() if self.denoising else ()
+
+    def languages(self) -> list[str]:
+        """All that the model reads or writes, each once."""
+        trained = [source.language for source in self.plan.sources]
+        more = [*(self.denoising.train if self.denoising else ()), *self.watched]
+        return list(dict.fromkeys([*trained, *self.plan.validation, *self.plan.test, *more]))
+
+    def facts(self) -> Record:
+        """Facts for the record of a run: the data, the rows used, a hash of the test examples, and the plan."""
+        data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(self.test)}
+        if self.denoising:
+            text = self.denoising.facts()
+            shown = {name: text["data"][name] for name in ("title", "content_hash", "rows")}
+            data["denoising"] = {**shown, "sources": text["texts"]["sources"]}
+        return {"data": data, "plan": self.plan.facts()}
+
+    def rows(self) -> dict[str, dict[str, int]]:
+        """Rows used, by config, for the record of the run."""
+        rows: dict[str, dict[str, int]] = {}
+        for config, pairs in self.sources.items():
+            rows.setdefault(config, {})["train"] = len(pairs)
+        for part in self.validation:
+            rows.setdefault(part.language, {})["validation"] = len(part.validation)
+        for part in self.test:
+            rows.setdefault(part.language, {}).update(test=len(part.test), responses=len(part.responses.replies))
+        return rows
+
+
+def load_run_data(source: PreparedData, options: ReplyArguments, seed: int, need_responses: bool = True) -> RunData:
+    """Load what the plan of the options asks for; each split is cut to a seeded sample if the options say so.
+
+    Args:
+        seed: draws the training pairs; validation and test are drawn with `EVALUATION_SEED`.
+        need_responses: refuse a language without a response set, as a retriever must; else the baselines use the most
+            frequent training replies.
+
+    Raises:
+        InputError: the data lack a language, a split or a response set, or the options contradict each other.
+    """
+    plan = make_plan(
+        source.configs(), options.setting, options.languages, options.train, options.validation, options.sampling_alpha
+    )
+    limits = {
+        "train": options.max_train_examples,
+        "validation": options.max_validation_examples,
+        "test": options.max_test_examples,
+    }
+    sources = {
+        origin.config: sample_rows(source.load(origin.config, "train"), limits["train"], seed)
+        for origin in plan.sources
+    }
+    codes = dict.fromkeys([*plan.validation, *plan.test])
+    parts = {code: load_language(source, code, limits, seed, need_responses) for code in codes}
+    validation, test = ([parts[code] for code in codes] for codes in (plan.validation, plan.test))
+    return RunData(plan, sources, validation, test, source.identity(plan.test, sources))
+
+
+def warn_about_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:
+    """Warn on stderr about sources with fewer pairs than a step, whose pairs repeat within it.
+
+    Args:
+        batches: `language`, where a step has one source, or `mixed`.
+    """
+    sizes = {config: len(pairs) for config, pairs in data.sources.items()}
+    if batches == "mixed":
+        sizes = {" ".join(sizes): sum(sizes.values())}
+    for name, size in sizes.items():
+        if 0 < size < pairs_a_step:
+            print(
+                f"note: {name} has {size:,} training pairs, fewer than the {pairs_a_step:,} of a step, so each is "
+                f"repeated about {pairs_a_step / size:.3g} times in it; lower --per_device_train_batch_size.",
+                file=sys.stderr,
+            )
+
+
+def byte_lengths(pairs: Dataset) -> np.ndarray:
+    """(rows, 2) UTF-8 bytes of message and reply: proportional to tokens, within a language."""
+    table = pairs.select_columns(["message", "reply"]).with_format("arrow")
+    sides = [
+        np.concatenate([np.asarray(pc.binary_length(batch[side])) for batch in table.iter(batch_size=100_000)])
+        for side in ("message", "reply")
+    ]
+    return np.stack(sides, axis=1)
+
+
+def with_reply_ids(pairs: Dataset) -> Dataset:
+    """Add the `label` column: equal for replies with the same normalised form, on every rank and machine."""
+    with bars_for_long_work(len(pairs) > LONG_WORK):
+        return pairs.map(_reply_ids, batched=True, desc="reply ids")
+
+
+def with_perturbed(data: RunData, copies: int, seed: int) -> list[Dataset]:
+    """The training sources, each followed by `copies` perturbed versions of its messages with their replies."""
+    if not copies:
+        return list(data.sources.values())
+    extended = []
+    for source in data.plan.sources:
+        pairs = data.sources[source.config].select_columns(["message", "reply"])
+        messages = perturbed(pairs["message"][:], source.language, copies, seed)
+        replies = [reply for reply in pairs["reply"][:] for _ in range(copies)]
+        more = Dataset.from_dict({"message": messages, "reply": replies}, features=pairs.features)
+        extended.append(concatenate_datasets([pairs, more]))
+    return extended
+
+
+def with_rows(pairs: Dataset) -> Dataset:
+    """Add the row of each pair to its `label`, after the reply's id; see
+    `mrs_suggest.models.retrieval.distillation`."""
+    with bars_for_long_work(len(pairs) > LONG_WORK):
+        return pairs.map(_rows, batched=True, with_indices=True, desc="rows")
+
+
+def _rows(batch: dict[str, list[Any]], indices: list[int]) -> dict[str, list[list[int]]]:
+    return {"label": [list(pair) for pair in zip(batch["label"], indices, strict=True)]}
+
+
+def _reply_ids(batch: dict[str, list[Any]]) -> dict[str, list[int]]:
+    digests = (hashlib.blake2b(normalise_reply(r).encode(), digest_size=8).digest() for r in batch["reply"])
+    return {"label": [int.from_bytes(digest, "big", signed=True) for digest in digests]}

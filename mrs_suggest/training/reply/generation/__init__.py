@@ -1,0 +1,1 @@
+"""Training generators of replies."""

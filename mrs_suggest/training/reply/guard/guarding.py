@@ -1,0 +1,140 @@
+"""The guard of a run: what its encoder makes of sensitive messages, and the figures on a sheet of hard messages."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import file_sha256
+from mrs_suggest.suggest.guard import EVERYDAY, SENSITIVE
+from mrs_suggest.suggest.guard.guard import Guard
+from mrs_suggest.suggest.guard.lists import GuardData
+from mrs_suggest.suggest.suggester import Suggester
+from mrs_suggest.training.export.families import family_of
+from mrs_suggest.training.reply.guard.guard_fitting import DATA, TESTED, fit_guard
+from mrs_suggest.training.run import read_record, write_record
+
+COLUMNS = ("language", "half", "class", "message")
+BUILD, HELD_OUT, EARLIER, SAMPLE = "build", "held_out", "earlier", "sample"
+HALVES = (BUILD, HELD_OUT, EARLIER)
+
+
+@dataclass(frozen=True)
+class SheetRow:
+    """A message and the reason not to answer it, or `everyday`."""
+
+    language: str
+    half: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class GuardFigures:
+    """What the guard does to one language.
+
+    Attributes:
+        sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` with the wished reason.
+        lookalikes: everyday messages of the sheet that only sound grave; `lookalike_alarms` are not answered.
+        everyday: different messages of the sample's test split without the annotated ones; `alarms` are not answered.
+    """
+
+    sensitive: int
+    vetoed: int
+    named: int
+    lookalikes: int
+    lookalike_alarms: int
+    everyday: int
+    alarms: int
+
+
+def read_sheet(path: Path) -> list[SheetRow]:
+    """Read a sheet: tab-separated, with the columns language, half, class and message.
+
+    A half is `build`, `held_out`, `earlier` (held out before, and read several times since), or `sample` for messages
+    of the embedded sample that are not everyday ones.
+
+    Raises:
+        InputError: a row has not these columns, or an unknown half or class.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); pass a tab-separated file.") from None
+    if not rows or tuple(rows[0]) != COLUMNS:
+        raise InputError(f"{path}: expected a first line with the columns {' '.join(COLUMNS)}, tab-separated.")
+    for number, row in enumerate(rows[1:], start=2):
+        halves, reasons = (*HALVES, SAMPLE), (*SENSITIVE, EVERYDAY)
+        if len(row) != len(COLUMNS) or row[1] not in halves or row[2] not in reasons or not row[3].strip():
+            raise InputError(
+                f"{path}, line {number}: expected {' '.join(COLUMNS)}; a half is one of {' '.join(halves)}, a class "
+                f"one of {' '.join(reasons)}."
+            )
+    return [SheetRow(*row) for row in rows[1:]]
+
+
+def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Iterable[str]) -> dict[str, GuardFigures]:
+    """Language -> the figures of a guard, on a half of the sheet and on the embedded sample's test messages."""
+    data = open_prepared(DATA)
+    found = {}
+    for language in languages:
+        own = [row for row in sheet if row.language == language and row.half == half]
+        if not own or language not in data.languages():
+            continue
+        reasons = guard.reasons([row.message for row in own], language)
+        pairs = [(row.reason, reason) for row, reason in zip(own, reasons, strict=True)]
+        grave = [pair for pair in pairs if pair[0] != EVERYDAY]
+        light = [reason for wished, reason in pairs if wished == EVERYDAY]
+        annotated = {row.message for row in sheet if row.language == language and row.half == SAMPLE}
+        everyday = [text for text in dict.fromkeys(data.load(language, TESTED)["message"]) if text not in annotated]
+        found[language] = GuardFigures(
+            sensitive=len(grave),
+            vetoed=sum(reason is not None for _, reason in grave),
+            named=sum(wished == reason for wished, reason in grave),
+            lookalikes=len(light),
+            lookalike_alarms=sum(reason is not None for reason in light),
+            everyday=len(everyday),
+            alarms=sum(reason is not None for reason in guard.reasons(everyday, language)),
+        )
+    if not found:
+        raise InputError(f"the sheet has no {half} rows in a language of the model and of the embedded sample.")
+    return found
+
+
+def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = HELD_OUT) -> dict[str, GuardFigures]:
+    """Write `guard/` of a run anew, and, with a sheet, the figures to its record and card.
+
+    Args:
+        lists: a folder with word lists or example messages of one's own.
+
+    Raises:
+        InputError: `run` holds no finished run, or the folder or the sheet is damaged.
+    """
+    record = read_record(run)
+    family = family_of(record, run)
+    rows = read_sheet(sheet) if sheet else []
+    data = GuardData(lists)
+    suggester = Suggester.load(run, guard=False)
+    if suggester.model.message_vectors(["?"]) is not None:
+
+        def encode(texts: list[str]) -> Any:
+            return suggester.model.message_vectors(texts)
+
+        fit_guard(encode, data, suggester.languages).save(run)
+    figures = {}
+    if sheet:
+        figures = measure(Guard(data, suggester.model, run), rows, half, suggester.languages)
+        record["guard"] = {
+            "sheet": file_sha256(sheet)[:16],
+            "half": half,
+            "own_lists": lists is not None,
+            "languages": {language: asdict(row) for language, row in figures.items()},
+        }
+    write_record(run, record, family)
+    return figures

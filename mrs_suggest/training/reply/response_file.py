@@ -1,0 +1,158 @@
+"""A response set as a person writes it: lines, or a table or JSON lines with replies, weights and tags."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
+
+COLUMNS = ("reply", "weight", "tags")
+EXAMPLE = '{"reply": "Yes, please.", "weight": 3, "tags": ["yes"]}'
+TAG = re.compile(r"[\w.:-]{1,64}")
+_BETWEEN_TAGS = re.compile(r"[;,|\s]+")
+
+
+@dataclass(frozen=True)
+class ResponseRow:
+    """One reply of a file.
+
+    Attributes:
+        number: of its line, from 1.
+        weight: how often it is given, in any unit; None: not stated.
+        tags: by which requests allow or deny it.
+    """
+
+    number: int
+    reply: str
+    weight: float | None = None
+    tags: tuple[str, ...] = ()
+
+
+def read_response_file(path: Path) -> list[ResponseRow]:
+    """Read the replies of a file, blank ones too, so that they can be told.
+
+    A `.csv` (with quotes, as spreadsheets write it) or `.tsv` file (without) has a header with the column `reply` and
+    perhaps `weight` and `tags`, several tags with spaces or `;` between them. A `.jsonl` file has an object with these
+    keys on each line, the tags as a list or a text. Any other file has a reply on each line. Each may be packed (`.gz`,
+    `.xz`).
+
+    Raises:
+        InputError: the file is missing or empty, a column is missing or unknown, or a row has too many cells, a weight
+            that is no number from 0 on, a tag with other characters than letters, digits and `_.:-`, or a line of
+            JSON is not an object with these keys.
+    """
+    kind = Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix.lower()
+    if kind in (".csv", ".tsv"):
+        rows = list(_table(path, "," if kind == ".csv" else "\t"))
+    elif kind == ".jsonl":
+        rows = list(_objects(path))
+    else:
+        rows = [ResponseRow(number, line.strip()) for number, line in read_lines(path)]
+    if not rows:
+        raise InputError(f"{path}: has no reply; expected one on each line, or in the column reply of a table.")
+    stated = [row.weight is not None for row in rows if row.reply]
+    if any(stated) and not all(stated):
+        row = next(row for row in rows if row.reply and row.weight is None)
+        raise InputError(f"{path}, line {row.number}: no weight, and other rows have one; add it, or leave all out.")
+    if any(stated) and not any(row.weight for row in rows):
+        raise InputError(f"{path}: every weight is 0; expected how often each reply is given.")
+    return rows
+
+
+def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
+    columns: list[str] | None = None
+    for number, cells in _cells(path, delimiter):
+        where = f"{path}, line {number}"
+        if columns is None:
+            columns = [cell.strip().lower() for cell in cells]
+            _require_columns(where, columns)
+        elif len(cells) > len(columns):
+            raise InputError(
+                f"{where}: {len(cells)} cells, and the header has {len(columns)}; put a text with {delimiter!r} in "
+                "quotes."
+                if delimiter == ","
+                else f"{where}: {len(cells)} cells, and the header has {len(columns)}."
+            )
+        else:
+            row = dict(zip(columns, cells, strict=False))
+            yield _row(where, number, row.get("reply", ""), row.get("weight", ""), row.get("tags", ""))
+
+
+def _objects(path: Path) -> Iterator[ResponseRow]:
+    for number, line in read_lines(path):
+        where = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+            json.dumps(row, ensure_ascii=False).encode()  # an escape can name half a character
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: not JSON ({error}); expected an object such as {EXAMPLE}.") from None
+        if not isinstance(row, dict) or not isinstance(row.get("reply"), str) or set(row) - set(COLUMNS):
+            raise InputError(f"{where}: expected an object such as {EXAMPLE}, found {line[:60]}.")
+        yield _row(where, number, row["reply"], _as_text(row.get("weight")), _as_text(row.get("tags")))
+
+
+def _as_text(value: Any) -> str:
+    """A weight, or tags, as the cell of a table would have them."""
+    return "" if value is None else ";".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _row(where: str, number: int, reply: str, weight: str, tags: str) -> ResponseRow:
+    names = [tag for tag in _BETWEEN_TAGS.split(tags) if tag]
+    if wrong := next((tag for tag in names if not TAG.fullmatch(tag)), None):
+        raise InputError(f"{where}: the tag {wrong!r} has other characters than letters, digits and _ . : -")
+    weight = weight.strip()
+    return ResponseRow(number, reply.strip(), _weight(where, weight) if weight else None, tuple(dict.fromkeys(names)))
+
+
+def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """(line on which a row begins, its cells)."""
+    last = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal last
+        for number, line in read_lines(path, any_line_end=True):
+            last = number
+            yield line + "\n"
+
+    reader = csv.reader(
+        lines(),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE,
+        strict=True,
+    )
+    while True:
+        begin = last + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise InputError(f"{path}, line {begin}: cannot be read as a table ({error}); check its quotes.") from None
+        if cells is None:
+            return
+        yield begin, cells
+
+
+def _require_columns(where: str, columns: list[str]) -> None:
+    unknown = [name for name in columns if name not in COLUMNS]
+    if "reply" not in columns or unknown or len(set(columns)) < len(columns):
+        found = " ".join(columns)
+        raise InputError(
+            f"{where}: expected a header with the columns reply and, if you like, weight and tags, found {found!r}."
+        )
+
+
+def _weight(where: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise InputError(f"{where}: the weight is {text!r}; expected a number from 0 on, such as a count.")
+    return value

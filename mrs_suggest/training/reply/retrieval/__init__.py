@@ -1,0 +1,1 @@
+"""Training retrievers of replies, and fitting their rankers."""

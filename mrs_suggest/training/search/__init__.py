@@ -1,0 +1,1 @@
+"""Searches over options: sweeps and pruning."""

@@ -1,0 +1,132 @@
+"""The card of a generator of STAPLE, from its `run.json`, and the table that a run prints."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from mrs_suggest.common.report.cards import markdown_table, render_card
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.training.export.card import (
+    SHOWN,
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    dataset_front,
+    licence_front,
+    shared_values,
+    steps_of,
+)
+
+TEMPLATE = "staple.md"
+OF_PARALLEL = ("parallel_mode", "parallel_share")
+SETTINGS = (
+    "draw", "top_k", "copies", "direction", "right_to_left", "nbest", "decoder", "decoder_layers", "sampling_alpha",
+    "batches", "message_tokens", "reply_tokens", "beams", "groups", "diversity_penalty", "length_penalty", "max_tokens",
+    "freeze_embeddings", *SHOWN, "label_smoothing_factor", *OF_PARALLEL,
+)  # fmt: skip
+DRAWN = {
+    "weighted": "one accepted translation of each prompt an epoch, drawn by learner weight anew at each use",
+    "uniform": "one accepted translation of each prompt an epoch, drawn anew at each use, all equally likely",
+    "top": "the {number} heaviest accepted translations of each prompt",
+    "copies": "all accepted translations of each prompt, the heaviest {number} times",
+    "all": "all accepted translations of each prompt",
+}
+
+
+def staple_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of a generator of STAPLE; see `mrs_suggest.training.export.card.model_card`."""
+    data, plan = record["data"], record["plan"]
+    languages = list(dict.fromkeys([*plan["train"], *plan["validation"], *plan["test"]]))
+    english = plan["direction"] == "to_english"
+    reversed_order = record["arguments"]["right_to_left"]
+    values = {
+        "title": (repo_id or f"STAPLE {' '.join(languages)}, {data['title']}").rpartition("/")[2],
+        "base_model": base_model(record, "a small model that was built for it"),
+        "data": data_of(data),
+        "direction": f"{' '.join(languages)} to English" if english else f"English to {' '.join(languages)}",
+        "drawn": drawn_of(plan),
+        "order": (
+            "It writes the last token of a text first: plain transformers gives texts with their tokens reversed, "
+            "`mrs_suggest` gives them in order."
+            if reversed_order
+            else ""
+        ),
+        "figures": _tables(record),
+        "language": languages[0],
+        "example": "the translation to read" if english else "is my explanation clear?",
+        "steps": steps_of(record, " ".join(plan["validation"])),
+        **shared_values(record, repo_id, adapter, SETTINGS if plan["parallel"] else SETTINGS[: -len(OF_PARALLEL)]),
+    }
+    if plan["parallel"]:
+        values["licence"] += " The terms of the general translations apply too."
+    library = "peft" if adapter else "transformers"
+    front = licence_front(record) | {
+        "library_name": library,
+        "language": ["en", *languages],
+        "pipeline_tag": "translation",
+        "tags": [library, "mrs", "staple", "translation"],
+    }
+    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+
+
+def drawn_of(plan: Record) -> str:
+    """What trained, in words."""
+    parts = [DRAWN[plan["draw"]].format(number=plan["number"])] if plan["draw"] else []
+    parts += [f"{source['pairs']:,} general translations ({source['source']})" for source in plan["parallel"]]
+    return "; ".join(parts)
+
+
+def print_scores(record: Record) -> None:
+    """Print the figures of a run: a row for each track and system."""
+    header, rows = _rows(record)
+    if not rows:
+        return
+    table = Table(title=f"weighted F1 on test of the {record['metrics']['nbest']} best translations (95 % interval)")
+    for number, name in enumerate(header):
+        table.add_column(name, justify="right" if number > 1 else "left")
+    for row in rows:
+        table.add_row(*row)
+    make_console().print(table)
+
+
+def _tables(record: Record) -> str:
+    """The tables of figures, in %, and what they are not of."""
+    metrics = record["metrics"]
+    header, rows = _rows(record)
+    explained = [
+        f"Test splits, in %: weighted F1 (section 2.3) of the {metrics['nbest']} best translations with its 95 % "
+        "interval (bootstrap over prompts), precision and weighted recall over all translations. Perplexity is that of "
+        "accepted translations under the learner weights. `reference` is the automatic translation that the data give. "
+        "An oracle knows the k accepted translations with the highest weights.",
+        markdown_table(header, rows),
+    ]
+    parts = explained if rows else ["No test split with accepted translations was there."]
+    if "signature" in metrics:
+        parts.append(f"`{metrics['signature']}`")
+    if metrics["blind"]:
+        parts.append(f"Written and not scored, since accepted translations are lacking: {' '.join(metrics['blind'])}.")
+    return "\n\n".join(parts)
+
+
+def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: each track's systems, the oracle's, and the paper's where the test split is the task's."""
+    metrics, rows = record["metrics"], []
+    for language in record["plan"]["test"]:
+        for system, found in metrics["systems"].items():
+            if language in found:
+                rows.append([language, system, *_figures(found[language])])
+        for k, score in metrics["oracle"].get(language, {}).items():
+            rows.append([language, f"oracle, k = {k}", f"{100 * score:.1f}", "", "", ""])
+        for team, score in metrics["paper"].get(language, {}).items():
+            rows.append([language, f"{team} (paper, Table 3)", f"{100 * score:.1f}", "", "", ""])
+    return ["track", "system", "weighted F1", "precision", "weighted recall", "perplexity"], rows
+
+
+def _figures(cell: Record) -> list[str]:
+    score = ""
+    if "weighted_macro_f1" in cell:
+        low, high = cell["interval"]
+        score = f"{100 * cell['weighted_macro_f1']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    parts = [f"{100 * cell[name]:.1f}" if name in cell else "" for name in ("precision", "weighted_recall")]
+    return [score, *parts, f"{cell['perplexity']:.2f}" if "perplexity" in cell else ""]

@@ -1,0 +1,241 @@
+"""Training batches of STAPLE, validation while it trains, and figures and predictions on test."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from datasets import Dataset
+from tqdm import tqdm
+
+from mrs_datasets.readers.staple.staple_files import write_staple_predictions
+from mrs_metrics.perplexity import aggregate as aggregate_losses
+from mrs_metrics.perplexity import score_losses
+from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.translations_f1 import TABLE_7_KS, WeightedF1Scores, aggregate, oracle_top_k
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.evaluation.paper_results import paper_table
+from mrs_suggest.evaluation.scores.score_staple import Accepted
+from mrs_suggest.models.generation.decoding.nbest import n_best
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.generation.model import make_pair_trainer
+from mrs_suggest.training.generation.options import GenerationArguments
+from mrs_suggest.training.generation.tasks import PREDICTIONS
+from mrs_suggest.training.reply.generation.generation_training import PairTrainer, encode_pairs
+from mrs_suggest.training.sampling import CountedSampler, MixedSampler, make_sampler
+from mrs_suggest.training.staple.data import StapleData, is_blind
+from mrs_suggest.training.staple.draws import DrawnPairs, spread
+from mrs_suggest.training.staple.options import FROM_ENGLISH
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+MODEL, REFERENCE = "model", "reference"  # the systems of a run
+# Translations of a prompt that its likelihood is measured on, by weight (ours: scoring all of hundreds would take
+# longer than writing ten).
+SCORED = 8
+
+
+class Answer(NamedTuple):
+    """What a model makes of a prompt.
+
+    Attributes:
+        texts: its n best translations, best first; none of a model that writes English.
+        loss, tokens: nats and tokens of `SCORED` translations that are spread over the learner weights.
+    """
+
+    texts: list[str]
+    loss: float
+    tokens: int
+
+
+class StapleTrainer(PairTrainer):
+    """The trainer of STAPLE.
+
+    Attributes:
+        validation: language -> prompts.
+        accepted: language -> their translations, as they are compared; none for a model that writes English.
+        nbest: translations of a prompt that are scored.
+    """
+
+    validation: Mapping[str, Dataset]
+    accepted: Mapping[str, Accepted]
+    nbest: int
+
+    def figures(self) -> dict[str, float]:
+        """Weighted F1 of the n best, the mean over the tracks; perplexity under the learner weights."""
+        answers = {
+            language: self.answered(rows.to_list(), partial(answer, self.generator, language, self.nbest))
+            for language, rows in self.validation.items()
+        }
+        every = [found for part in answers.values() for found in part]
+        fit = self.fit_of([found.loss for found in every], [found.tokens for found in every])
+        if not self.is_world_process_zero():
+            return {}
+        scores = {
+            language: aggregate(accepted.score(_predictions(self.validation[language], answers[language])))
+            for language, accepted in self.accepted.items()
+        }
+        macro = {language: figures["weighted_macro_f1"] for language, figures in scores.items()}
+        told = "".join(f"{language} {100 * score:.2f}, " for language, score in macro.items())
+        begin = f"weighted F1 of the {self.nbest} best {told}" if macro else ""
+        tqdm.write(f"validation, step {self.state.global_step}: {begin}perplexity {fit['perplexity']:.2f}")
+        own = {f"weighted_f1_{language}": score for language, score in macro.items()}
+        return {**({"weighted_f1": sum(macro.values()) / len(macro)} if macro else {}), **fit, **own}
+
+
+def make_staple_trainer(
+    parts: Generator, options: GenerationArguments, training: TrainingArguments, data: StapleData
+) -> StapleTrainer:
+    """The library's trainer with our batches, loss and validation."""
+    own, general = data.pairs(), data.general_pairs()
+    sources = [*own.items(), *general.items()]
+    encoded, lengths = encode_pairs([(source.pairs, code) for code, source in sources], parts.coder)
+    sizes, weights = (np.concatenate([getattr(source, name) for _, source in sources]) for name in ("sizes", "weights"))
+    rows = DrawnPairs(encoded, sizes, weights, training.seed)
+    begins = np.cumsum(sizes) - sizes
+    means = np.add.reduceat(lengths * weights[:, None], begins) / np.add.reduceat(weights, begins)[:, None]
+    samplers, counts, begin = [], [], 0
+    for group in filter(None, (own, general)):
+        counts.append(sum(len(source.sizes) for source in group.values()))
+        each = [len(source.sizes) for source in group.values()]
+        part = means[begin : begin + counts[-1]]
+        samplers.append(make_sampler(each, options, training, data.sampling_alpha, part))
+        begin += counts[-1]
+    both = [1 - options.parallel_share, options.parallel_share]
+    sampler = samplers[0] if len(samplers) == 1 else MixedSampler(samplers, counts, both, training.seed)
+    counted = CountedSampler(sampler, len(rows))
+    counted.told.append(rows.set_epoch)
+    trainer = make_pair_trainer(StapleTrainer, parts, training, rows, counted)
+    trainer.validation, trainer.nbest = data.validation, options.nbest
+    writes = data.direction == FROM_ENGLISH
+    trainer.accepted = {code: Accepted(prompts) for code, prompts in data.validation.items()} if writes else {}
+    return trainer
+
+
+def answer(generator: Generator, language: str, nbest: int, rows: Sequence[Record]) -> list[Answer]:
+    """What a model makes of prompts; `nbest` translations of each."""
+    if not rows:
+        return []
+    texts = write_translations(generator, [row["prompt"] for row in rows], language, nbest)
+    losses, tokens = expected_losses(generator, rows, language)
+    return [Answer(*found) for found in zip(texts, losses, tokens, strict=True)]
+
+
+def write_translations(generator: Generator, prompts: Sequence[str], language: str, nbest: int) -> list[list[str]]:
+    """The n best translations of each prompt, each on one line; none of a model that writes English."""
+    if not prompts or generator.coder.direction.target is not None:
+        return [[] for _ in prompts]
+    found = n_best(generator, prompts, language, nbest, generator.decoding)
+    return [[text for text, _, _ in row] for row in found]
+
+
+def expected_losses(generator: Generator, rows: Sequence[Record], language: str) -> tuple[list[float], list[int]]:
+    """Nats and tokens of each prompt's pairs with `SCORED` of its translations, which are spread over the weights.
+
+    exp(all nats / all tokens) is the perplexity under the learner weights, estimated without bias in nats and tokens.
+    Which ones they are depends on the prompt alone.
+    """
+    prompts, texts, owners, counts = [], [], [], []
+    for owner, row in enumerate(rows):
+        digest = hashlib.blake2b(row["id"].encode(), digest_size=8).digest()
+        first = np.random.default_rng([EVALUATION_SEED, int.from_bytes(digest, "little")]).random()
+        places = spread(np.array([entry["weight"] for entry in row["translations"]]), SCORED, first)
+        for place, count in zip(*np.unique(places, return_counts=True), strict=True):
+            prompts.append(row["prompt"])
+            texts.append(row["translations"][place]["text"])
+            owners.append(owner)
+            counts.append(int(count))
+    sides = (prompts, texts) if generator.coder.direction.target is None else (texts, prompts)
+    losses, tokens = generator.losses(*sides, language)
+    total = [np.bincount(owners, weights=values * np.array(counts), minlength=len(rows)) for values in (losses, tokens)]
+    return total[0].tolist(), total[1].astype(np.int64).tolist()
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What was written for the test splits, and how it scores.
+
+    Attributes:
+        texts: language -> prompt id -> translations.
+        figures: JSON for the record.
+        milliseconds: to translate a prompt.
+    """
+
+    test: Mapping[str, Dataset]
+    texts: dict[str, dict[str, list[str]]]
+    figures: Record
+    milliseconds: dict[str, float]
+
+    def files(self) -> Mapping[str, Callable[[Path], None]]:
+        """Name in the run's folder -> writes that file of predictions."""
+        return {
+            predictions_file(language): partial(_write, prompts=self.test[language], texts=texts)
+            for language, texts in self.texts.items()
+        }
+
+
+def answer_tests(generator: Generator, data: StapleData, nbest: int) -> Tested:
+    """Write and score the test split of each track; a blind one is written alone."""
+    texts: dict[str, dict[str, list[str]]] = {}
+    systems: dict[str, Record] = {MODEL: {}, REFERENCE: {}}
+    figures: Record = {"systems": systems, "oracle": {}, "paper": {}, "nbest": nbest, "blind": []}
+    seconds, count, writes = 0.0, 0, data.direction == FROM_ENGLISH
+    for language, rows in data.test.items():
+        if writes:
+            started = time.time()
+            found = write_translations(generator, rows["prompt"][:], language, nbest)
+            seconds, count = seconds + time.time() - started, count + len(rows)
+            texts[language] = dict(zip(rows["id"][:], found, strict=True))
+        if is_blind(rows):
+            figures["blind"].append(language)
+            continue
+        losses = aggregate_losses(score_losses(*expected_losses(generator, rows.to_list(), language)))
+        systems[MODEL][language] = {"perplexity": losses["perplexity"]}
+        if writes:
+            _score(figures, language, rows, texts[language])
+            printed = paper_table("staple", "table_3", language) if language in data.complete else {}
+            figures["paper"] |= {language: {team: row[1] for team, row in printed.items()}} if printed else {}
+    return Tested(data.test, texts, figures, {MODEL: 1000 * seconds / count} if count else {})
+
+
+def predictions_file(language: str) -> str:
+    """The file of a track's predictions in a run's folder."""
+    return f"{PREDICTIONS}/test.en_{language}.pred.txt"
+
+
+def _score(figures: Record, language: str, rows: Dataset, texts: Mapping[str, Sequence[str]]) -> None:
+    """Add a track's figures: the model's, the automatic translation's where there is one, and the oracle's."""
+    accepted = Accepted(rows)
+    scores = accepted.score(texts)
+    figures["systems"][MODEL][language] |= _figures(scores)
+    figures["signature"] = scores.signature
+    given = {key: [text] for key, text in zip(rows["id"][:], rows["reference"][:], strict=True) if text is not None}
+    if given:
+        figures["systems"][REFERENCE][language] = _figures(accepted.score(given))
+    every = rows.to_list()
+    figures["oracle"][language] = {
+        str(k): aggregate(accepted.score(oracle_top_k(every, k)))["weighted_macro_f1"] for k in TABLE_7_KS
+    }
+
+
+def _figures(scores: WeightedF1Scores) -> Record:
+    """Those of `mrs score --metric weighted_f1`."""
+    return {**aggregate(scores), "interval": list(bootstrap_interval(scores.weighted_f1))}
+
+
+def _predictions(rows: Dataset, answers: Sequence[Answer]) -> dict[str, list[str]]:
+    return {key: found.texts for key, found in zip(rows["id"][:], answers, strict=True)}
+
+
+def _write(path: Path, prompts: Dataset, texts: Mapping[str, Sequence[str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    named = dict(zip(prompts["id"][:], prompts["prompt"][:], strict=True))
+    write_staple_predictions(named, texts, path)

@@ -1,0 +1,126 @@
+"""The card of a model for understanding tasks, from its `run.json`, and the table that a run prints."""
+
+from __future__ import annotations
+
+from string import Template
+
+from rich.table import Table
+
+from mrs_metrics.xglue_tasks import TASKS
+from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
+from mrs_suggest.common.report.console import make_console
+from mrs_suggest.training.export.card import (
+    SHOWN,
+    Record,
+    base_front,
+    base_model,
+    data_of,
+    dataset_front,
+    licence_front,
+    shared_values,
+    steps_of,
+)
+
+TEMPLATE = "understanding.md"
+SETTINGS = ("mode", "max_tokens", "window_overlap", "sampling_alpha", *SHOWN, "num_train_epochs")
+PIPELINES = {"tags": "token-classification", "answer": "question-answering"}  # of a kind; else text-classification
+SEVERAL = "several"  # tasks in one model
+PAIR = '{"text": "First text.", "text_pair": "Second text."}'
+INPUTS = {"tags": '"Ann Smith visited Paris ."', "answer": 'question="Who came?", context="Ann came to Rome."'}
+MODES = {
+    "pivot": "pivot-language fine-tuning (section 6.3.1)",
+    "multilanguage": "multi-language fine-tuning (section 6.3.2)",
+    "multitask": "multi-task fine-tuning, one encoder with a head for each task (section 6.3.3)",
+}
+TERMS = (
+    "The data of some of XGLUE's tasks may not be passed on, and all are for research: see the terms on its homepage "
+    "(https://microsoft.github.io/XGLUE/) before you publish or use a model that was trained on them."
+)
+
+
+def understanding_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
+    """README.md of such a model; see `mrs_suggest.training.export.card.model_card`."""
+    data, plan = record["data"], record["plan"]
+    tasks = plan["tasks"]
+    kind = SEVERAL if plan["mode"] == "multitask" else TASKS[tasks[0]].kind
+    way = "adapter" if adapter else SEVERAL if kind == SEVERAL else "pipeline"
+    names = {"where": repo_id or "PATH", "task": tasks[0], "pipeline": PIPELINES.get(kind, "text-classification")}
+    names["call"] = f', task="{tasks[0]}"' if kind == SEVERAL else ""
+    names["input"] = INPUTS.get(kind, PAIR)
+    usage = Template(read_template(f"use_understanding_{way}.md")).substitute(names)
+    values = {
+        "title": (repo_id or f"{record['trainer']}, {' '.join(tasks)}").rpartition("/")[2],
+        "base_model": base_model(record, "a small BERT that was built for it"),
+        "data": data_of(data),
+        "setup": _setup(plan),
+        "figures": _figures(record),
+        "steps": steps_of(record, _languages(plan["validation"])),
+        "usage": usage,
+        "terms": TERMS if data.get("reader") == "xglue" else "",
+        **shared_values(record, repo_id, adapter, SETTINGS),
+    }
+    library = "peft" if adapter else "transformers"
+    pipeline = {} if kind == SEVERAL else {"pipeline_tag": PIPELINES.get(kind, "text-classification")}
+    tags = [library, "mrs", "xglue", *(task.lower() for task in tasks)]
+    front = licence_front(record) | {"library_name": library, "tags": tags, **pipeline}
+    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+
+
+def print_scores(record: Record) -> None:
+    """Print the figures of a run: a row for each task, a column for each language, and the averages."""
+    tasks: Record = record["metrics"]["tasks"]
+    codes = list(dict.fromkeys(code for of in tasks.values() for code in of))
+    zero_shot = record["plan"]["zero_shot"]
+    table = Table(title="XGLUE scores on test x 100 (* seen in training or in the choice of the checkpoint)")
+    for column in ("", *codes, "AVG"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, of in tasks.items():
+        cells = [
+            f"{100 * of[code]['score']:.1f}{'' if code in zero_shot[name] else '*'}" if code in of else ""
+            for code in codes
+        ]
+        table.add_row(name, *cells, f"{100 * record['metrics']['averages']['tasks'][name]:.1f}")
+    if len(tasks) > 1:
+        table.add_row("AVG-U", *[""] * len(codes), f"{100 * record['metrics']['averages']['understanding']:.1f}")
+    if tasks:
+        make_console().print(table)
+    for name, hidden in record["metrics"]["hidden"].items():
+        print(f"{name}: the answers in {' '.join(hidden)} are hidden; there are predictions, and no figures.")
+
+
+def _languages(of: dict[str, list[str]]) -> str:
+    """`XNLI en, NER en de`"""
+    return ", ".join(f"{task} {' '.join(codes)}" for task, codes in of.items())
+
+
+def _setup(plan: Record) -> str:
+    said = f"Mode: {MODES[plan['mode']]}. Trained on: {_languages(plan['train'])}."
+    if plan["validation_by"] == "all":
+        return (
+            f"{said} The checkpoint is the best on the validation splits of all tested languages, as in the paper "
+            "(section 6.1), so the figures are **not zero-shot**: the choice saw labelled examples of every language."
+        )
+    zero_shot = {task: codes for task, codes in plan["zero_shot"].items() if codes}
+    told = f" Zero-shot: {_languages(zero_shot)}." if zero_shot else ""
+    return f"{said} The checkpoint is the best on the validation splits of the languages of training.{told}"
+
+
+def _figures(record: Record) -> str:
+    metrics, plan = record["metrics"], record["plan"]
+    rows = []
+    for name, of in metrics["tasks"].items():
+        for code, one in of.items():
+            low, high = one["interval"]
+            shot = "yes" if code in plan["zero_shot"][name] else "no"
+            score = f"{100 * one['score']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+            rows.append([name, code, one["signature"].split("score:")[1].split("|")[0], score, f"{one['n']:,}", shot])
+        rows.append([name, "AVG", "", f"{100 * metrics['averages']['tasks'][name]:.1f}", "", ""])
+    if not rows:
+        return "The answers of the test splits are hidden: there are predictions, and no figures."
+    missing = {task: codes for task, codes in metrics["averages"]["missing"].items() if task in metrics["tasks"]}
+    parts = [markdown_table(["task", "language", "figure", "score x 100", "n", "zero-shot"], rows)]
+    if len(metrics["tasks"]) > 1:
+        parts.append(f"Mean over these tasks: {100 * metrics['averages']['understanding']:.1f}.")
+    if missing:
+        parts.append(f"Not tested, so that the averages do not compare with published ones: {_languages(missing)}.")
+    return "\n\n".join(parts)

@@ -1,0 +1,82 @@
+"""Figures of a run by `mrs_metrics.xglue`, and predictions in the files of a submission."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mrs_metrics.xglue import XglueScores, aggregate, average_scores, score_interval, score_task
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.models.understanding.text_rows import ANSWER, PAGE, TAGS
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.understanding.data import Part, Parts
+
+Predictions = dict[str, dict[str, list[Any]]]  # task -> language -> of each example
+
+
+def scored(part: Part, predictions: Sequence[Any]) -> XglueScores:
+    """The scores of a split whose answers are known.
+
+    Raises:
+        InputError: there is nothing to score, such as pages that are each the only one of their query.
+    """
+    assert part.gold is not None
+    gold: list[Any] = part.gold
+    if part.task.kind == ANSWER:
+        gold = [[answer["text"] for answer in answers] for answers in gold]
+    queries = part.columns[part.task.query] if part.task.query else None
+    with metric_errors(part.name):
+        return score_task(part.task.name, predictions, gold, part.language, queries)
+
+
+def figures_of(predictions: Predictions, parts: Parts) -> Record:
+    """The figures of the test splits.
+
+    Returns:
+        `tasks`: task -> language -> `score`, `interval` (95 %, bootstrap over examples, of the score), `n`, the figures
+        that the scorer gives, `notes` and `signature`; `averages` as `average_scores` gives them; `hidden`: task ->
+        languages whose answers the publisher hides, which have predictions alone.
+    """
+    tasks: Record = {}
+    hidden: dict[str, list[str]] = {}
+    for name, of in parts.items():
+        for code, part in of.items():
+            if part.gold is None:
+                hidden.setdefault(name, []).append(code)
+                continue
+            scores = scored(part, predictions[name][code])
+            tasks.setdefault(name, {})[code] = {
+                **aggregate(scores),
+                "interval": list(score_interval(scores)),
+                "notes": scores.notes,
+                "signature": scores.signature,
+            }
+    by_language = {name: {code: one["score"] for code, one in of.items()} for name, of in tasks.items()}
+    return {"tasks": tasks, "averages": average_scores(by_language) if tasks else {}, "hidden": hidden}
+
+
+def validation_figures(predictions: Predictions, parts: Parts) -> dict[str, float]:
+    """`score`, the mean over tasks of the mean over their languages, and `score_TASK-LANG` of each."""
+    found: dict[str, float] = {}
+    means = []
+    for name, of in parts.items():
+        own = [aggregate(scored(part, predictions[name][code]))["score"] for code, part in of.items()]
+        found |= {f"score_{part.name}": score for part, score in zip(of.values(), own, strict=True)}
+        means.append(sum(own) / len(own))
+    return {"score": sum(means) / len(means), **found}
+
+
+def write_predictions(path: Path, part: Part, predictions: Sequence[Any]) -> None:
+    """A file of a submission; see `mrs_datasets.readers.xglue_files`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if part.task.kind == ANSWER:
+        answers: Mapping[str, Any] = dict(zip(part.columns["id"], predictions, strict=True))
+        atomic_write(path, json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
+    elif part.task.kind == TAGS:
+        atomic_write(path, "\n".join("".join(f"{tag}\n" for tag in tags) for tags in predictions))
+    else:
+        texts = [f"{one:.6f}" if part.task.kind == PAGE else one for one in predictions]
+        atomic_write(path, "".join(f"{text}\n" for text in texts))

@@ -1,0 +1,158 @@
+"""The options of the understanding tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from transformers import TrainingArguments
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.retrieval.tiny import VOCABULARY
+from mrs_suggest.models.understanding.understanding_start import LEAST_TOKENS, MAX_TOKENS
+from mrs_suggest.training.options import LoraArguments, TrainerDefaults, require_least, require_one_of, require_sound
+from mrs_suggest.training.sampling import WINDOW, require_alpha
+from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS, Understanding, understanding_task
+
+PIVOT, MULTILANGUAGE, MULTITASK = MODES = ("pivot", "multilanguage", "multitask")
+SOURCE, ALL = VALIDATIONS = ("source", "all")
+METRICS = ("score", "loss")
+STEPS = 1000  # ours: where neither epochs nor steps are given
+OVERLAP = 128  # BERT's run_squad.py moves its windows by as much
+WITHOUT_EFFECT = {
+    "data_seed": "--seed draws the batches",
+    "train_sampling_strategy": "see --length_window",
+    "bf16_full_eval": "evaluation is in the model's precision",
+    "fp16_full_eval": "evaluation is in the model's precision",
+    "label_smoothing_factor": "the loss is cross-entropy without it",
+}
+
+
+@dataclass
+class UnderstandingArguments(LoraArguments):
+    """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
+
+    data: str = field(
+        default="",
+        metadata={"help": "the folder that `mrs data prepare xglue` wrote, or a hub id (also ORG/NAME@REVISION)"},
+    )
+    mode: str = field(
+        default=PIVOT,
+        metadata={"help": "pivot: train on one language (6.3.1); multilanguage: on several (6.3.2); multitask: on "
+                          "several tasks at once, one encoder with a head each (6.3.3)"},
+    )  # fmt: skip
+    task: str | None = field(
+        default=None, metadata={"help": f"{', '.join(name.lower() for name in UNDERSTANDING_TASKS)}"}
+    )
+    tasks: list[str] = field(
+        default_factory=list, metadata={"help": "of --mode multitask (6.3.3: xnli pawsx nc qam qadsm)"}
+    )
+    pivot: str = field(default="en", metadata={"help": "the language of training (paper: en)"})
+    train: list[str] = field(
+        default_factory=list,
+        metadata={"help": "LANG=FILE_OR_FOLDER ...: training data beside those of --data, Parquet or JSON lines with "
+                          "the task's columns, or a prepared folder with its config"},
+    )  # fmt: skip
+    languages: list[str] = field(
+        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` in the data"}
+    )
+    validation: str = field(
+        default=SOURCE,
+        metadata={"help": "what chooses the checkpoint: source, the languages of training, so that the others are "
+                          "zero-shot (ours); all, the validation splits of all tested languages (6.1)"},
+    )  # fmt: skip
+    sampling_alpha: float = field(
+        default=1.0,
+        metadata={"help": "sources are drawn by size^alpha (1: by size, as in 6.3.3's merged data; 0: equally)"},
+    )
+    length_window: int = field(
+        default=WINDOW, metadata={"help": "sort rows by length in windows of this many batches (ours); 0: not at all"}
+    )
+    max_tokens: int | None = field(
+        default=None, metadata={"help": f"of a row (default: {MAX_TOKENS}, 6.1, or what the encoder reads)"}
+    )
+    window_overlap: int = field(
+        default=OVERLAP,
+        metadata={"help": "tokens that two windows of a longer sentence or text share (ours), at most half of a row"},
+    )
+    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
+    max_train_examples: int | None = field(
+        default=None, metadata={"help": "limit per task and language; a seeded sample"}
+    )
+    max_validation_examples: int | None = field(
+        default=None, metadata={"help": "limit per task and language; a seeded sample"}
+    )
+    max_test_examples: int | None = field(
+        default=None, metadata={"help": "limit per task and language; a seeded sample"}
+    )
+
+    def chosen(self) -> list[Understanding]:
+        """The tasks of the run.
+
+        Raises:
+            InputError: none is given, one is unknown, or the option is that of another mode.
+        """
+        if self.mode == MULTITASK:
+            if self.task or not self.tasks:
+                raise InputError("--mode multitask: name its tasks, as in --tasks xnli pawsx, and leave --task out.")
+            return [*dict.fromkeys(understanding_task(name, "--tasks") for name in self.tasks)]
+        if self.tasks or not self.task:
+            raise InputError(
+                f"--mode {self.mode}: trains one task; pass it as --task xnli"
+                + (", or --mode multitask for several." if self.tasks else ".")
+            )
+        return [understanding_task(self.task, "--task")]
+
+
+@dataclass
+class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
+    """The library's own arguments with the paper's values for sentence classification as defaults (section 6.1)."""
+
+    output_dir: str | None = field(default="build/understanding", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(
+        default=32, metadata={"help": "rows per batch and device (6.1: 32; MLQA 12)"}
+    )
+    per_device_eval_batch_size: int = field(default=64, metadata={"help": "rows at a time; affects memory only"})
+    num_train_epochs: float = field(
+        default=10.0, metadata={"help": "passes over the training data (6.1: 10; NER and POS 20, MLQA 2)"}
+    )
+    learning_rate: float = field(default=5e-6, metadata={"help": "peak rate (6.1: 5e-6; POS 2e-5, MLQA 3e-5)"})
+    lr_scheduler_type: str = field(
+        default="linear", metadata={"help": "schedule (6.1 names a warm-up alone; BERT: linear)"}
+    )
+    warmup_steps: float = field(
+        default=0.1, metadata={"help": "steps, or a share of them if below 1 (6.1: a warm-up; BERT's share: .1)"}
+    )
+    weight_decay: float = field(default=0.0, metadata={"help": "weight decay (6.1: Adam, no decay named)"})
+    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
+    eval_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch (6.1: epoch)"})
+    save_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch; must equal eval_strategy"})
+    metric_for_best_model: str | None = field(
+        default=METRICS[0], metadata={"help": "the validation metric that picks the checkpoint"}
+    )
+    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: batches are ours"})
+
+
+def require_sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> None:
+    """Refuse options that cannot go together.
+
+    Raises:
+        InputError: it names the option.
+    """
+    if training.max_steps == 0:
+        training.num_train_epochs = 0.0  # whose default would train, where the other trainers only test
+    require_sound(options, training, METRICS, WITHOUT_EFFECT)
+    require_one_of("mode", options.mode, MODES)
+    require_one_of("validation", options.validation, VALIDATIONS)
+    options.chosen()
+    if not options.data:
+        raise InputError("--data: missing; pass a folder that `mrs data prepare xglue` wrote.")
+    if options.mode == MULTITASK and options.train:
+        raise InputError("--train: names data of one task, and --mode multitask takes those of --data; leave it out.")
+    if options.mode == MULTILANGUAGE and options.pivot != "en":
+        raise InputError("--pivot: --mode multilanguage trains on all languages; leave the option out.")
+    require_alpha(options.sampling_alpha)
+    for name, least in (("length_window", 0), ("window_overlap", 0), ("vocabulary", 100)):
+        require_least(options, name, least)
+    for name in ("max_train_examples", "max_validation_examples", "max_test_examples", "max_tokens"):
+        if getattr(options, name) is not None:
+            require_least(options, name, LEAST_TOKENS if name == "max_tokens" else 1)

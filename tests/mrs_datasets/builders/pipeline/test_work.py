@@ -1,0 +1,356 @@
+"""Shards that are done once, whatever ends the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrs_datasets.builders.pipeline.signals import ignore_sigint_in_children
+from mrs_datasets.builders.pipeline.stages import Advance, Shard, run_stage, timed
+from mrs_datasets.builders.pipeline.work_folder import LOCK, MARKER, WorkFolder, remove_leftovers, remove_work, writing
+from mrs_datasets.builders.pipeline.workers import Workers
+from mrs_suggest.common.errors import InputError
+
+IDENTITY = {"settings": {"min_score": 1, "clean": False}, "dumps": ["a"], "buckets": 4}
+
+
+@pytest.fixture
+def importable(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find the functions of this file, which pytest imports without the path."""
+    monkeypatch.syspath_prepend(str(repository))
+
+
+def open_work(tmp_path: Path, resume: bool = False, overwrite: bool = False, **changes: Any) -> WorkFolder:
+    changeable = changes.pop("changeable", None)
+    return WorkFolder(tmp_path / "work", {**IDENTITY, **changes}, resume, overwrite, changeable)
+
+
+def write(path: Path, text: str, log: Path, advance: Advance) -> dict[str, Any]:
+    """The work of a shard: it leaves a line in a log, so that a test can see how often it was done."""
+    with log.open("a") as file:
+        file.write(f"{path.name}\n")
+    path.write_text(text)
+    advance(1)
+    return {"text": text}
+
+
+def break_off(error: BaseException, advance: Advance) -> dict[str, Any]:
+    raise error
+
+
+def tell_process(path: Path, advance: Advance) -> dict[str, Any]:
+    path.touch()
+    advance(1)
+    return {"process": os.getpid()}
+
+
+def end_itself(log: Path, advance: Advance) -> dict[str, Any]:
+    """Die as a worker that the system kills, once the shards before have been begun."""
+    deadline = time.monotonic() + 20
+    while not (log.is_file() and {"a", "b"} <= set(log.read_text().split())) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+    return {}
+
+
+def make_shards(work: WorkFolder, names: str, log: Path) -> list[Shard]:
+    folder = work.stage("stage")
+    return [Shard(name, 1, folder / name, partial(write, folder / name, name * 2, log)) for name in names]
+
+
+def run(work: WorkFolder, stage: str, shards: list[Shard], workers: int, unit: str) -> list[dict[str, Any]]:
+    with Workers(workers) as processes:
+        return run_stage(work, stage, shards, processes, unit)
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_shard_is_done_once_and_counts_come_in_order(tmp_path: Path, workers: int) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    assert run(work, "stage", make_shards(work, "ba", log), workers, " shards") == [
+        {"text": "bb"},
+        {"text": "aa"},
+    ]
+    again = open_work(tmp_path, resume=True)
+    counts = run(again, "stage", make_shards(again, "cab", log), workers, " shards")
+    assert counts == [{"text": "cc"}, {"text": "aa"}, {"text": "bb"}]
+    assert sorted(log.read_text().split()) == ["a", "b", "c"]
+
+
+def lose_output(folder: Path) -> None:
+    (folder / "a").unlink()
+
+
+def lose_counts(folder: Path) -> None:
+    (folder / "a.json").unlink()
+
+
+def break_counts(folder: Path) -> None:
+    (folder / "a.json").write_text('{"text": "a')
+
+
+@pytest.mark.parametrize("harm", [lose_output, lose_counts, break_counts])
+def test_a_shard_without_output_or_counts_is_done_again(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    run(work, "stage", make_shards(work, "ab", log), 1, " shards")
+    harm(tmp_path / "work" / "stage")
+    again = open_work(tmp_path, resume=True)
+    assert run(again, "stage", make_shards(again, "ab", log), 1, "") == [{"text": "aa"}, {"text": "bb"}]
+    assert log.read_text().split() == ["a", "b", "a"]
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("error", [InputError("a.zst: is broken; fetch it again."), ValueError("a bug")])
+def test_what_was_done_before_an_error_stays(tmp_path: Path, workers: int, error: Exception) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    shards = make_shards(work, "abcdef", log)
+    shards.append(Shard("g", 1, tmp_path / "g", partial(break_off, error)))
+    with pytest.raises(type(error), match=str(error)):
+        run(work, "stage", shards, workers, "")
+    done = [name for name in "abcdef" if work.done("stage", name)]
+    assert done == list("abcdef") if workers == 1 else len(done) >= 4
+
+
+@pytest.mark.usefixtures("importable")
+def test_workers_stay_from_stage_to_stage(tmp_path: Path) -> None:
+    work = open_work(tmp_path)
+    found = []
+    with Workers(2) as workers:
+        for stage in ("one", "two"):
+            shards = [Shard(n, 1, work.stage(stage) / n, partial(tell_process, work.stage(stage) / n)) for n in "abcd"]
+            found.append({counts["process"] for counts in run_stage(work, stage, shards, workers, "")})
+    assert os.getpid() not in found[0] | found[1]
+    assert len(found[0] | found[1]) <= 2
+    for process in found[0] | found[1]:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+
+
+@pytest.mark.usefixtures("importable")
+def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    shards = [*make_shards(work, "ab", log), Shard("c", 1, tmp_path / "c", partial(end_itself, log))]
+    with pytest.raises(InputError, match=r"a worker was killed .*--resume"):
+        run(work, "stage", shards, 2, "")
+    again = open_work(tmp_path, resume=True)
+    assert run(again, "stage", make_shards(again, "ab", log), 2, "") == [{"text": "aa"}, {"text": "bb"}]
+
+
+def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    run(work, "stage", make_shards(work, "a", log), 1, "")
+    with pytest.raises(InputError, match=r"interrupted build; pass --resume to continue it, or --overwrite"):
+        open_work(tmp_path)
+    assert work.done("stage", "a")
+    assert open_work(tmp_path, overwrite=True).done("stage", "a") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"settings": {"min_score": 2, "clean": False}}, "other min_score;"),
+        ({"settings": {"min_score": 2, "clean": True}, "buckets": 8}, "other min_score, clean, buckets;"),
+        ({"dumps": ["a", "b"]}, "other dumps;"),
+        ({"settings": {"min_score": 1}}, "other settings;"),
+        ({"dumps": ["b"], "buckets": 8, "changeable": {"dumps": []}}, "other buckets;"),
+    ],
+)
+def test_work_of_another_build_is_not_taken_up(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    open_work(tmp_path)
+    with pytest.raises(InputError, match=words):
+        open_work(tmp_path, resume=True, **changes)
+    assert open_work(tmp_path, resume=True), "it is still as it was"
+
+
+def test_what_may_change_is_noted_and_done_again(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    for stage in ("stage", "other"):
+        shard = Shard("a", 1, work.stage(stage) / "a", partial(write, work.stage(stage) / "a", "aa", log))
+        run(work, stage, [shard], 1, "")
+    same = open_work(tmp_path, resume=True, changeable={"dumps": ["stage"]})
+    assert (same.changed, same.done("stage", "a")) == ("", {"text": "aa"})
+    other = open_work(tmp_path, resume=True, dumps=["b"], changeable={"dumps": ["stage"], "buckets": ["other"]})
+    assert (other.changed, other.done("stage", "a"), other.done("other", "a")) == ("dumps", None, {"text": "aa"})
+    open_work(tmp_path, resume=True, dumps=["b"])
+    with pytest.raises(InputError, match="other dumps"):
+        open_work(tmp_path, resume=True)
+
+
+def test_a_shard_without_its_second_file_is_done_again(tmp_path: Path) -> None:
+    work, log = open_work(tmp_path), tmp_path / "log"
+    place = work.stage("stage")
+    shard = Shard("a", 1, place / "a", partial(write, place / "a", "aa", log), place / "b")
+    for _ in range(2):
+        run(work, "stage", [shard], 1, "")
+    (place / "b").touch()
+    run(work, "stage", [shard], 1, "")
+    assert log.read_text().split() == ["a", "a"]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", "null"])
+def test_a_broken_marker_is_told(tmp_path: Path, content: str) -> None:
+    open_work(tmp_path)
+    (tmp_path / "work" / MARKER).write_text(content)
+    with pytest.raises(InputError, match="begun with other settings"):
+        open_work(tmp_path, resume=True)
+    assert open_work(tmp_path, overwrite=True)
+
+
+@pytest.mark.parametrize(("resume", "overwrite"), [(False, False), (True, False), (False, True), (True, True)])
+def test_a_folder_or_file_that_is_not_ours_is_left_alone(tmp_path: Path, resume: bool, overwrite: bool) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="not made here"):
+        open_work(tmp_path, resume, overwrite)
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["mine.txt"]
+    (tmp_path / "work" / "mine.txt").unlink()
+    (tmp_path / "work").rmdir()
+    (tmp_path / "work").write_text("mine")
+    with pytest.raises(InputError, match="not made here"):
+        open_work(tmp_path, resume, overwrite)
+    assert (tmp_path / "work").read_text() == "mine"
+
+
+def test_a_build_that_was_killed_as_it_began_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / f".{MARKER}.partial-123").write_text("{")
+    open_work(tmp_path, resume=True)
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {MARKER, LOCK}
+
+
+def test_a_build_that_was_killed_before_its_marker_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / LOCK).touch()
+    assert open_work(tmp_path, resume=True)
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from mrs_datasets.builders.pipeline.work_folder import WorkFolder
+work = WorkFolder(Path(sys.argv[1]), {}, resume=False, overwrite=False)
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize(("resume", "overwrite"), [(True, False), (False, True)])
+def test_a_second_build_is_kept_out_until_the_first_ends(tmp_path: Path, resume: bool, overwrite: bool) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "work")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match="another build is running there"):
+            WorkFolder(tmp_path / "work", {}, resume, overwrite)
+        assert (tmp_path / "work" / MARKER).is_file()
+        holder.kill()
+    WorkFolder(tmp_path / "work", {}, resume, overwrite).remove()
+    assert not (tmp_path / "work").exists()
+
+
+def test_half_files_go_when_the_build_goes_on(tmp_path: Path) -> None:
+    work = open_work(tmp_path)
+    for name in (".a.arrow.partial-0", ".a.json.partial-77", "a.arrow"):
+        (work.stage("stage") / name).write_text("x")
+    open_work(tmp_path, resume=True)
+    assert [path.name for path in (tmp_path / "work" / "stage").iterdir()] == ["a.arrow"]
+
+
+def test_a_removal_that_is_cut_off_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At whatever file: the rest is still a work folder."""
+    real = os.unlink
+    for survive in range(5):
+        work = open_work(tmp_path, overwrite=True)
+        for name in "abcd":
+            (work.stage("stage") / name).write_text("x")
+        removed = 0
+
+        def unlink(*arguments: Any, survive: int = survive, **options: Any) -> None:
+            nonlocal removed
+            if removed == survive:
+                raise KeyboardInterrupt
+            removed += 1
+            real(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "unlink", unlink)
+            with pytest.raises(KeyboardInterrupt):
+                remove_work(work.folder)
+        assert (work.folder / MARKER).is_file()
+        open_work(tmp_path, resume=True).remove()
+        assert not work.folder.exists()
+
+
+def test_leftovers_of_this_name_only(tmp_path: Path) -> None:
+    names = [".a[b].partial-1", ".a[b].old-1", ".a[b].build", ".ab.partial-1", "a[b]", ".a[b]c.partial-1"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    remove_leftovers(tmp_path / "a[b]", "partial")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(set(names) - {".a[b].partial-1"})
+    remove_leftovers(tmp_path / "a[b]", "partial", "old")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({*names} - {".a[b].partial-1", ".a[b].old-1"})
+
+
+def test_what_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"x: cannot be written \(No space left on device\); free space .*--resume"),
+        writing(tmp_path / "x"),
+    ):
+        raise OSError(28, "No space left on device")
+    work = open_work(tmp_path)
+    with pytest.raises(InputError, match="cannot be written"):
+        work.finish("no such stage", "a", {})
+    work.stage("stage")
+    work.finish("stage", "a", {"Zürich": 1})
+    assert json.loads((tmp_path / "work" / "stage" / "a.json").read_text(encoding="utf-8")) == {"Zürich": 1}
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests were started in a shell's background."""
+    assert threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("hearer", ["this thread", "another"])
+def test_processes_are_begun_whole_before_an_interruption_is_heard(hearer: str) -> None:
+    """Any thread may take the signal; Python then interrupts the first, whatever that one's mask is."""
+    done, over = [], threading.Event()
+    other = threading.Thread(target=over.wait, args=(20,))
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt), ignore_sigint_in_children():
+            target = threading.get_ident() if hearer == "this thread" else other.ident
+            assert target is not None
+            signal.pthread_kill(target, signal.SIGINT)
+            time.sleep(0.05)
+            done.append("all")
+    finally:
+        over.set()
+        other.join()
+    assert done == ["all"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_seconds() -> None:
+    seconds: dict[str, float] = {}
+    with timed(seconds, "sleep"):
+        time.sleep(0.11)
+    assert 0.1 <= seconds["sleep"] < 5

@@ -1,0 +1,338 @@
+"""Cleaning: golden texts, what must never get through, and pairs that come twice."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mrs_datasets.builders.reddit.cleaning import clean as clean_module
+from mrs_datasets.builders.reddit.cleaning.clean import (
+    EMPTY_MESSAGE,
+    EMPTY_REPLY,
+    ONLY_MASKS,
+    CleanRules,
+    clean_pairs,
+    clean_text,
+)
+from mrs_datasets.builders.reddit.cleaning.language import KEPT
+from mrs_datasets.builders.reddit.cleaning.markup import mask
+
+MASKS = CleanRules(markdown=False, quotes=False)
+VISIBLE = r"""
+a b Wort слово 日本 ü 1 & &amp; &amp;amp; &gt; &lt; &#42; &#x200B; &nbsp; \ \* \_ * ** *** _ __ ~~ `
+``` ^ ^( ( ) [ ]( ![ ]: : | |- --- # ## > >! !< >> - + . , ! ? ' " http:// https://a.b/c
+http://x.org/a_(b) www. www.a.de/x a.com/b u/ /u/ user/ /user/ u/bob_b U/X-y r/a
+/r/a/comments/ab1cd/ comments/ab1cd/ \/ u\/ &#47; &#x2F; r/u_ /r/u_bob t1_ab1cd
+message/compose/?to= a.dev/x @ a@b.co <url> <user> <email> < > :// mailto: {
+"""
+PIECES = [*VISIBLE.split(), " ", "  ", "\n", "\n\n", "\t", "\r\n", "\u2028", "\u3000", "\u200b", "\0"]
+MARKED = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
+PLAIN = st.lists(st.text("abzéßñжя日本語ひカ。、！ABC012", min_size=1, max_size=6), min_size=1, max_size=9).map(
+    " ".join
+)
+RULES = st.builds(CleanRules, markdown=st.booleans(), quotes=st.booleans(), masks=st.just(True))
+NAME = st.from_regex(r"[A-Za-z0-9_-]{3,20}", fullmatch=True)
+LETTERS = st.text("abcXYZ019", min_size=1, max_size=8)
+BETWEEN = st.sampled_from(
+    ["", " ", ", ", "\n", "(", "**", "_", "日本", "/", "\n> x\n\n", "~~", "&gt;", "[x](", '"', "é"]
+)
+SECRET = (
+    NAME.map("u/{}".format)
+    | NAME.map("/user/{}".format)
+    | NAME.map("r/u_{}".format)
+    | NAME.map("u&#47;{}".format)
+    | NAME.map(r"\/r\/u_{}".format)
+    | NAME.map("/message/compose/?to={}".format)
+    | st.tuples(LETTERS, LETTERS).map("{0[0]}.x@{0[1]}.org".format)
+    | st.tuples(LETTERS, LETTERS).map("https://{0[0]}.org/{0[1]}?x={0[1]}".format)
+    | st.emails()
+)
+
+# What no cleaned text may hold; slashes in any of their forms.
+SLASH = re.compile(r"\\?(?:/|&#47;|&#x2F;)", re.IGNORECASE)
+HELD_BACK = re.compile(
+    r"https?://|(?<![a-z0-9])u/[a-z0-9_-]|/u/[a-z0-9_-]|/user/[a-z0-9_-]|(?<![a-z0-9])r/u_[a-z0-9_-]"
+    r"|(?<![a-z0-9])message/compose/?\?to=",
+    re.IGNORECASE,
+)
+MAIL = re.compile(r"[A-Za-z0-9]@[A-Za-z0-9-]+\.[A-Za-z]{2}")
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("&gt; Where are you?\n\nAt **home**.", "At home."),
+        ("&gt;no space\n&gt;&gt; deeper\n> plain\nanswer\n>last", "answer"),
+        ("&gt;!a *secret*!&lt; here", "a secret here"),
+        ("&gt;_&lt; oh no", ">_< oh no"),
+        (">:( why", ">:( why"),
+        ("5 &gt; 3 &amp;&amp; 2 &lt; 4", "5 > 3 && 2 < 4"),
+        ("a &amp;nbsp; b&amp;#x200B;c &amp;amp; d", "a bc & d"),
+        ("AT&T, R&D &copy", "AT&T, R&D &copy"),
+        ("I *really* think __so__, ***both***, ~~not~~ `x = 1`", "I really think so, both, not x = 1"),
+        ('*"quoted"* and _¿qué?_ and これは**重要**です', '"quoted" and ¿qué? and これは重要です'),
+        ("f***ing s**t and f**k, х**й и п**да", "f***ing s**t and f**k, х**й и п**да"),
+        ("snake_case_name 2*3*4 5 * 3 * 2 a ~ b", "snake_case_name 2*3*4 5 * 3 * 2 a ~ b"),
+        ("(*^o^*) *_* ^_^ ^o^ -_- lol -_- (^^) T_T ^ this", "(*^o^*) *_* ^_^ ^o^ -_- lol -_- (^^) T_T ^ this"),
+        ("¯\\\\\\_(ツ)_/¯", "¯_(ツ)_/¯"),
+        ("^^this ^(I am a bot) x^2", "this I am a bot x^2"),
+        ("# Title\n\n* one\n* two\n- three\n1. four\n\n---\nend", "Title one two three 1. four end"),
+        ("- - a +1 -5 - b", "a +1 -5 - b"),
+        ("|a|b|\n|:-|-:|\n|c|d|", "a b c d"),
+        ("this|that\n```python\nx = 1\n```", "this|that x = 1"),
+        ("[the map](https://a.org/x_(y) \"title\") and [http://a.org](http://a.org)", "the map and <url>"),
+        ("![gif](giphy|abc) [](/sadface) ![x](https://a.b/c.png)", "<url>"),
+        ("[Bob](/u/bob_b) [Bob](https://old.reddit.com/user/bob) [rules](/r/a/wiki)", "<user> <user> rules"),
+        ("see [1]\n\n[1]: https://a.org/x\n[Edit]: gone", "see [1] [Edit]: gone"),
+        ("\\*hi\\* \\#1 C:\\new", "hi #1 C:\\new"),
+        ("a\u3000b\u00a0c\tд\r\n\r\ne ", "a b c д e"),
+        ("(see http://a.org/b_(c)), <https://a.org/?q=1&amp;r=2>, http://a.org.", "(see <url>), <url>, <url>."),
+        ("http://ru.wikipedia.org/wiki/Россия! http://a.orgを見て", "<url>! <url>を見て"),
+        ("www.a.de, youtu.be/Abc_d-e?t=1 a.example.com:80/x HTTP://A", "<url>, <url> <url> <url>"),
+        ("/r/de/comments/ab1cd/title_x/ef2/ and r/de and example.com", "<url> and r/de and example.com"),
+        ("/u/some_one, u/some\\_one's /U/a-b /user/bob/comments/x", "<user>, <user>'s <user> <user>"),
+        ("menu/items and user/group and/or", "menu/items and user/group and/or"),
+        ("a.b+c@mail.example.com, **x_y@z.de** @home a @ b", "<email>, <email> @home a @ b"),
+        ("[mail](mailto:a@b.de): a@b.de", "mail: <email>"),
+        (" > only a quote", ""),
+        ("* * *", ""),
+        ("One&lt;br&gt;two<br/>three &lt;b&gt;four&lt;/b&gt;<p class='x'>five</p>", "One two three four five"),
+        ('&lt;a href="https://a.org/x"&gt;a map&lt;/a&gt; <a href=https://a.org>b</a> <IMG src="a">', "a map b"),
+        ("a &lt;!-- hidden --&gt; b <script>alert(1)</script>c &amp;lt;i&amp;gt;d&amp;lt;/i&amp;gt;", "a b c d"),
+        ("if a<b and c>d: List<int> <3 <name> x <- y <url>", "if a<b and c>d: List<int> <3 <name> x <- y <url>"),
+        ("a&amp;nbsp;b&amp;nbsp c&nbsp", "a b c"),
+        ("voilÃ\xa0, schÃ¶n â€“ itâ€™s naïve café, ÐŸÑ€Ð¸Ð²ÐµÑ‚", "voilà, schön – it’s naïve café, Привет"),
+        ("“Ã la carte” Ã©tÃ©, SÃO PAULO, Â¿quÃ©?", "“à la carte” été, SÃO PAULO, ¿qué?"),
+        ("São Tomé, ÃO, ñandú, 日本語 Ångström €5 £3 ‘x’ …", "São Tomé, ÃO, ñandú, 日本語 Ångström €5 £3 ‘x’ …"),
+    ],
+)  # fmt: skip
+def test_golden_texts(body: str, text: str) -> None:
+    assert clean_text(body) == text
+    assert clean_text(text) == text
+
+
+@settings(max_examples=400)
+@given(MARKED, RULES)
+@example("\\\\" * 3000 + "u/bob_b", CleanRules())
+@example("&amp;" + "amp;" * 40 + "gt; u/bob", CleanRules())
+def test_what_is_clean_stays_and_nothing_personal_is_left(body: str, rules: CleanRules) -> None:
+    text = clean_text(body, rules)
+    assert clean_text(text, rules) == text
+    assert not HELD_BACK.search(SLASH.sub("/", text))
+    assert not MAIL.search(text)
+    if rules.markdown:
+        assert text == " ".join(text.split())
+        assert "\0" not in text
+
+
+@settings(max_examples=300)
+@given(BETWEEN, SECRET, BETWEEN, RULES)
+def test_names_addresses_and_links_are_masked_wherever_they_stand(
+    before: str, secret: str, after: str, rules: CleanRules
+) -> None:
+    text = clean_text(f"Hi {before}{secret}{after} there", rules)
+    assert secret not in text
+    assert text.startswith("Hi")
+
+
+def test_masks_alone_leave_the_rest_of_the_text() -> None:
+    body = "&gt; *Hi*  u/some\\_one\n\n* see http://a.org/b\\_c &amp; [a@b.de](mailto:a@b.de)\r\n"
+    assert clean_text(body, MASKS) == "&gt; *Hi*  <user>\n\n* see <url> &amp; [<email>](mailto:<email>)\r\n"
+    assert clean_text(body, CleanRules(markdown=False, masks=False)) == body.split("\n", 1)[1]
+    assert clean_text("> *Hi*\nu/bob", CleanRules(quotes=False, masks=False)) == "Hi u/bob"
+    nothing = CleanRules(markdown=False, quotes=False, masks=False)
+    assert clean_text(body, nothing) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("r/u_some_one, /r/u_Some-One's x/r/u_bob", "<user>, <user>'s x<user>"),
+        (r"(r/u\_bob\_x) **r/u_bob**", "(<user>) **<user>**"),
+        ("r/u_bob/comments/abc12/x r/de r/usa r/u", "<url> r/de r/usa r/u"),
+        (r"u\/bob_b \/u\/bob /user\/bob r\/u_bob \/r\/u\_bob", "<user> <user> <user> <user> <user>"),
+        ("u&#47;bob &#x2F;u&#x2f;bob-x r&#47;u_bob u&amp;#47;bob u&sol;bob", "<user> <user> <user> <user> <user>"),
+        (r"\/r\/a_b\/comments\/ab1cd\/x r/a\_b/s/x comments\/ab1cd\/x", "<url> <url> <url>"),
+        ("r&#47;a&#47;comments&#47;ab1cd/x &#x2F;r&#x2F;a&#x2F;s&#x2F;x a.com&#47;x", "<url> <url> <url>"),
+        (r"https:\/\/reddit.com\/u\/bob https:&#47;&#47;a.b&#47;c.", "<url> <url>."),
+        ("/message/compose/?to=bob. message/compose?to=b_b, /message/compose?to=/r/a", "<url>. <url>, <url>"),
+        ("old.reddit.com/message/compose/?to=bob x.zz/message/compose/?to=bob", "<url> x.zz<url>"),
+        ("message/compose/?subject=a&amp;to=bob message/compose? to=me", "<url> message/compose? to=me"),
+        ("t1_abc12, (t3_9zyxw) _t5_2qh33_ t1\\_abc12 id=t6_abcde12345", "<url>, (<url>) _<url>_ <url> id=<url>"),
+        ("my_t1_abc12 t1_abc t7_abcde t0_abcde t1_Abcde", "my_t1_abc12 t1_abc t7_abcde t0_abcde t1_Abcde"),
+        ("t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé", "t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé"),
+        ("foo.dev/abc, x.app/… a.co.in/x foo.gle/ https.page/x.", "<url>, <url>… <url> <url> <url>."),
+        ("foo.dev my.app x.in wait...in/out and/or 1/2", "foo.dev my.app x.in wait...in/out and/or 1/2"),
+        ("https://ja.wikipedia.org/wiki/日本語 と https://例え.jp/パス?鍵=値#節!", "<url> と <url>!"),
+        ("https://zh.wikipedia.org/zh-cn/维基百科，好", "<url>，好"),
+        ("https://example.com/abcを見て。http://例え.テスト、次", "<url>を見て。<url>、次"),
+        ("见https://t.cn/abc这个 https://th.wikipedia.org/wiki/ภาษาไทย", "见<url>这个 <url>"),
+        ("https://ko.wikipedia.org/wiki/한국어/역사 http://a.kr에서", "<url> <url>에서"),
+        ("http://ar.wikipedia.org/wiki/العربية، https://hi.wikipedia.org/wiki/हिन्दी।", "<url>، <url>।"),
+        ("http://президент.рф/новости, кремль.рф/а xn--e1afmkfd.xn--p1ai/a", "<url>, <url> <url>"),
+        ("müller.de/straße", "<url>"),
+        ("«https://fr.wikipedia.org/wiki/Été» “http://a.org/é” http://a.org/é…", "«<url>» “<url>” <url>…"),
+        ("http://a.org/x😀 http://user:pass@a.org:80/é~x'y", "<url>😀 <url>"),
+    ],
+)  # fmt: skip
+def test_what_every_profile_masks(body: str, text: str) -> None:
+    assert mask(body) == text
+    assert mask(text) == text
+    assert not HELD_BACK.search(SLASH.sub("/", clean_text(body)))
+
+
+PERSONAL = """
++49 170 1234567 | +49 (0)30 123456-78 | +1 555 123 4567 | +1-555-123-4567 | +15551234567 | 0049 170 1234567
++33 6 12 34 56 78 | +81 90-1234-5678 | +7 (912) 345-67-89 | (555) 123-4567 | 555-123-4567 | 555.123.4567
+1-800-555-0199 | 06 12 34 56 78 | 06.12.34.56.78 | 0170 1234567 | 0170/1234567 | (030) 12345678 | 03-1234-5678
+090-1234-5678 | 8 (912) 345-67-89 | 8-912-345-67-89 | (11) 91234-5678 | (11) 3456-7890 | 070-123 45 67
+"""
+NOT_PERSONAL = """
+1914-1918 1939-1945 | 2018 2019 2020 | 2018-01-02 10:30:00 | 01/02/2018 15 Uhr | 31.12.2019 15:30 | 12.10.20 18 Uhr
+10:30:45 | 1,000,000 | $1.234.567,89 | 1 000 000 000 | 3.1415926535 | 1234567890 | 0.123456789 | 100-200
+v1.2.3.4 | version 10.0.19041.388 | Chrome 70.0.3538.77 | firmware: 12.1.0.33 | 1.2.3.4 | 127.0.0.1.5 | 256.300.1.1
+a::b | ::1 | std::vector | 12:30:45 | 3:2 4:1 5:0 | 1:2:3:4:5:6:7:8 | 16:9 | ISBN 978-3-16-148410-0 | 0-306-40615-2
++100 | +1000000000 | 5-4-3-2-1-0-1-2 | 01 02 03 04 05 | 24/7 365 | 1080p 1920x1080 | Nokia phone 3310 | 007
+look at mail.com | sign up at gmail.com | the dot com bubble | meet me at home | a @ b | (at) | at the dot | [at] home
+U+1F600 | 4*8+1234567 | 1.000.000.000 | 10-20-30-40-50-60 | sha 0123456789abcdef | 2018/01/02 03:04 | $555-123-4567
+"""
+
+
+@pytest.mark.parametrize("number", [part.strip() for part in re.split(r"[|\n]", PERSONAL.strip())])
+def test_telephone_numbers_are_masked(number: str) -> None:
+    assert mask(f"Ring {number}, ok? ({number})") == "Ring <phone>, ok? (<phone>)"
+
+
+@pytest.mark.parametrize("text", [part.strip() for part in re.split(r"[|\n]", NOT_PERSONAL.strip())])
+def test_dates_versions_prices_and_scores_stay(text: str) -> None:
+    for whole in (text, f"It was {text}.", f"({text}), {text}!"):
+        assert mask(whole) == whole
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            "tel: 1234567, Telefon 030 123 45 67. whatsapp 612345678!",
+            "tel: <phone>, Telefon <phone>. whatsapp <phone>!",
+        ),
+        ("my phone number is 4412345678", "my phone number is <phone>"),
+        ("ping 192.168.178.21, http 8.8.8.8 and 203.0.113.77:8080/24", "ping <ip>, http 8.8.8.8 and <ip>/24"),
+        ("2001:db8:85a3::8a2e:370:7334 fe80::1ff:fe23:4567:890a.", "<ip> <ip>."),
+        ("jane [at] mail [dot] com, jane(at)mail.com", "<email>, <email>"),
+        ("j.doe {at} mail (dot) co (dot) uk; jane@mail dot com", "<email>; <email>"),
+        ("jane at gmail dot com or jane AT Yahoo DOT de", "<email> or <email>"),
+        ("jane (dot) doe (at) mail (dot) example", "<email>"),
+        ("juan arroba, juan [arroba] correo [punto] es", "juan arroba, <email>"),
+    ],
+)
+def test_ip_and_spelled_addresses_and_numbers_that_are_named_are_masked(body: str, text: str) -> None:
+    assert mask(body) == text
+    assert mask(text) == text
+    assert clean_text(text) == text
+
+
+def test_links_to_pages_of_users_show_no_name() -> None:
+    assert clean_text(r"[Bob](/r/u_bob) [Bob](\/u\/bob) [Bob](/r/u\_bob)") == "<user> <user> <user>"
+    assert clean_text("[write to me](/message/compose/?to=bob)") == "write to me"
+
+
+@given(PLAIN)
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert clean_text(text) == text
+
+
+REPEATED = r"""0 1- +1 1. 1: a: a(at)b. a@b[dot] +1( 0-1 a.b@ :: http://日 日.de/ 1.1.1. (at) a(dot) <a &lt;b
+<script> <!-- </p Ã© <i/
+a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -
+r/u_ r/u_a r\/ \/ &#47; &amp; t1_ t1_abcde_ comments/ message/compose? a.dev a:&#47; a:\\"""
+
+
+@pytest.mark.parametrize("piece", [*REPEATED.split(), "- a\n", "a\n>"])
+def test_no_text_takes_long(piece: str) -> None:
+    body = piece * (40_000 // len(piece))  # four times the longest comment
+    begun = time.process_time()
+    clean_text(body)
+    assert time.process_time() - begun < 2
+
+
+def table(*rows: tuple[str, str, str]) -> pa.Table:
+    columns = {name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate("lmr")}
+    return pa.table(
+        {
+            "message": columns["m"],
+            "reply": columns["r"],
+            "order": pa.array(range(len(rows)), pa.uint64()),
+            "language": columns["l"],
+        }
+    )
+
+
+LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
+
+
+def test_each_pair_has_one_outcome() -> None:
+    rows: list[tuple[str, str, str, str]] = [
+        ("en", "Where **are** you?", "At [home](http://a.org)", KEPT),
+        ("en", "> quote", "Yes", EMPTY_MESSAGE),
+        ("en", "> quote", "", EMPTY_MESSAGE),
+        ("en", "Hello", "***", EMPTY_REPLY),
+        ("en", "What?", "http://a.org!", ONLY_MASKS),
+        ("en", "/u/bob - u/alice", "Yes", ONLY_MASKS),
+        ("en", "what? http://a.org", "yes", KEPT),
+        ("sv", LONG, "Ask my mother, she has one that everybody likes.", KEPT),
+        ("en", LONG + " Please", "Ask my mother, she has one that everybody likes", KEPT),
+        ("en", LONG, "I do!", KEPT),
+        ("en", LONG, "Sorry, no.", KEPT),
+        ("en", "&lt;3", "<3", KEPT),
+    ]  # fmt: skip
+    pairs = table(*(row[:3] for row in rows))
+    found, outcomes = clean_pairs(pairs)
+    assert outcomes == Counter((language, outcome) for language, _, _, outcome in rows)
+    assert found["order"].to_pylist() == [place for place, row in enumerate(rows) if row[3] == KEPT]
+    assert found.schema.equals(pairs.schema)
+    assert found["message"][:2].to_pylist() == ["Where are you?", "what? <url>"]
+    assert found["reply"][0].as_py() == "At home"
+    again, outcomes = clean_pairs(found)
+    assert again.equals(found)
+    assert {outcome for _, outcome in outcomes} == {KEPT}
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(["en", "ja"]), MARKED, MARKED | PLAIN), max_size=12), st.integers(1, 5))
+def test_the_counts_add_up_whatever_the_batches(rows: list[tuple[str, str, str]], batch: int) -> None:
+    pairs = table(*rows)
+    found, outcomes = clean_pairs(pairs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clean_module, "BATCH_ROWS", batch)
+        in_batches, same = clean_pairs(pairs)
+    assert (in_batches.equals(found), same) == (True, outcomes)
+    assert outcomes.total() == len(rows)
+    assert {language: outcomes[language, KEPT] for language in ("en", "ja")} == {
+        language: found["language"].to_pylist().count(language) for language in ("en", "ja")
+    }
+    kept = list(zip(found["message"].to_pylist(), found["reply"].to_pylist(), strict=True))
+    assert all(message and reply for message, reply in kept)
+
+
+def test_texts_that_were_repaired_are_counted() -> None:
+    rows = [
+        ("de", "schÃ¶n <b>ja</b>", "&lt;i&gt;nein&lt;/i&gt; und <u>so</u>"),
+        ("de", "schön", "Ã¶de"),
+        ("de", "a", "b"),
+    ]
+    repairs: Counter[str] = Counter()
+    found, _ = clean_pairs(table(*rows), repairs=repairs)
+    assert repairs == {"mojibake repaired": 2, "HTML tags stripped": 2}
+    assert found["message"].to_pylist() == ["schön ja", "schön", "a"]
+
+
+def test_an_empty_table_stays_one() -> None:
+    found, outcomes = clean_pairs(table())
+    assert (found.num_rows, found.schema.equals(table().schema), outcomes) == (0, True, Counter())

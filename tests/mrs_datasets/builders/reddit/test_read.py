@@ -1,0 +1,482 @@
+"""Reading dumps: the fields of every year, lines that are no comments, files that end early, memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_datasets.builders.reddit import read
+from mrs_datasets.builders.reddit.read import ReadCounts, read_comments, whole_lines
+from mrs_datasets.builders.reddit.schema import COMMENTS
+from mrs_datasets.synthetic.dumps.synth import write_dumps
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.streams import PIECE
+
+COMMENT = {
+    "author": "SynthUser_1",
+    "body": "Sure!",
+    "created_utc": 1514764800,
+    "id": "zzc1",
+    "link_id": "t3_zzp1",
+    "parent_id": "t1_zzc0",
+    "score": 3,
+    "subreddit": "synth_sub_1",
+}
+ROW = {
+    "id": "zzc1",
+    "parent_id": "t1_zzc0",
+    "link_id": "t3_zzp1",
+    "body": "Sure!",
+    "score": 3,
+    "is_bot": False,
+    "deleted_later": False,
+    "created": 1514764800,
+}
+Dump = Callable[..., Path]
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Dump:
+    """Return a function that writes a plain dump of lines: bytes as they are, dictionaries as JSON."""
+
+    def write(*lines: bytes | dict[str, Any], name: str = "RC_2018-01", end: bytes = b"\n") -> Path:
+        path = tmp_path / name
+        path.write_bytes(b"\n".join(line if isinstance(line, bytes) else as_line(line) for line in lines) + end)
+        return path
+
+    return write
+
+
+def as_line(comment: dict[str, Any]) -> bytes:
+    return json.dumps(comment).encode()
+
+
+def test_without_a_bot_filter_the_rest_is_the_same(dump: Dump) -> None:
+    path = dump({**COMMENT, "author": "AutoModerator"}, COMMENT)
+    told, untold = (pa.Table.from_batches(read_comments(path, tell_bots=ask)) for ask in (True, False))
+    assert told["is_bot"].to_pylist() == [True, False]
+    assert untold["is_bot"].to_pylist() == [False, False]
+    assert told.drop_columns("is_bot") == untold.drop_columns("is_bot")
+
+
+def without(*names: str) -> dict[str, Any]:
+    return {name: value for name, value in COMMENT.items() if name not in names}
+
+
+def rows_of(path: Path, counts: ReadCounts | None = None, **options: int) -> list[dict[str, Any]]:
+    return [row for batch in read_comments(path, counts=counts, **options) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("change", "row"),
+    [
+        ({}, {}),
+        ({"created_utc": "1514764800"}, {}),
+        ({"created_utc": 1514764800.9}, {}),
+        ({"created_utc": "1514764800.0"}, {}),
+        ({"created_utc": -5}, {"created": -5}),
+        ({"score": None}, {"score": None}),
+        ({"score": -(2**31)}, {"score": -(2**31)}),
+        ({"score": 3.0}, {}),
+        ({"score": -0.0}, {"score": 0}),
+        ({"score": -7.0, "created_utc": "1514764800"}, {"score": -7}),
+        ({"parent_id": "t3_zzp1"}, {"parent_id": "t3_zzp1"}),
+        ({"parent_id": None}, {"parent_id": "t3_zzp1"}),
+        ({"author": "AutoModerator"}, {"is_bot": True}),
+        ({"author": "weather_BOT"}, {"is_bot": True}),
+        ({"author": "[deleted]"}, {}),
+        ({"author": None}, {}),
+        ({"_meta": {"was_deleted_later": True, "other": [1]}}, {"deleted_later": True}),
+        ({"_meta": {"was_deleted_later": False}}, {}),
+        ({"_meta": {}}, {}),
+        ({"_meta": None}, {}),
+        ({"edited": 1.5e9, "gildings": {"id": [{}, None, "x"]}}, {}),
+        ({"body": "¿Sí? 😀 \0 \u2028\r"}, {"body": "¿Sí? 😀 \0 \u2028\r"}),
+        ({"body": ""}, {"body": ""}),
+    ],
+)
+def test_the_fields_of_every_year(dump: Dump, change: dict[str, Any], row: dict[str, Any]) -> None:
+    escaped, raw = as_line(COMMENT | change), json.dumps(COMMENT | change, ensure_ascii=False).encode()
+    assert rows_of(dump(escaped, raw, raw + b"\r", b"  " + raw)) == [ROW | row] * 4
+
+
+def test_fields_that_may_be_missing(dump: Dump) -> None:
+    assert rows_of(dump(without("score", "author", "subreddit"))) == [ROW | {"score": None}]
+    assert rows_of(dump(without("parent_id"))) == [ROW | {"parent_id": "t3_zzp1"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "row"),
+    [
+        ({"flair": "\ud83d"}, {}),
+        ({"\ude00": [{"\ud83d": "\ud83d"}]}, {}),
+        ({"author": "AutoModerator\ud83d"}, {}),
+        ({"flair": "\ud83d", "author": "AutoModerator"}, {"is_bot": True}),
+        ({"flair": "\ud83d", "body": "¿Sí? 😀 \0 \u2028"}, {"body": "¿Sí? 😀 \0 \u2028"}),
+        ({"flair": "\ud83d", "parent_id": None, "score": 3.0, "created_utc": "1514764800"}, {"parent_id": "t3_zzp1"}),
+        ({"_meta": {"was_deleted_later": True, "\ud83d": "\ud83d"}}, {"deleted_later": True}),
+    ],
+)  # fmt: skip
+def test_half_a_surrogate_pair_spoils_only_what_is_read(
+    dump: Dump, change: dict[str, Any], row: dict[str, Any]
+) -> None:
+    escaped = as_line(COMMENT | change)
+    raw = json.dumps(COMMENT | change, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    counts = ReadCounts()
+    assert rows_of(dump(COMMENT, escaped, raw, COMMENT), counts) == [ROW, ROW | row, ROW | row, ROW]
+    assert (counts.lines, counts.comments, counts.rejected) == (4, 4, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (as_line(COMMENT)[:-1], read.BROKEN),
+        (as_line(COMMENT)[:-20], read.BROKEN),
+        (as_line(COMMENT)[3:], read.BROKEN),
+        (as_line(COMMENT) * 2, read.BROKEN),
+        (as_line(COMMENT) + b" x", read.BROKEN),
+        (b"garbage", read.BROKEN),
+        (b"\0" * 60, read.BROKEN),
+        (b'{"x":' + b"[" * 100_000, read.BROKEN),
+        (as_line(COMMENT).replace(b"Sure!", b"\xff"), read.BROKEN),
+        (as_line(COMMENT).replace(b"Sure!", b"\xed\xa0\x80"), read.SURROGATE),
+        (as_line(COMMENT).replace(b"Sure!", b"tab\tstop"), read.BROKEN),
+        (as_line(COMMENT | {"body": "\ud83d"}), read.SURROGATE),
+        (as_line(COMMENT | {"body": "\ude00 so"}), read.SURROGATE),
+        *((as_line(COMMENT | {name: "x\ud83d"}), read.SURROGATE) for name in ("id", "parent_id", "link_id")),
+        (as_line({"flair": "\ud83d"} | COMMENT)[:-1], read.BROKEN),
+        (as_line({"flair": "\ud83d", "x": float("nan")} | COMMENT), read.BROKEN),
+        (as_line({"flair": "\ud83d"} | without("body")), read.MISSING),
+        (as_line({"flair": "\ud83d"} | COMMENT | {"created_utc": "15\ud83d"}), read.WRONG_TYPE),
+        (as_line({"flair": "\ud83d"} | COMMENT | {"score": 2.0**31}), read.OUT_OF_RANGE),
+        (b'["\\ud83d"]', read.WRONG_TYPE),
+        (b"", read.BLANK),
+        (b" \r", read.BLANK),
+        (b"null", read.WRONG_TYPE),
+        (b"[]", read.WRONG_TYPE),
+        (as_line(COMMENT | {"body": None}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"id": 12}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"score": "3"}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"score": True}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"score": 3.5}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"parent_id": 3}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"link_id": None}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"author": 3}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"created_utc": None}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"created_utc": "yesterday"}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"created_utc": "1_5"}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"_meta": []}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"score": 2**31}), read.OUT_OF_RANGE),
+        (as_line(COMMENT | {"score": 2.0**31}), read.OUT_OF_RANGE),
+        (as_line(COMMENT | {"score": -1e300}), read.OUT_OF_RANGE),
+        (as_line(COMMENT | {"created_utc": 10**30}), read.OUT_OF_RANGE),
+        (as_line(COMMENT | {"created_utc": 1e300}), read.OUT_OF_RANGE),
+        (as_line(without("body")), read.MISSING),
+        (as_line(without("id")), read.MISSING),
+        (as_line(without("created_utc")), read.MISSING),
+        (as_line(without("parent_id", "link_id")), read.MISSING),
+        (b"{}", read.MISSING),
+    ],
+)
+def test_a_line_that_is_no_comment_is_counted_and_skipped(dump: Dump, line: bytes, reason: str) -> None:
+    counts = ReadCounts()
+    assert rows_of(dump(COMMENT, line, COMMENT | {"id": "zzc2"}), counts) == [ROW, ROW | {"id": "zzc2"}]
+    assert counts.rejected == {reason: 1}
+    assert (counts.lines, counts.comments, counts.truncated) == (3, 2, {})
+
+
+def test_faults_that_make_up_for_each_other_are_still_seen(dump: Dump) -> None:
+    line = as_line(COMMENT)
+    over_two_lines = line.replace(b', "score"', b', "x": {}\n, "score"')
+    counts = ReadCounts()
+    rows_of(dump(line, line + line, b"", line, over_two_lines, line + line, line), counts)
+    assert (counts.lines, counts.comments) == (8, 3)
+    assert counts.rejected == {read.BROKEN: 4, read.BLANK: 1}
+
+
+def test_the_batches_have_the_schema_and_no_author(dump: Dump) -> None:
+    path = dump(*(COMMENT | {"id": f"zzc{i}", "author": "SynthUser_secret"} for i in range(10)))
+    batches = list(read_comments(path, batch_rows=4))
+    assert [batch.num_rows for batch in batches] == [4, 4, 2]
+    assert [row["id"] for batch in batches for row in batch.to_pylist()] == [f"zzc{i}" for i in range(10)]
+    for batch in batches:
+        batch.validate(full=True)
+        assert batch.schema == COMMENTS
+        assert "SynthUser" not in str(batch.to_pylist())
+
+
+def test_the_counts_go_on_over_several_files(dump: Dump) -> None:
+    counts = ReadCounts()
+    first, second = dump(COMMENT, b"x", name="a"), dump(COMMENT, COMMENT, b"y", b"z", name="b")
+    rows_of(first, counts)
+    rows_of(second, counts)
+    assert counts.as_dict() == {
+        "lines": 6,
+        "comments": 3,
+        "bytes": first.stat().st_size + second.stat().st_size,
+        "rejected": {read.BROKEN: 3},
+        "truncated": {},
+        "sha256": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (first, second)},
+    }
+
+
+def test_the_name_of_the_file_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "RC_2018-01.gz"
+    path.write_bytes(zstandard.ZstdCompressor().compress(as_line(COMMENT) + b"\n"))
+    assert rows_of(path) == [ROW]
+
+
+def test_the_last_line_may_end_without_a_line_end(dump: Dump) -> None:
+    counts = ReadCounts()
+    assert rows_of(dump(COMMENT, COMMENT, end=b""), counts) == [ROW, ROW]
+    assert counts.truncated == {}
+
+
+def test_a_plain_file_that_ends_within_a_line_is_noted(dump: Dump) -> None:
+    counts = ReadCounts()
+    assert rows_of(dump(COMMENT, as_line(COMMENT)[:40], end=b""), counts) == [ROW]
+    assert counts.truncated == {"RC_2018-01": "the file ends in the middle of a line"}
+    assert counts.lines == counts.comments + counts.rejected.total() == 2
+
+
+@pytest.fixture(scope="module")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a month of 3,000 synthetic lines."""
+    folder = tmp_path_factory.mktemp("dumps") / "out"
+    write_dumps(folder, ["2018-01"], 3000, 5, window_log=27)
+    return folder / "RC_2018-01.zst"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.9999])
+def test_a_month_that_ends_early_gives_what_was_whole(tmp_path: Path, month: Path, share: float) -> None:
+    data = month.read_bytes()
+    path = tmp_path / "RC_2018-01.zst"
+    path.write_bytes(data[: int(len(data) * share)])
+    counts, whole = ReadCounts(), rows_of(month)
+    rows = rows_of(path, counts)
+    assert counts.truncated == {"RC_2018-01.zst": "the file ends early"}
+    assert rows == whole[: len(rows)]
+    assert len(rows) > (share - 0.15) * len(whole)
+    assert counts.lines == counts.comments + counts.rejected.total()
+    assert counts.bytes == path.stat().st_size
+
+
+def test_a_damaged_frame_gives_what_comes_before(tmp_path: Path, month: Path) -> None:
+    data = bytearray(month.read_bytes())
+    frame = zstandard.ZstdCompressor().compress(as_line(COMMENT) + b"\n")
+    data[len(data) // 2 :] = bytes(len(data) // 2)
+    path = tmp_path / "RC_2018-02.zst"
+    path.write_bytes(frame * 3 + bytes(data))
+    counts = ReadCounts()
+    rows = rows_of(path, counts)
+    assert rows[:3] == [ROW] * 3
+    assert rows[3:] == rows_of(month)[: len(rows) - 3]
+    assert len(rows) > 1000
+    assert counts.truncated["RC_2018-02.zst"].startswith("damaged zstd data")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"PK\x03\x04\0\0", "found a file that starts with 50 4b 03 04"),
+        (b"some text\nof somebody\n", "expected a dump"),
+        (zstandard.ZstdCompressor().compress(b""), "has no lines"),
+        (zstandard.ZstdCompressor().compress(as_line(COMMENT) * 9)[:-9], "no complete line could be read"),
+        (b"\xfd7zXZ\0" + b"\1" * 50, "no complete line could be read"),
+        (as_line({"id": "a", "title": "a post"}) + b"\n", "none of its 1 lines is a comment (most often: missing"),
+    ],
+)
+def test_a_file_that_is_no_dump_is_one_sentence(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "RC_2018-01.zst"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        rows_of(path)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_a_folder_are_one_sentence(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(InputError, match="cannot be read"):
+            rows_of(path)
+
+
+def test_no_memory_for_the_window_is_one_sentence(dump: Dump, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: object) -> Iterator[bytes]:
+        yield as_line(COMMENT) + b"\n"
+        raise MemoryError
+
+    monkeypatch.setattr(read, "read_pieces", no_memory)
+    with pytest.raises(InputError, match="more memory than is free"):
+        rows_of(dump(COMMENT))
+
+
+def test_very_long_comments_make_smaller_batches(dump: Dump, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "BATCH_BYTES", 4 * PIECE)
+    path = dump(*(COMMENT | {"id": f"zzc{i}", "body": "a" * PIECE} for i in range(10)))
+    batches = list(read_comments(path))
+    assert max(batch.num_rows for batch in batches) <= 5
+    assert [name for batch in batches for name in batch["id"].to_pylist()] == [f"zzc{i}" for i in range(10)]
+
+
+def test_a_line_over_the_limit_is_skipped_in_bounded_memory(tmp_path: Path) -> None:
+    packer = zstandard.ZstdCompressor(level=1).compressobj()
+    block = b"a" * (1 << 20)
+    parts = [as_line(COMMENT) + b'\n{"body": "', *([block] * 256), b'"}\n' + as_line(COMMENT) + b"\n"]
+    path = tmp_path / "RC_2018-01.zst"
+    path.write_bytes(b"".join(packer.compress(part) for part in parts) + packer.flush())
+    counts = ReadCounts()
+    tracemalloc.start()
+    try:
+        rows = rows_of(path, counts, max_line=2 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rows == [ROW, ROW]
+    assert counts.rejected == {read.TOO_LONG: 1}
+    assert counts.lines == 3
+    assert peak < 12 << 20
+
+
+def test_a_long_line_within_the_limit_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "dump"
+    path.write_bytes(as_line(COMMENT | {"body": "a" * 3_000_000}) + b"\n")
+    assert len(rows_of(path)[0]["body"]) == 3_000_000
+    counts = ReadCounts()
+    with pytest.raises(InputError, match="too long"):
+        rows_of(path, counts, max_line=2_999_999)
+    assert counts.rejected == {read.TOO_LONG: 1}
+
+
+@given(st.lists(st.integers(0, 3 * PIECE), max_size=6), st.integers(1, PIECE), st.booleans())
+def test_lines_are_cut_where_they_end_however_the_pieces_fall(lengths: list[int], step: int, end: bool) -> None:
+    lines = [b"%d" % (i % 10) * length for i, length in enumerate(lengths)]
+    text = b"\n".join(lines) + (b"\n" if end and lines else b"")
+    counts = ReadCounts()
+    limit = 2 * PIECE
+    step = max(step, 1 + len(text) // 500)
+    blocks = list(whole_lines((text[i : i + step] for i in range(0, len(text), step)), counts, limit))
+    assert all(block.endswith(b"\n") for block in blocks[:-1])
+    found = b"".join(blocks).split(b"\n")
+    kept = [line for line in text.split(b"\n") if len(line) <= limit]
+    assert [line for line in found if line] == [line for line in kept if line]
+    assert counts.rejected.total() == sum(length > limit for length in lengths)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    peaks = []
+    for number, lines in enumerate((4000, 16_000)):
+        write_dumps(tmp_path / f"{number}", ["2018-01"], lines, window_log=20)
+        tracemalloc.start()
+        try:
+            for batch in read_comments(tmp_path / f"{number}" / "RC_2018-01.zst", batch_rows=1000):
+                assert batch.num_rows <= 1000
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+NUMBERS = st.one_of(st.integers(), st.floats(), st.integers().map(str), st.floats().map(str))
+OBJECTS = st.fixed_dictionaries(
+    {
+        "id": st.text(max_size=6),
+        "parent_id": st.sampled_from(["t1_zzc0", "t3_zzp0", None]),
+        "link_id": st.just("t3_zzp0"),
+        "body": st.text(st.characters(exclude_categories=())),
+        "created_utc": NUMBERS | st.integers(0, 2**31),
+    },
+    optional={
+        "score": st.none() | st.integers(-(2**33), 2**33) | NUMBERS,
+        "author": st.none() | st.sampled_from(["AutoModerator", "a_bot", "human", "a_bot\ud83d"]),
+        "_meta": st.none() | st.fixed_dictionaries({}, optional={"was_deleted_later": st.booleans() | st.none()}),
+        "x": JSON,
+    },
+)
+SOME_JSON = st.one_of(
+    OBJECTS,
+    st.tuples(OBJECTS, st.sampled_from(sorted(COMMENT)), JSON).map(lambda t: t[0] | {t[1]: t[2]}),
+    JSON,
+)
+LINES = st.tuples(SOME_JSON, st.booleans()).map(
+    lambda drawn: json.dumps(drawn[0], ensure_ascii=drawn[1]).encode("utf-8", "surrogatepass")
+)
+SPOILED = st.tuples(LINES, st.integers(0, 400), st.sampled_from([b"", b"{", b"}", b'"', b",", b"\\", b"\0", b" "])).map(
+    lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] + 1 :]
+)
+
+
+def as_json_reads_it(line: bytes) -> dict[str, Any]:
+    """The row that `json` makes of a line."""
+    fields = json.loads(line)
+    created = fields["created_utc"]
+    author = fields.get("author") or ""
+    return {
+        **{name: fields[name] for name in ("id", "link_id", "body")},
+        "parent_id": fields["link_id"] if fields.get("parent_id") is None else fields["parent_id"],
+        "score": fields.get("score"),
+        "is_bot": author in ("AutoModerator", "a_bot"),
+        "deleted_later": ((fields.get("_meta") or {}).get("was_deleted_later")) is True,
+        "created": int(float(created)) if isinstance(created, str) and "." in created else int(created),
+    }
+
+
+@given(st.lists(LINES | SPOILED, min_size=1, max_size=4))
+def test_any_line_reads_as_json_reads_it_or_is_counted(lines: list[bytes]) -> None:
+    counts = ReadCounts()
+    comments = read.decode_lines(b"\n".join(lines) + b"\n", counts)
+    rows = read._as_batch(comments).to_pylist()
+    assert counts.lines == len(lines) == len(rows) + counts.rejected.total()
+    assert counts.comments == len(rows)
+    remaining = iter(rows)
+    for line in lines:
+        alone = ReadCounts()
+        if read.decode_lines(line + b"\n", alone):
+            assert next(remaining) == as_json_reads_it(line)
+        else:
+            assert alone.rejected.total() == 1
+    assert next(remaining, None) is None
+
+
+@given(
+    st.text(st.characters(exclude_categories=("Cs",))),
+    st.integers(0, 2**40),
+    st.sampled_from([int, float, str]),
+    st.none() | st.integers(-(2**31), 2**31 - 1),
+)
+def test_every_true_comment_is_taken(body: str, created: int, kind: type, score: int | None) -> None:
+    line = as_line(COMMENT | {"body": body, "created_utc": kind(created), "score": score})
+    batch = read._as_batch(read.decode_lines(line, ReadCounts()))
+    assert batch.to_pylist() == [ROW | {"body": body, "created": created, "score": score}]
+    assert isinstance(batch, pa.RecordBatch)
+
+
+@pytest.mark.parametrize("packing", ["plain", "zstd", "gzip"])
+@pytest.mark.parametrize("kept", [1.0, 0.7])
+def test_the_hash_is_of_the_whole_file_however_much_of_it_is_read(tmp_path: Path, packing: str, kept: float) -> None:
+    pack = {"plain": bytes, "zstd": zstandard.ZstdCompressor().compress, "gzip": gzip.compress}[packing]
+    lines = b"".join(as_line({**COMMENT, "id": str(number), "body": "x" * 999}) + b"\n" for number in range(9999))
+    content = pack(lines)
+    path = tmp_path / "RC_2018-01"
+    path.write_bytes(content[: int(kept * len(content))] + (b"" if kept == 1 else b"\0 damaged" * 999))
+    counts = ReadCounts()
+    rows_of(path, counts)
+    assert counts.sha256 == {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}

@@ -1,0 +1,241 @@
+"""Indices of a language sample's diversity against Table 2 of the XCOPA paper, and tables of typological features."""
+
+from __future__ import annotations
+
+import csv
+import doctest
+import gzip
+import io
+import math
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_datasets.describe import diversity
+from mrs_datasets.describe.diversity import (
+    BENCHMARKS,
+    family_index,
+    geography_index,
+    language_vectors,
+    read_uriel,
+    typology_index,
+)
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import KNOWN
+
+MACRO_AREAS = {"Africa", "Australia", "Eurasia", "North America", "Papunesia", "South America"}  # WALS
+TABLE_2 = {  # family, geography, typology as the paper prints them
+    "XCOPA": (1, 1.67, 0.41),
+    "TyDiQA": (0.9, 0.92, 0.41),
+    "XNLI": (0.5, 0.37, 0.39),
+    "XQUAD": (0.6, 0, 0.36),
+    "MLQA": (0.66, 0, 0.32),
+    "PAWS-X": (0.66, 0, 0.31),
+}
+MRS = ["en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru"]  # Zhang et al. 2021, Table 1
+XGLUE = "ar bg de el en es fr hi it nl pl pt ru sw th tr ur vi zh"  # Liang et al. 2020, Table 3
+TABLE = "code,S_SVO,S_SOV,S_TONE\nest,1,0,0\ntam,0,1,\ncmn,1.0,0.0,1\n"
+
+
+def sample(codes: str) -> list:
+    return [KNOWN[code] for code in codes.split()]
+
+
+def saved(folder: Path, text: str | bytes) -> Path:
+    path = folder / "table.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return path
+
+
+def cut(value: float) -> float:
+    return math.floor(100 * value + 1e-9) / 100
+
+
+def test_the_docstring_examples_hold() -> None:
+    result = doctest.testmod(diversity)
+    assert (result.failed, result.attempted > 0) == (0, True)
+
+
+def test_the_benchmarks_are_those_of_the_paper() -> None:
+    assert {name: (b.family, b.geography, b.typology) for name, b in BENCHMARKS.items()} == TABLE_2
+    assert "en" not in {code for benchmark in BENCHMARKS.values() for code in benchmark.codes}
+
+
+@pytest.mark.parametrize("name", TABLE_2)
+def test_family_and_geography_are_the_figures_of_table_2(name: str) -> None:
+    languages = BENCHMARKS[name].languages
+    assert (cut(family_index(languages)), cut(geography_index(languages))) == TABLE_2[name][:2]
+
+
+def test_the_indices_of_the_ten_languages_of_mrs() -> None:
+    languages = sample(" ".join(MRS))
+    assert family_index(languages) == 0.2
+    assert geography_index(languages) == 0
+
+
+def test_areas_alike_have_the_highest_entropy_and_a_language_alone_has_none() -> None:
+    languages = sample("et sw ht qu id")
+    assert geography_index(languages) == pytest.approx(math.log2(5))
+    assert (geography_index(sample("sw")), family_index(sample("sw"))) == (0, 1)
+
+
+@pytest.mark.parametrize("index", [family_index, geography_index])
+@pytest.mark.parametrize(("codes", "told"), [("", "at least one language"), ("et sw et", "et 2 times")])
+def test_no_language_and_one_twice_are_refused(index, codes: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        index(sample(codes))
+
+
+def test_the_table_of_languages_is_whole_and_its_codes_are_of_their_standards() -> None:
+    entries = yaml.safe_load(
+        resources.files("mrs_suggest.common.text").joinpath("languages.yaml").read_text(encoding="utf-8")
+    )
+    benchmarks = {code for benchmark in BENCHMARKS.values() for code in benchmark.codes}
+    assert set(entries) >= benchmarks | set(MRS) | {"hu", "ja", "ko", "pt", "vi"} | set(XGLUE.split())
+    assert [code for code, entry in entries.items() if "branch" in entry] == MRS
+    for code, entry in entries.items():
+        assert isinstance(code, str), f"{code}: YAML takes it for a truth value"
+        assert set(entry) - {"branch"} == {"name", "iso3", "family", "script", "area"}, code
+        assert all(isinstance(value, str) and value.strip() == value != "" for value in entry.values()), code
+        assert (len(code), len(entry["iso3"]), len(entry["script"])) == (2, 3, 4), code
+        assert entry["area"] in MACRO_AREAS, code
+    assert len({entry["iso3"] for entry in entries.values()}) == len(entries)
+    assert len({entry["name"] for entry in entries.values()}) == len(entries)
+
+
+def test_typology_is_the_mean_entropy_of_the_known_values() -> None:
+    known = [{"a": 1, "b": 0}, {"a": 0, "b": 0}, {"a": 0, "b": 0}, {"a": 1, "b": 1}]
+    quarter = 0.25 * 2 + 0.75 * math.log2(4 / 3)
+    assert typology_index(known) == pytest.approx((1 + quarter) / 2)
+    # `c`: only one language has a value, entropy 0; `d`: none has, it does not count
+    gaps = [{"a": 1, "c": None, "d": None}, {"a": 0, "c": 1, "d": math.nan}, {"a": None}]
+    assert typology_index(gaps) == 0.5
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 1, None]), min_size=4, max_size=4), min_size=1, max_size=6))
+def test_typology_lies_in_its_range_whatever_the_order_and_the_names_of_the_values(rows) -> None:
+    vectors = [dict(zip("abcd", row, strict=True)) for row in rows]
+    if all(value is None for row in rows for value in row):
+        with pytest.raises(InputError, match="no language has a value"):
+            typology_index(vectors)
+        return
+    index = typology_index(vectors)
+    assert 0 <= index <= 1
+    flipped = [{name: None if value is None else 1 - value for name, value in vector.items()} for vector in vectors]
+    assert typology_index(flipped[::-1]) == pytest.approx(index)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "told"), [([], "at least one language"), ([{"a": 0.5}], "a: expected 0, 1 or None")]
+)
+def test_typology_refuses_what_it_cannot_measure(vectors, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        typology_index(vectors)
+
+
+def test_a_table_is_read_and_its_languages_found_by_either_code(tmp_path: Path) -> None:
+    path = saved(tmp_path, TABLE + "qu,?,--,NaN\n")
+    table = read_uriel(path)
+    assert table["tam"] == {"S_SVO": 0, "S_SOV": 1, "S_TONE": None}
+    assert table["cmn"] == {"S_SVO": 1, "S_SOV": 0, "S_TONE": 1}
+    assert set(table["qu"].values()) == {None}
+    vectors = language_vectors(table, sample("zh qu et"), path)
+    assert vectors == [table["cmn"], table["qu"], table["est"]]
+    third = math.log2(3) / 3 + 2 / 3 * math.log2(1.5)  # S_SVO and S_SOV over est, tam, cmn; S_TONE over est, cmn
+    assert typology_index(language_vectors(table, sample("et ta zh"), path)) == pytest.approx((2 * third + 1) / 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TABLE.replace(",", "\t"),
+        TABLE.replace("\n", "\r\n"),
+        "\ufeff" + TABLE,
+        TABLE.replace("est", '"EST"').replace("code", '" Code"'),
+        TABLE.replace("\n", "\n\n").removesuffix("\n\n"),
+        TABLE.replace(",", " , "),
+    ],
+    ids=["tabs", "windows", "byte-order mark", "quotes and capitals", "empty lines", "blanks"],
+)
+def test_the_ways_in_which_programs_write_a_table_are_one(tmp_path: Path, text: str) -> None:
+    expected = read_uriel(saved(tmp_path, TABLE))
+    assert read_uriel(saved(tmp_path, text)) == expected
+    packed = tmp_path / "table.csv.gz"
+    packed.write_bytes(gzip.compress(text.encode("utf-8")))
+    assert read_uriel(packed) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", r"table\.csv: the file is empty"),
+        ("code\nest\n", "line 1: expected a header"),
+        ("est,1,0\n", "line 1: expected a header"),
+        ("code;a;b\nest;1;0\n", "line 1: expected a header"),
+        ("code,a,\nest,1,\n", "line 1: expected a header"),
+        ("code,a,a\nest,1,0\n", "line 1: the header has the feature 'a' 2 times"),
+        ("code,a,b\nest,1,0\ntam,1\n", "line 3: expected a code and 2 values, .* found 1 "),
+        ("code,a,b\nest,1,0,1\n", "line 2: expected a code and 2 values, .* found 3 "),
+        ("code,a\nest,1\n\nEST,1\n", "line 4: the language 'est' has a line already"),
+        ("code,a\n,1\n", "line 2: the line has no language code"),
+        ("code,a,b\nest,1,2\n", "line 2, b: expected 0, 1 .* found '2'"),
+        ("code,a,b\nest,1,0.5\n", "line 2, b: expected 0, 1 .* found '0.5'"),
+        ("code,a,b\nest,yes,0\n", "line 2, a: expected 0, 1 .* found 'yes'"),
+        ("code,a\nest,inf\n", "line 2, a: expected 0, 1 .* found 'inf'"),
+        ('code,a\nest,"1\n', "line 2: not a line of a CSV or TSV table"),
+        (b"code,a\nest,\xff\n", "line 2: not UTF-8"),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_sentence_with_its_line(tmp_path: Path, text: str | bytes, told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        read_uriel(saved(tmp_path, text))
+    assert "table.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none.csv"):
+        read_uriel(tmp_path / "none.csv")
+
+
+def test_all_languages_that_a_table_lacks_are_named(tmp_path: Path) -> None:
+    path = saved(tmp_path, TABLE)
+    with pytest.raises(InputError, match=r"table\.csv: .* Swahili \(swh or sw\), Quechua \(qve or qu\)"):
+        language_vectors(read_uriel(path), sample("et sw qu"), path)
+    with pytest.raises(InputError, match=r"no line for Thai \(tha or th\);"):
+        language_vectors(read_uriel(path), sample("et th"), path)
+
+
+@given(st.text(max_size=40) | st.text('abc01,,,\n\n\r\t"?-. \0', max_size=40))
+def test_any_text_is_a_table_or_a_sentence(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = tmp_path_factory.mktemp("free")
+    try:
+        table = read_uriel(saved(folder, "code,a,b\n" + text.encode("utf-8", "replace").decode("utf-8")))
+    except InputError:
+        return
+    assert all(value in (0, 1, None) for row in table.values() for value in row.values())
+
+
+@given(
+    st.dictionaries(
+        st.text("abcdefgh", min_size=2, max_size=3),
+        st.lists(st.sampled_from(["0", "1", ""]), min_size=2, max_size=2),
+        min_size=1,
+    ),
+    st.lists(st.text('abc ,"_é', min_size=1).map(str.strip).filter(bool), min_size=2, max_size=2, unique=True),
+)
+def test_what_csv_writes_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows, features) -> None:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["code", *features])
+    writer.writerows([code, *cells] for code, cells in rows.items())
+    table = read_uriel(saved(tmp_path_factory.mktemp("csv"), out.getvalue()))
+    expected = {
+        code: {name: float(cell) if cell else None for name, cell in zip(features, cells, strict=True)}
+        for code, cells in rows.items()
+    }
+    assert table == expected

@@ -1,0 +1,152 @@
+"""What of a prepared folder is published, and which folders are refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.publishing import prepared_publication, require_publishable
+from mrs_suggest.common.errors import InputError
+
+TRAIN = "data/es/train-00000-of-00001.parquet"
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("publishing")
+    (base / "source").mkdir()
+    (base / "source" / "es.tsv").write_text("".join(f"mensaje {n}\tsí {n % 3}\n" for n in range(30)), encoding="utf-8")
+    prepare_mrs(str(base / "source"), base / "data")
+    return base / "data"
+
+
+@pytest.fixture
+def folder(prepared: Path, tmp_path: Path) -> Path:
+    shutil.copytree(prepared, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def edit_report(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    change(report)
+    (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+
+
+def forget_hashes(report: dict[str, Any]) -> None:
+    """As other tools may write it."""
+    for splits in report["configs"].values():
+        for facts in splits.values():
+            for entry in facts["files"]:
+                del entry["sha256"], entry["bytes"]
+
+
+def test_card_report_and_the_listed_files_go(folder: Path) -> None:
+    for name in ("secrets.json", "data/.DS_Store", "notes.txt", ".env", "README.md.bak", "report.html"):
+        (folder / name).write_text("private")
+    what = prepared_publication(folder, "org/mrs")
+    files = what.files()
+    listed = {path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")}
+    assert files.keys() == {"README.md", "report.json", *listed}
+    assert b'load_dataset("org/mrs", "es")' in bytes(files["README.md"])
+    assert what.left_behind()["secrets.json"] == "not listed in report.json"
+
+
+def damages() -> dict[str, tuple[Callable[[Path], object], str]]:
+    def append(folder: Path) -> None:
+        with (folder / TRAIN).open("ab") as file:
+            file.write(b"junk")
+
+    def flip(folder: Path) -> None:
+        data = bytearray((folder / TRAIN).read_bytes())
+        data[20] ^= 1
+        (folder / TRAIN).write_bytes(data)
+
+    def link(folder: Path) -> None:
+        (folder / TRAIN).rename(folder / "elsewhere")
+        (folder / TRAIN).symlink_to(folder / "elsewhere")
+
+    def link_to_a_folder(folder: Path) -> None:
+        (folder / "data").rename(folder / "elsewhere")
+        (folder / "data").symlink_to(folder / "elsewhere")
+
+    def card(folder: Path) -> None:
+        (folder / "README.md").unlink()
+        (folder / "README.md").symlink_to("/etc/hostname")
+
+    def climb(report: dict[str, Any]) -> None:
+        report["configs"]["es"]["train"]["files"][0]["path"] = "data/es/../../report.json"
+
+    return {
+        "junk appended": (append, r"train-00000-of-00001\.parquet: has .* bytes, report\.json says"),
+        "a bit flipped": (flip, r"its SHA-256 is not that of report\.json"),
+        "a split is missing": (lambda f: (f / TRAIN).unlink(), rf"{TRAIN} is missing, though report\.json lists it"),
+        "a shard too many": (
+            lambda f: shutil.copy(f / TRAIN, f / "data/es/more.parquet"), "does not list data/es/more",
+        ),
+        "a config too many": (lambda f: shutil.copytree(f / "data/es", f / "data/de"), "does not list data/de/"),
+        "a link": (link, "is a link"),
+        "a linked folder": (link_to_a_folder, "is a link"),
+        "the card is a link": (card, "is a link"),
+        "no list": (lambda f: (f / "report.json").write_text('{"data_set": "mrs"}'), "does not list the files"),
+        "a path that climbs": (lambda f: edit_report(f, climb), "has no such file"),
+        "a config that is none": (
+            lambda f: edit_report(f, lambda r: r["configs"].update(xx=r["configs"]["es"])), "for xx/train",
+        ),
+        "other rows": (
+            lambda f: edit_report(f, lambda r: r["configs"]["es"]["train"].update(rows=7)), "report.json says 7",
+        ),
+        "no report": (lambda f: (f / "report.json").unlink(), r"not a prepared folder \(no report\.json\)"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", damages())
+def test_a_folder_that_is_not_its_report_is_refused(folder: Path, kind: str) -> None:
+    damage, named = damages()[kind]
+    damage(folder)
+    with pytest.raises(InputError, match=named):
+        prepared_publication(folder, "org/mrs")
+
+
+def test_without_hashes_rows_and_columns_are_compared(folder: Path) -> None:
+    edit_report(folder, forget_hashes)
+    prepared_publication(folder, "org/mrs")
+    rewrite(folder / TRAIN, lambda table: table.slice(1))
+    with pytest.raises(InputError, match=r"es/train has .* rows, report\.json says"):
+        prepared_publication(folder, "org/mrs")
+
+
+@pytest.mark.parametrize("kind", ["columns", "cut off", "no Parquet", "damaged inside"])
+def test_without_hashes_every_file_is_read(folder: Path, kind: str) -> None:
+    edit_report(folder, forget_hashes)
+    path = folder / TRAIN
+    if kind == "columns":
+        rewrite(path, lambda table: table.rename_columns(["question", *table.column_names[1:]]))
+    elif kind == "cut off":
+        path.write_bytes(path.read_bytes()[:-9])
+    elif kind == "no Parquet":
+        path.write_bytes(b"PAR1")
+    else:
+        data = bytearray(path.read_bytes())
+        data[4:80] = bytes(76)
+        path.write_bytes(data)
+    named = r"train-00000-of-00001\.parquet: (cannot read it as Parquet|has the columns question)"
+    with pytest.raises(InputError, match=named):
+        prepared_publication(folder, "org/mrs")
+
+
+def test_texts_that_were_dropped_are_not_published(folder: Path) -> None:
+    edit_report(folder, lambda report: report.update(pipeline={"rejects": {"short": ["a text"]}}))
+    with pytest.raises(InputError, match="contains texts that were dropped"):
+        require_publishable(folder, False)

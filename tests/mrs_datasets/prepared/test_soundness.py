@@ -1,0 +1,141 @@
+"""Prepared folders that no command can read: one sentence from every verb, before anything is written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.report import MAX_DEPTH
+from mrs_datasets.prepared.soundness import MAX_TEXT_BYTES
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
+
+ROW = 7
+FILE = "train-00000-of-00001.parquet"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sound") / "mrs"
+    prepare_mrs("sample", folder)
+    return folder
+
+
+@pytest.fixture
+def folder(sound: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sound, tmp_path / "mrs"))
+
+
+def replies(folder: Path, change: Callable[[pa.Array], pa.Array], statistics: bool = True) -> None:
+    """Replace the replies of the English training split."""
+    path = folder / "data" / "en" / FILE
+    table = pq.read_table(path)
+    changed = table.set_column(1, "reply", change(table["reply"].combine_chunks()))
+    pq.write_table(changed, path, row_group_size=5, write_statistics=statistics)
+
+
+def with_value(texts: pa.Array, value: bytes | None) -> pa.Array:
+    values = [text.encode() for text in texts.to_pylist()]
+    values[ROW] = value
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
+def without_messages(folder: Path) -> None:
+    path = folder / "data" / "en" / FILE
+    pq.write_table(pq.read_table(path).drop_columns(["message"]), path)
+
+
+NOT_AT_OPENING = {"null without statistics", "invalid UTF-8", "a reply of 50 MB"}
+DAMAGE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "null": (lambda path: replies(path, lambda t: with_value(t, None)), (FILE, "'reply', row 7", "is null")),
+    "null without statistics": (
+        lambda path: replies(path, lambda t: with_value(t, None), statistics=False),
+        (FILE, "row 7", "'reply'", "is null"),
+    ),
+    "integers": (lambda path: replies(path, lambda t: pa.array(range(len(t)))), (FILE, "'reply'", "holds int64")),
+    "lists": (
+        lambda path: replies(path, lambda t: pa.array([[x.as_py()] for x in t])),
+        (FILE, "'reply'", "holds list"),
+    ),
+    "bytes": (lambda path: replies(path, lambda t: t.cast(pa.binary())), (FILE, "'reply'", "holds binary")),
+    "no messages": (without_messages, (FILE, "no column 'message'")),
+    "invalid UTF-8": (
+        lambda path: replies(path, lambda t: with_value(t, b"caf\xe9")),
+        (FILE, "row 7", "'reply'", "not valid UTF-8"),
+    ),
+    "a reply of 50 MB": (
+        lambda path: replies(path, lambda t: with_value(t, b"x" * 50_000_000)),
+        (FILE, "row 7", "'reply'", "50,000,000 bytes"),
+    ),
+    "a deep report": (
+        lambda path: (path / "report.json").write_text("[" * 100_000 + "]" * 100_000),
+        ("report.json", "levels deep"),
+    ),
+}
+VERBS: dict[str, list[str]] = {
+    "stats": ["data", "stats", "DATA", "--language", "en"],
+    "toxicity": ["data", "toxicity", "DATA", "--out", "OUT", "--toxicity", "words"],
+    "responses": ["data", "responses", "DATA", "--out", "OUT", "--language", "en", "--replace"],
+    "publish": ["data", "publish", "DATA", "--repo", "org/name", "--dry-run"],
+    "train retrieval": ["train", "retrieval", "--data", "DATA", "--languages", "en", "--output_dir", "OUT"],
+    "train generation": ["train", "generation", "--data", "DATA", "--languages", "en", "--output_dir", "OUT"],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_every_verb_refuses_a_damaged_folder(
+    folder: Path, tmp_path: Path, damage: str, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harm, words = DAMAGE[damage]
+    harm(folder)
+    places = {"DATA": str(folder), "OUT": str(tmp_path / "out")}
+    assert main([places.get(word, word) for word in VERBS[verb]]) == 2
+    sentence = capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+    if verb != "publish":  # which compares the files with report.json first
+        assert [word for word in words if word not in sentence] == [], sentence
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_check_lists_the_damage(folder: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    DAMAGE[damage][0](folder)
+    code = main(["data", "check", str(folder), "--json"])
+    told = capsys.readouterr()
+    if damage == "a deep report":
+        assert (code, "levels deep" in told.err) == (2, True)
+        return
+    rules = {(found["rule"], found["where"]) for found in json.loads(told.out)["findings"] if found["level"] == "error"}
+    assert code == 1
+    wanted = {"schema", "null where a value is needed", "text that cannot be used"}
+    assert rules & {(rule, "en/train") for rule in wanted}
+
+
+@pytest.mark.parametrize("damage", sorted(set(DAMAGE) - NOT_AT_OPENING - {"a deep report"}))
+def test_opening_looks_at_footers_alone(folder: Path, damage: str) -> None:
+    DAMAGE[damage][0](folder)
+    with pytest.raises(InputError, match=FILE):
+        open_prepared(str(folder))
+    assert open_prepared(str(folder), checked=False).configs()
+
+
+def test_what_is_long_or_nested_within_the_bounds_is_accepted(folder: Path) -> None:
+    replies(folder, lambda texts: with_value(texts, b"x" * MAX_TEXT_BYTES))
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    for _ in range(MAX_DEPTH - 2):
+        report["nested"] = [report.get("nested")]
+    (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    data = open_prepared(str(folder))
+    assert len(data.load("en", "train")[ROW]["reply"]) == MAX_TEXT_BYTES
+    report["nested"] = [[report["nested"]]]
+    (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    with pytest.raises(InputError, match="nested more than 50 levels deep"):
+        open_prepared(str(folder))

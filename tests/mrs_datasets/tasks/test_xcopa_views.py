@@ -1,0 +1,192 @@
+"""XCOPA's views: what is hidden stays hidden, pairs keep their order, translations stand beside their own original."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_datasets.readers.xcopa import XCOPA
+from mrs_datasets.tasks.xcopa_views import join_translations, sentence_pairs, without_premise, without_question
+from mrs_suggest.common.errors import InputError
+
+RED_EYES = {  # Ponti et al. 2020, Table 1 and note 8
+    "premise": "My eyes became red and puffy.",
+    "choice1": "I was sobbing.",
+    "choice2": "I was laughing.",
+    "question": "cause",
+    "label": 0,
+    "idx": 7,
+    "changed": False,
+    "question_corrected": "cause",
+}
+TAP = {
+    "premise": "The man turned on the faucet.",
+    "choice1": "The toilet filled with water.",
+    "choice2": "Water flowed from the spout.",
+    "question": "effect",
+    "label": 1,
+    "idx": 3,
+    "changed": True,
+    "question_corrected": "effect",
+}
+View = Callable[[pa.Table], pa.Table]
+
+
+def table(*rows: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), XCOPA.schema("et"))
+
+
+def real(folder: Path, name: str) -> pa.Table:
+    lines = (folder / "xcopa" / name).read_text(encoding="utf-8").splitlines()
+    return table(*(json.loads(line) for line in lines))
+
+
+@pytest.mark.parametrize(("view", "hidden"), [(without_premise, "premise"), (without_question, "question")])
+def test_the_hidden_column_is_gone_and_the_rest_is_as_it_was(view: View, hidden: str) -> None:
+    joined = join_translations(table(RED_EYES, TAP), table(TAP, RED_EYES))
+    for rows in (table(RED_EYES, TAP), joined):
+        found = view(rows).to_pylist()
+        gone = {hidden, f"{hidden}_corrected"}
+        assert found == [{key: row[key] for key in row if key not in gone} for row in (RED_EYES, TAP)]
+    with pytest.raises(InputError, match=r"^the table has no column label; expected .*choice1, choice2, "):
+        view(table(TAP).drop_columns(["label"]))
+
+
+def test_a_view_of_a_loaded_data_set_is_a_data_set_again() -> None:
+    from datasets import ClassLabel, Dataset
+
+    loaded = Dataset(table(TAP)).cast_column("label", ClassLabel(names=["choice1", "choice2"])).data.table
+    for rows in (without_premise(loaded), without_question(loaded), join_translations(loaded, table(TAP))):
+        assert Dataset(rows).to_list() == rows.to_pylist()
+        assert Dataset(rows).features["label"].names == ["choice1", "choice2"]
+    assert Dataset(sentence_pairs(loaded))["plausible"] == [0, 1]
+
+
+def test_a_pair_is_written_as_in_the_paper() -> None:
+    pairs = sentence_pairs(table(RED_EYES))
+    text = "My eyes became red and puffy. What was the cause?"
+    assert pairs.to_pylist() == [
+        {"idx": 7, "choice": 0, "text": text, "text_pair": "I was sobbing.", "plausible": 1},
+        {"idx": 7, "choice": 1, "text": text, "text_pair": "I was laughing.", "plausible": 0},
+    ]
+    numbers = {"idx", "choice", "plausible"}
+    assert all(field.type == (pa.int64() if field.name in numbers else pa.string()) for field in pairs.schema)
+
+
+@pytest.mark.parametrize(
+    ("view", "texts"),
+    [
+        (without_premise, ["What was the cause?", "What happened as a result?"]),
+        (without_question, [RED_EYES["premise"], TAP["premise"]]),
+    ],
+)
+def test_pairs_of_a_variant_hold_what_is_left(view: View, texts: list[str]) -> None:
+    pairs = sentence_pairs(view(table(RED_EYES, TAP)))
+    assert pairs["text"].to_pylist() == [texts[0], texts[0], texts[1], texts[1]]
+
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+example = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("premise", "choice1", "choice2"), text),
+        "question": st.sampled_from(["cause", "effect"]),
+        "question_corrected": st.sampled_from(["cause", "effect"]),
+        "label": st.integers(0, 1),
+        "idx": st.integers(0, 2**62),
+        "changed": st.booleans(),
+    }
+)
+
+
+@given(st.lists(example, max_size=6), st.integers(1, 3))
+def test_pairs_keep_examples_texts_and_answers(rows: list[dict[str, Any]], size: int) -> None:
+    whole = table(*rows)
+    chunked = pa.concat_tables([whole.slice(0, 0), *(whole.slice(i, size) for i in range(0, len(rows), size))])
+    prompts = {"cause": "What was the cause?", "effect": "What happened as a result?"}
+    for column in ("question", "question_corrected"):
+        assert sentence_pairs(chunked, column).to_pylist() == [
+            {
+                "idx": row["idx"],
+                "choice": choice,
+                "text": f"{row['premise']} {prompts[row[column]]}",
+                "text_pair": row[f"choice{choice + 1}"],
+                "plausible": int(row["label"] == choice),
+            }
+            for row in rows
+            for choice in (0, 1)
+        ]
+
+
+def test_pairs_by_corrected_questions_need_that_column() -> None:
+    with pytest.raises(InputError, match=r"no column question_corrected; prepare the data set again"):
+        sentence_pairs(table(TAP).drop_columns(["question_corrected"]), "question_corrected")
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (table({**TAP, "question": "why"}), r"the question of idx 3 is 'why'; expected cause or effect\."),
+        (table(RED_EYES, {**TAP, "label": -1}), r"the label of idx 3 is -1; expected 0 or 1\."),
+        (table({**TAP, "premise": None}, RED_EYES), r"premise has 1 gaps; expected a value in every row\."),
+        (table({**TAP, "label": None}), r"label has 1 gaps"),
+        (table(TAP).drop_columns(["choice2"]), r"no column choice2; expected "),
+        (table(TAP).drop_columns(["premise", "question"]), r"neither premise nor question"),
+    ],
+)
+def test_pairs_refuse_what_has_no_answer_or_no_prompt(rows: pa.Table, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        sentence_pairs(rows)
+
+
+def test_translations_are_joined_by_number_and_not_by_place() -> None:
+    rows = [RED_EYES, TAP, {**TAP, "idx": 5, "premise": "It rained."}]
+    english = {row["idx"]: {name: f"en {row[name]}" for name in ("premise", "choice1", "choice2")} for row in rows}
+    joined = join_translations(table(*rows), table(*({**row, **english[row["idx"]]} for row in (*rows[1:], rows[0]))))
+    assert joined.to_pylist() == [
+        {**row, **{f"{name}_translated": value for name, value in english[row["idx"]].items()}} for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("original", "translated", "sentence"),
+    [
+        ([TAP, RED_EYES], [TAP], r"^translations: there is no idx 7; "),
+        ([TAP], [TAP, *({**TAP, "idx": i} for i in (9, 8, 5, 4))], r"^original: there is no idx 4, 5, 8 and 1 more; "),
+        ([TAP], [{**TAP, "idx": 4}], r"^translations: there is no idx 3; "),
+        ([TAP], [{**TAP, "label": 0}], r"^translations: the label of idx 3 is not the original's; "),
+        ([RED_EYES, TAP], [TAP, {**RED_EYES, "question": "effect"}], r"the question of idx 7 is not the original's"),
+        ([TAP, TAP], [TAP], r"^original: idx 3 occurs more than once"),
+        ([TAP], [TAP, TAP], r"^translations: idx 3 occurs more than once"),
+    ],
+)
+def test_translations_of_other_examples_are_refused(original: Any, translated: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        join_translations(table(*original), table(*translated))
+
+
+def test_translations_without_a_column_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^translations: the table has no column question"):
+        join_translations(table(TAP), without_question(table(TAP)).append_column("question_", table(TAP)["question"]))
+
+
+def test_all_real_translations_join_and_another_language_does_not(shared_data: Path) -> None:
+    codes = sorted(path.name for path in (shared_data / "xcopa" / "data-gmt").iterdir())
+    assert len(codes) == 10
+    for code in codes:
+        for split, size in (("val", 100), ("test", 500)):
+            file = f"{code}/{split}.{code}.jsonl"
+            original, translated = real(shared_data, f"data/{file}"), real(shared_data, f"data-gmt/{file}")
+            joined = join_translations(original, translated)
+            assert joined.select(original.column_names).equals(original)
+            assert joined["choice2_translated"].equals(translated["choice2"])
+            assert len(sentence_pairs(joined)) == 2 * size
+    thai, italian = "th/val.th.jsonl", "it/val.it.jsonl"  # the questions in `th` are all `effect`, many of them wrongly
+    with pytest.raises(InputError, match=r"the question of idx 4, 6, 7 and 44 more is not the original's"):
+        join_translations(real(shared_data, f"data/{italian}"), real(shared_data, f"data-gmt/{thai}"))

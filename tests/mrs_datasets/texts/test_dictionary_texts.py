@@ -1,0 +1,79 @@
+"""The texts that are made from a bilingual dictionary, and the commands that write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mrs_datasets.texts.dictionary_texts import Entry, TermReplacer, quasi_sentences, read_dictionary
+from mrs_suggest.cli.data import main
+from mrs_suggest.common.errors import InputError
+
+LINES = "dlo\tjuice\t1\ndlo\twater\t9\nbwè dlo\tdrink\t5\nkay\thouse\t7\nkay\thouse\t2\nC++\tsee\t3\n"
+
+
+@pytest.fixture
+def dictionary(tmp_path: Path) -> Path:
+    path = tmp_path / "ht-en.tsv"
+    path.write_text(LINES, encoding="utf-8")
+    return path
+
+
+def test_the_most_reliable_pairs_come_first_and_once(dictionary: Path) -> None:
+    entries = read_dictionary(dictionary, 3)
+    assert entries == [Entry("dlo", "water"), Entry("kay", "house"), Entry("bwè dlo", "drink")]
+    assert list(quasi_sentences(entries)) == ["water dlo", "house kay", "drink bwè dlo"]
+
+
+def test_without_confidences_the_file_has_the_order(tmp_path: Path) -> None:
+    path = tmp_path / "d.tsv"
+    path.write_text("b\tB\n\na\tA\nb\tB\n", encoding="utf-8")
+    assert read_dictionary(path) == [Entry("b", "B"), Entry("a", "A")]
+
+
+def test_terms_are_replaced_as_whole_words_the_longest_first(dictionary: Path) -> None:
+    replace = TermReplacer(read_dictionary(dictionary))
+    assert replace("Dlo a; mwen bwè dlo nan KAY la, dlope kayla 3dlo.") == (
+        "Water a; mwen drink nan House la, dlope kayla 3dlo."
+    )
+    assert replace.replaced == 3
+    assert replace("C++ !") == "See !"
+    assert replace("") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "has no translation pair"),
+        ("dlo\n", "line 1: expected term, tab, English"),
+        ("dlo\twater\nkay\thouse\t1\n", "line 2: expected term"),
+        ("dlo\t \n", "line 1: .* an empty one among them"),
+        ("dlo\twater\tvery\n", "line 1: expected a number as confidence, found 'very'"),
+        ("dlo\twater\tnan\n", "line 1: expected a number as confidence, found 'nan'"),
+    ],
+)
+def test_a_broken_dictionary_is_refused(text: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "d.tsv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        read_dictionary(path)
+
+
+def test_the_commands_write_whole_files(dictionary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, out = tmp_path / "t.txt", tmp_path / "new" / "d.txt"
+    text.write_text("Dlo a.\nAnyen.\n", encoding="utf-8")
+    assert main(["quasi-sentences", "--dictionary", str(dictionary), "--pairs", "2", "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == "water dlo\nhouse kay\n"
+    with pytest.raises(InputError, match="exists already"):
+        main(["quasi-sentences", "--dictionary", str(dictionary), "--out", str(out)])
+    options = ["--text", str(text), "--dictionary", str(dictionary), "--out", str(out), "--overwrite"]
+    assert main(["replace-terms", *options]) == 0
+    assert out.read_text(encoding="utf-8") == "Water a.\nAnyen.\n"
+    assert "2 sentences, 1 terms replaced" in capsys.readouterr().out
+    with pytest.raises(InputError, match="cannot read the file"):
+        main(["replace-terms", *["--text", "absent.txt"], *options[2:]])
+    assert out.read_text(encoding="utf-8") == "Water a.\nAnyen.\n", "the old text stays"
+    assert [path.name for path in out.parent.iterdir()] == ["d.txt"]
+    with pytest.raises(InputError, match="--pairs: expected 1 or more"):
+        main(["quasi-sentences", "--dictionary", str(dictionary), "--pairs", "0", "--out", str(out), "--overwrite"])

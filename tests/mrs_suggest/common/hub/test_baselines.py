@@ -1,0 +1,210 @@
+"""The list of baselines, where a model's name leads, and the baseline that ships with the package."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub import hub
+from mrs_suggest.common.hub.baselines import Baseline, read_baselines, resolve_model
+from mrs_suggest.common.text.languages import LANGUAGES
+from tests import warm_python
+
+NAME = "sample-retriever"
+GOOD: dict[str, Any] = {
+    "revision": "main", "family": "retrieval", "setting": "multilingual", "languages": ["en", "es"], "data": "MRS",
+    "metrics": {"weighted": 0.25},
+}  # fmt: skip
+
+
+def listing(**changes: Any) -> str:
+    """The text of a list with one baseline; a change to None leaves the field out."""
+    entry = {name: value for name, value in {**GOOD, **changes}.items() if value is not None}
+    return yaml.safe_dump({"organisation": "org", "baselines": {"one": entry}})
+
+
+@pytest.fixture(autouse=True)
+def no_organisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MRS_ORGANISATION", raising=False)
+
+
+def test_a_good_list() -> None:
+    found = read_baselines(listing())
+    assert found == {
+        "one": Baseline(
+            "one", "org/one", "main", "retrieval", "multilingual", ("en", "es"), "MRS", {"weighted": 0.25}, False
+        )
+    }
+
+
+def test_the_organisation_is_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MRS_ORGANISATION", "mine")
+    assert read_baselines(listing())["one"].repo_id == "mine/one"
+    assert read_baselines()[NAME].repo_id == f"mine/{NAME}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"licence": "x"}, "unknown field 'licence'"),
+        ({"repo_id": "a/b"}, "unknown field 'repo_id'"),
+        ({"revision": None}, "field 'revision' is missing"),
+        ({"metrics": None}, "field 'metrics' is missing"),
+        ({"family": "seq2seq"}, "family must be one of retrieval, generation"),
+        ({"setting": "few_shot"}, "setting must be one of"),
+        ({"languages": ["en", "zz"]}, "zz"),
+        ({"languages": "en"}, "languages"),
+        ({"languages": 7}, "languages"),
+        ({"languages": []}, "languages"),
+        ({"metrics": ["weighted"]}, "metrics must map names to figures"),
+        ({"metrics": {"weighted": "high"}}, "metrics must map names to figures"),
+        ({"revision": 1.5}, "revision"),
+        ({"data": ["MRS"]}, "data"),
+        ({"embedded": "yes"}, "embedded"),
+    ],
+)
+def test_a_bad_entry_is_named(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_baselines(listing(**changes), "list.yaml")
+    assert str(caught.value).startswith("list.yaml, one")
+    assert named in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "organisation: org", "baselines: {}", "a: [", "organisation: org\nbaselines: [a]"]
+)
+def test_no_list(text: str) -> None:
+    with pytest.raises(InputError, match=r"^list\.yaml: expected YAML"):
+        read_baselines(text, "list.yaml")
+
+
+def test_an_entry_that_is_no_mapping() -> None:
+    with pytest.raises(InputError, match=r"^list\.yaml, one: expected a mapping"):
+        read_baselines("organisation: org\nbaselines: {one: main}", "list.yaml")
+
+
+# --- where a name leads
+
+
+def test_names_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def download(repo_id: str, revision: str | None = None, **_: bool) -> Path:
+        asked.append((repo_id, revision))
+        return tmp_path / "downloaded"
+
+    monkeypatch.setattr(hub, "download", download)
+    monkeypatch.chdir(tmp_path)
+    assert resolve_model(str(tmp_path)) == tmp_path
+    assert resolve_model(NAME) == read_baselines()[NAME].folder
+    assert resolve_model("org/m") == tmp_path / "downloaded"
+    assert asked == [("org/m", None)]
+    (tmp_path / "org" / "m").mkdir(parents=True)
+    assert resolve_model("org/m") == Path("org/m"), "a folder comes first"
+    assert len(asked) == 1
+
+
+def test_a_baseline_that_does_not_ship_is_downloaded_at_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mrs_suggest.common.hub import baselines
+
+    known = read_baselines(listing(revision="v1"))
+    monkeypatch.setattr(baselines, "read_baselines", lambda: known)
+    monkeypatch.setattr(hub, "download", lambda *arguments, **_: tmp_path / "-".join(arguments).replace("/", "-"))
+    assert resolve_model("one") == tmp_path / "org-one-v1"
+
+
+@pytest.mark.parametrize("name", ["nonsense", "a/b/c", "./run/x", "/no/such", "~/m", "../m", "./m", "/m"])
+def test_what_is_no_model(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "download", lambda *_, **__: pytest.fail("asked the hub"))
+    with pytest.raises(InputError, match="mrs models list"):
+        resolve_model(name)
+
+
+# --- the one in the package
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return read_baselines()[NAME].folder
+
+
+def test_every_embedded_baseline_is_small_and_safe(tmp_path: Path) -> None:
+    for baseline in read_baselines().values():
+        if not baseline.embedded:
+            continue
+        files = [path for path in baseline.folder.rglob("*") if path.is_file()]
+        packed = tmp_path / f"{baseline.name}.zip"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as wheel:
+            for path in files:
+                wheel.write(path, path.relative_to(baseline.folder))
+        assert packed.stat().st_size < 16_000_000  # what the wheel may grow by
+        assert {path.suffix for path in files} <= {".json", ".md", ".safetensors"}, "no pickles, no checkpoints"
+        assert not [path for path in files if path.name.startswith("predictions")]
+        assert {"README.md", "run.json", "modules.json"} <= {path.name for path in files}
+
+
+def test_its_figures_are_those_of_its_record(folder: Path) -> None:
+    pooled = json.loads((folder / "run.json").read_text(encoding="utf-8"))["metrics"]["systems"]["Model"]["pooled"]
+    shipped = read_baselines()[NAME]
+    assert shipped.metrics == {name: round(pooled[name], 6) for name in shipped.metrics}
+    assert {"weighted", "mrr"} <= shipped.metrics.keys()
+    assert set(shipped.languages) == set(LANGUAGES)
+    assert sorted(path.name for path in (folder / "response_index").iterdir()) == sorted(LANGUAGES)
+
+
+def test_both_ways_of_loading_it_agree(folder: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
+
+    encoder = MessageEncoder.load(folder)
+    assert encoder is not None
+    texts = ["¿quedamos mañana?", "Are you coming to dinner tonight?", "今晩来ますか？", "a " * 200, "?"]
+    theirs = SentenceTransformer(str(folder), device="cpu").encode_query(texts, convert_to_tensor=True).float()
+    assert np.allclose(encoder.encode(texts), theirs, atol=1e-3)
+    assert theirs.norm(dim=1).min() > 0.01
+
+
+def test_it_answers_without_being_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mrs_suggest.cli.main", "suggest", "--lang", "es", "¿quedamos mañana?"]
+    done = warm_python.run(command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert NAME in done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "> ¿quedamos mañana?"
+    assert [line.strip()[:2] for line in lines[1:]] == ["1.", "2.", "3."]
+    assert len({line.strip()[3:] for line in lines[1:]}) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.integration
+def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -> None:
+    """Every line of Python in the card, with the model's place for PATH."""
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    snippets = [part.split("```")[0] for part in card.split("```python\n")[1:]]
+    assert len(snippets) == 2
+    source = "\n".join(snippets).replace("PATH", str(folder)) + "\nassert scores.shape == (1, 1), scores\n"
+    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3 + 1, "three suggestions, and what `print(scores)` prints"
+
+
+def test_its_card_shows_nothing_that_is_not_there(folder: Path) -> None:
+    """A picture that was left behind, for one."""
+    from mrs_suggest.training.export.families import model_card
+
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "curves.png" not in card
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    assert card == model_card(record), "run `mrs models card` on it"

@@ -1,0 +1,156 @@
+"""Options from YAML and the command line: what a person wrote is what the run gets, or it is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from mrs_suggest.common.arguments import as_plain, make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import InputError
+
+
+@dataclass
+class Options:
+    """One field a kind."""
+
+    name: str = field(default="x", metadata={"help": "100%% plain"})
+    rate: float = 1e-3
+    steps: int = 5
+    flag: bool = False
+    language: list[str] = field(default_factory=lambda: ["en"])
+    rates: list[float] = field(default_factory=list)
+    loss: Literal["eq4", "sm"] = "eq4"
+    limit: int | None = 10
+    reply_tokens: int = 30
+    hub_token: str | None = None
+
+
+@dataclass
+class Needy:
+    """An option without a default."""
+
+    output_dir: str
+
+
+Parse = Callable[..., Options]
+
+
+@pytest.fixture
+def parse(tmp_path: Path) -> Parse:
+    """Return a function that parses a YAML text and further arguments."""
+
+    def run(text: str | bytes, *arguments: str, options: type = Options) -> Options:
+        config = tmp_path / "config.yaml"
+        config.write_bytes(text if isinstance(text, bytes) else text.encode())
+        parser = make_dataclass_parser([options], "prog", "what it does")
+        return parse_with_config(parser, ["--config", str(config), *arguments])[0]
+
+    return run
+
+
+def test_without_a_config_the_defaults_and_the_command_line_count() -> None:
+    parser = make_dataclass_parser([Options], "prog", "what it does")
+    (options,) = parse_with_config(parser, ["--steps", "7", "--language", "es", "ja", "--flag", "true"])
+    assert (options.steps, options.language, options.flag, options.rate) == (7, ["es", "ja"], True, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("rate: 1e-6", "rate", 1e-6),  # YAML 1.1 reads this as a string
+        ("rate: 1", "rate", 1.0),
+        ("steps: 7", "steps", 7),
+        ("flag: true", "flag", True),
+        ("language: es", "language", ["es"]),
+        ("language: [es, ja]", "language", ["es", "ja"]),
+        ("rates: [1e-6, 2]", "rates", [1e-6, 2.0]),
+        ("rates: 1e-6", "rates", [1e-6]),
+        ("name: 2024", "name", "2024"),
+        ("name: '50 %'", "name", "50 %"),
+        ("loss: sm", "loss", "sm"),
+        ("limit: 3", "limit", 3),
+        ("limit: null", "limit", None),
+        ("hub_token: null", "hub_token", None),
+    ],
+)
+def test_a_value_of_the_config_has_the_type_of_its_option(parse: Parse, text: str, key: str, value: object) -> None:
+    found = getattr(parse(text), key)
+    assert found == value
+    assert type(found) is type(value)
+    if isinstance(found, list):
+        assert list(map(type, found)) == list(map(type, value))
+
+
+def test_the_command_line_wins_over_the_config(parse: Parse) -> None:
+    options = parse("steps: 7\nrate: 0.5\nlanguage: [es, ja]", "--steps", "9", "--language", "de")
+    assert (options.steps, options.rate, options.language) == (9, 0.5, ["de"])
+
+
+def test_the_config_may_stand_behind_an_equals_sign(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("steps: 7")
+    parser = make_dataclass_parser([Options], "prog", "what it does")
+    (options,) = parse_with_config(parser, [f"--config={tmp_path / 'c.yaml'}"])
+    assert options.steps == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("stepz: 7", r"config\.yaml: unknown key 'stepz'"),
+        ("help: 1", r"config\.yaml: unknown key 'help'"),
+        ("config: other.yaml", r"config\.yaml: unknown key 'config'"),
+        ("steps: many", r"steps.*'many'"),
+        ("steps: 1.5", r"steps.*1\.5"),
+        ("steps: true", r"steps.*True"),
+        ("steps: [7]", r"steps"),
+        ("steps: null", r"steps"),
+        ("flag: 3", r"flag.*3"),
+        ("rates: [1, few]", r"rates.*few"),
+        ("loss: sum", r"loss.*'sum'"),
+        ("name: [a, b]", r"name"),
+        ("steps: {a: 1}", r"key 'steps': expected a value, found a mapping"),
+        ("", r"config\.yaml: expected a mapping"),
+        ("- steps", r"config\.yaml: expected a mapping .* found list"),
+        ("steps: 7\nname: [a\n", r"config\.yaml, line [23]: .*YAML"),
+        (b"name: \xff", r"config\.yaml.*YAML"),
+    ],
+)
+def test_a_wrong_config_is_refused_by_name_in_one_sentence(parse: Parse, text: str | bytes, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_config_can_give_an_option_that_has_no_default(parse: Parse) -> None:
+    assert parse("output_dir: here", options=Needy).output_dir == "here"
+    with pytest.raises(InputError, match="--output_dir"):
+        parse("{}", options=Needy)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--stepz", "7"], "--stepz"),
+        (["--step", "7"], "--step"),
+        (["stray"], "stray"),
+        (["--steps", "many"], "steps.*many"),
+        (["--loss", "sum"], "loss.*sum"),
+        (["--config"], "--config"),
+        (["--config", "none.yaml"], r"none\.yaml: cannot read"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_by_name(arguments: list[str], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        parse_with_config(make_dataclass_parser([Options], "prog", "what it does"), arguments)
+
+
+def test_a_record_of_the_options_holds_everything_but_secrets() -> None:
+    plain = as_plain(Options(hub_token="hf_secret", steps=7))
+    assert "hf_secret" not in str(plain)
+    assert "hub_token" not in plain
+    assert (plain["steps"], plain["language"], plain["limit"]) == (7, ["en"], 10)
+    assert plain["reply_tokens"] == 30, "a count of tokens is no secret, and run.json needs it"

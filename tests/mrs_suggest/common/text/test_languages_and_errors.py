@@ -1,0 +1,102 @@
+"""The ten languages, and what becomes of an error."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from mrs_suggest.common.errors import ArgumentError, InputError, MissingExtraError, MrsError, run_with_sentence
+from mrs_suggest.common.text.languages import LANGUAGES, require_language
+from mrs_suggest.serving.batcher import QueueFullError
+from mrs_suggest.serving.client import ServerError
+
+
+def test_the_languages_are_those_of_table_1_in_its_order() -> None:
+    assert list(LANGUAGES) == ["en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru"]
+    assert all(language.code == code for code, language in LANGUAGES.items())
+
+
+@pytest.mark.parametrize("code", ["xx", "EN", "en-US", "", "zh"])
+def test_an_unknown_language_is_named_with_the_known_ones(code: str) -> None:
+    with pytest.raises(InputError, match=rf"^--lang: unknown language '{code}'; .*en es de pt fr ja sv it nl ru"):
+        require_language(code, "--lang")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("file x, line 3: bad."), 2),
+        (MissingExtraError("fugashi", "ja", "Japanese"), 2),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_an_error_of_the_input_is_one_line_and_an_exit_code(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> int:
+        raise error
+
+    assert run_with_sentence("mrs x", fail) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("mrs x: ")
+    assert str(error) in err
+
+
+OF_EACH_TYPE = [
+    MrsError("bad."),
+    InputError("file x: bad."),
+    ArgumentError("k", "expected a whole number from 1.", 0),
+    MissingExtraError("fugashi", "ja", "Japanese"),
+    QueueFullError(3),
+    ServerError(429, "too_many_waiting", "3 messages wait.", "http://a/v1/suggest", 2.0),
+]
+
+
+@pytest.mark.parametrize("error", OF_EACH_TYPE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_of_a_worker_process_arrives_as_it_was_raised(error: MrsError, protocol: int) -> None:
+    for other in (pickle.loads(pickle.dumps(error, protocol)), copy.copy(error)):
+        assert (type(other), str(other), other.args) == (type(error), str(error), error.args)
+
+
+def test_an_argument_is_named_as_the_caller_knows_it() -> None:
+    error = ArgumentError("k", "expected a whole number from 1.", "0")
+    assert str(error) == "k='0': expected a whole number from 1."
+    assert str(error.as_option({"k": "--count"})) == "--count 0: expected a whole number from 1."
+    assert error.as_option({"language": "--lang"}) is error
+    assert str(ArgumentError("messages", "found none.")) == "messages: found none."
+    assert str(pickle.loads(pickle.dumps(ArgumentError("messages", "found none.")))) == "messages: found none."
+
+
+def test_every_type_of_error_is_tried(repository: Path) -> None:
+    """A new one joins `OF_EACH_TYPE`."""
+    known = {type(error).__name__ for error in OF_EACH_TYPE}
+    base = re.compile(rf"^ *class (\w+)\(.*\b(?:{'|'.join(known)})\b.*\):", re.MULTILINE)
+    floors = [*repository.glob("mrs_*"), repository / "trainers"]
+    files = [path for floor in floors for path in floor.rglob("*.py")]
+    assert {name for path in files for name in base.findall(path.read_text(encoding="utf-8"))} <= known
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it() -> None:
+    error = MissingExtraError("fugashi", "ja", "Japanese")
+    assert str(error) == (
+        "Japanese needs the package 'fugashi', which is not installed: "
+        "run `pip install '.[ja]'` in a clone (docs/install.md)."
+    )
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    def bug() -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_with_sentence("mrs x", bug)
+
+
+def test_a_command_without_a_result_ends_well() -> None:
+    assert run_with_sentence("mrs x", lambda: None) == 0

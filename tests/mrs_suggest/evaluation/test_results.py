@@ -1,0 +1,336 @@
+"""Evaluation by hand: a stub system, replies whose ROUGE is known from the paper's rules, ranks that can be counted."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.evaluation import results
+from mrs_suggest.evaluation.results import (
+    EvaluationConfig,
+    SystemResult,
+    difference,
+    evaluate_system,
+    milliseconds,
+    summary,
+)
+from mrs_suggest.suggest.answering import Suggestion
+
+# What each candidate scores in every pool; the higher the better.
+SCORES = {"yes": 3.0, "no way": 2.0, "so what": 2.0, "never": 1.0, "later": 0.0}
+
+
+class Stub:
+    """Answers from a table, ranks by `SCORES`, and notes what it was asked."""
+
+    name = "Stub"
+
+    def __init__(self, answers: dict[str, list[str]]) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        assert k == 3
+        self.asked += messages
+        return [[Suggestion(reply, 0.0) for reply in self.answers[message]] for message in messages]
+
+    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+        assert len(messages) == len(pools)
+        return np.array([[SCORES[candidates[number].lower().strip(".!")] for number in pool] for pool in pools])
+
+
+MESSAGES = ["hi", "bye", "hi", "why"]
+REFERENCES = ["Yes.", "no way", "never", "later"]
+ANSWERS = {
+    "hi": ["later", "yes", "so what"],  # one of one word: ROUGE-1 1, so 1/6; for the reference "never": 0
+    "bye": ["no", "no way", "way"],  # the second one is perfect: 1/6 + 1/3
+    "why": ["later later", "what", "so"],  # unigrams are sets: 1/6
+}
+RESPONSES = ["so what", "YES", "never"]
+
+
+@pytest.fixture
+def result() -> SystemResult:
+    return evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, seed=1)
+
+
+def test_a_model_that_scores_no_numbers_has_diverged() -> None:
+    class Diverged(Stub):
+        def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+            return super().score_pools(messages, candidates, pools) * np.nan
+
+    with pytest.raises(InputError, match="the training has diverged .* lower --learning_rate"):
+        evaluate_system(Diverged(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, seed=1)
+
+
+def test_scores_by_hand(result: SystemResult) -> None:
+    assert result.weighted == pytest.approx([1 / 6, 1 / 2, 0, 1 / 6], abs=1e-6)
+    assert result.rouge == pytest.approx(np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]]), abs=1e-6)
+    # Five candidates (YES of the response set is the reference "Yes."), so every pool holds all of them. "no way"
+    # shares its score with "so what", and comes last among equals.
+    assert result.ranking is not None
+    assert result.ranking.reciprocal == pytest.approx([1, 1 / 3, 1 / 4, 1 / 5])
+    assert result.ranking.pool_size == 5
+    assert result.suggestions == [ANSWERS[message] for message in MESSAGES]
+    assert result.chosen_tokens == [["yes"], ["no", "way"], ["later"], ["later", "later"]]
+    assert "pool:5" in result.signatures["response_ranking"]
+    assert "seed:1" in result.signatures["response_ranking"]
+    assert "lang:en" in result.signatures["mrs_rouge"]
+
+
+def test_a_message_that_comes_twice_is_answered_once() -> None:
+    stub = Stub(ANSWERS)
+    evaluate_system(stub, "en", MESSAGES, REFERENCES, RESPONSES, seed=1)
+    assert stub.asked == ["hi", "bye", "why"]
+
+
+def test_summary_by_hand(result: SystemResult) -> None:
+    figures = summary([result], seed=0)
+    assert figures["n"] == 4
+    assert figures["weighted"] == pytest.approx((1 / 6 + 1 / 2 + 1 / 6) / 4, abs=1e-6)
+    assert [figures[f"rouge{n}"] for n in (1, 2, 3)] == pytest.approx([3 / 4, 1 / 4, 0], abs=1e-6)
+    assert figures["mrr"] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 5) / 4)
+    assert figures["p@1"] == 1 / 4
+    assert figures["dist1"] == pytest.approx(4 / 6)  # yes no way later, of six tokens
+    assert figures["dist2"] == pytest.approx(2 / 6)  # "no way", "later later"; over the same six
+    assert figures["weighted_interval"][0] <= figures["weighted"] <= figures["weighted_interval"][1]
+    assert figures["mrr_interval"][0] <= figures["mrr"] <= figures["mrr_interval"][1]
+
+
+def test_a_pooled_summary_is_over_examples_not_over_languages(result: SystemResult) -> None:
+    single = evaluate_system(Stub({"hi": ["yes"]}), "es", ["hi"], ["yes"], RESPONSES, seed=1)
+    figures = summary([result, single], seed=0)
+    assert figures["n"] == 5
+    assert figures["weighted"] == pytest.approx((1 / 6 + 1 / 2 + 1 / 6 + 1 / 6) / 5, abs=1e-6)
+    assert figures["mrr"] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 5 + 1) / 5)
+
+
+def test_the_ceiling_is_that_of_the_references(result: SystemResult) -> None:
+    # Against itself, one token gives 1/6 and two give 1/6 + 1/3; three and more give 1.
+    assert result.ceiling == pytest.approx([1 / 6, 1 / 2, 1 / 6, 1 / 6], abs=1e-6)
+    assert summary([result], 0)["ceiling"] == pytest.approx(1 / 4, abs=1e-6)
+    longer = evaluate_system(
+        Stub({"hi": ["yes"]}), "en", ["hi"], ["so what now"], [], 1, EvaluationConfig(ranking=False)
+    )
+    assert summary([longer], 0)["ceiling"] == pytest.approx(1, abs=1e-6)
+    assert summary([result, longer], 0)["ceiling"] == pytest.approx((1 / 6 + 1 / 2 + 1 / 6 + 1 / 6 + 1) / 5, abs=1e-6)
+
+
+# --- ranking
+
+
+def test_macro_mrr_is_the_mean_over_different_replies() -> None:
+    answers = {"hi": ["yes"], "bye": ["no"], "why": ["x"]}
+    references = ["yes", "YES!", "no way"]  # ranked 1, 1, and behind "so what" 3
+    found = summary([evaluate_system(Stub(answers), "en", list(answers), references, ["so what"], seed=1)], 0)
+    assert found["mrr"] == pytest.approx((1 + 1 + 1 / 3) / 3)
+    assert found["macro_mrr"] == pytest.approx((1 + 1 / 3) / 2)
+
+
+def test_equal_replies_of_two_languages_are_different_ones(result: SystemResult) -> None:
+    single = evaluate_system(Stub({"hi": ["yes"]}), "es", ["hi"], ["yes"], RESPONSES, seed=1)
+    assert summary([result, single], 0)["macro_mrr"] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 5 + 1) / 5)
+    assert summary([single, result], 0)["macro_mrr"] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 5 + 1) / 5)
+
+
+def test_ranking_of_the_replies_that_the_response_set_has(result: SystemResult) -> None:
+    figures = summary([result], seed=0)
+    assert figures["in_set"] == 1 / 2  # "Yes." as "YES", and "never"
+    assert figures["mrr_in_set"] == pytest.approx((1 + 1 / 4) / 2)
+    other = evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, ["so what"], seed=1)
+    assert (summary([other], 0)["in_set"], summary([other], 0)["mrr_in_set"]) == (0, None)
+
+
+def test_a_run_that_ranks_nothing_asks_for_no_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unasked(*_: object) -> NoReturn:
+        raise AssertionError
+
+    monkeypatch.setattr(Stub, "score_pools", unasked)
+    _ranks_nothing(
+        evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, EvaluationConfig(ranking=False))
+    )
+
+
+def test_a_system_that_ranks_nothing_has_no_ranking() -> None:
+    class Mute:
+        name = "Mute"
+        suggest = Stub(ANSWERS).suggest
+
+    _ranks_nothing(evaluate_system(Mute(), "en", MESSAGES, REFERENCES, RESPONSES, 1))
+
+
+def _ranks_nothing(result: SystemResult) -> None:
+    assert result.ranking is None
+    assert list(result.signatures) == ["mrs_rouge"]
+    figures = summary([result], 0)
+    assert not {key for key in figures if "mrr" in key or key in ("p@1", "in_set")}
+    assert difference([result], [result], 0) == {"weighted": [0, 0]}
+
+
+def test_intervals_only_on_request(result: SystemResult) -> None:
+    short, long = (summary([result], 0, intervals=which) for which in (False, True))
+    assert {key: value for key, value in long.items() if not key.endswith("_interval")} == short
+
+
+# --- languages and BLEU
+
+
+LANGUAGES = {"see you later": ("en", 0.9), "bis morgen": ("de", 0.99), "hasta luego": ("es", 0.6)}  # the last: unsure
+
+
+class Identifier:
+    """Knows three sentences."""
+
+    name = "lid.ftz@12345678"
+
+    def identify(self, texts: Sequence[str]) -> list[tuple[str, float]]:
+        return [LANGUAGES[text] for text in texts]
+
+
+TRAVELLERS = {
+    "hi": ["see you later", "bis morgen", "yes"],  # the last one is too short to tell
+    "bye": ["hasta luego", "see you later", "bis morgen"],
+}
+
+
+def test_suggestions_in_a_wrong_language() -> None:
+    config = EvaluationConfig(False, Identifier())  # type: ignore[arg-type]
+    result = evaluate_system(Stub(TRAVELLERS), "en", ["hi", "bye", "hi"], ["a", "b", "c"], [], 1, config)
+    assert result.languages == (2, 4)  # each message counts once, however often it comes
+    assert summary([result], 0)["wrong_language"] == 1 / 2
+    assert "lang:en" in result.signatures["wrong_language"]
+    assert "identifier:lid.ftz@12345678|" in result.signatures["wrong_language"]
+    assert result.first_languages == (0, 1), "nobody is sure of `hasta luego`"
+    assert summary([result], 0)["wrong_language_first"] == 0
+    german = evaluate_system(Stub(TRAVELLERS), "de", ["hi"], ["a"], [], 1, config)
+    assert summary([german], 0)["wrong_language"] == 1 / 2
+    assert summary([result, german], 0)["wrong_language"] == (2 + 1) / (4 + 2)
+    nobody = evaluate_system(Stub({"hi": ["yes"]}), "en", ["hi"], ["a"], [], 1, config)
+    assert summary([nobody], 0)["wrong_language"] is None
+    unasked = replace(result, languages=None, first_languages=None)
+    assert "wrong_language" not in summary([result, unasked], 0)
+
+
+def test_bleu_of_one_language_alone() -> None:
+    pytest.importorskip("sacrebleu")
+    texts = ["see you later then", "what do you mean by that?"]
+    stub = Stub({text: ["never", text] for text in texts})
+    perfect = evaluate_system(stub, "en", texts, texts, [], 1, EvaluationConfig(False, bleu=True))
+    assert summary([perfect], 0)["bleu"] == pytest.approx(100)
+    assert "bleu" not in summary([perfect, perfect], 0), "the tokenizers of languages differ"
+    assert "lang:en" in perfect.signatures["reply_bleu"]
+    assert evaluate_system(stub, "en", texts, texts, [], 1, EvaluationConfig(False)).bleu is None
+
+
+def test_how_alike_the_suggestions_are_is_averaged_over_examples() -> None:
+    """`hi` comes twice: its three replies share nothing; of `bye` one pair shares nothing, two share a word of two."""
+    found = evaluate_system(
+        Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, EvaluationConfig(ranking=False, similarity=True)
+    )
+    pair = 2 / 3 / 6  # F1 of one word and two, one in common, on the scale of weighted ROUGE
+    assert found.similarity is not None
+    assert found.similarity == pytest.approx([0, 2 * pair / 3, 0, 0])
+    assert summary([found], 1)["self_rouge"] == pytest.approx(2 * pair / 3 / 4)
+    assert found.signatures["self_rouge"].startswith("self_rouge|")
+
+
+def test_one_suggestion_is_alike_nothing() -> None:
+    alone = {message: ["yes"] for message in MESSAGES}
+    config = EvaluationConfig(ranking=False, similarity=True)
+    found = evaluate_system(Stub(alone), "en", MESSAGES, REFERENCES, RESPONSES, 1, config)
+    assert summary([found], 1)["self_rouge"] is None
+
+
+def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found missing after hours of training."""
+    bleu = pytest.importorskip("mrs_metrics.bleu")
+
+    def refuse(*_: object) -> None:
+        raise ImportError("What the tokenizer 'ja-mecab' of BLEU needs is not installed")
+
+    monkeypatch.setattr(bleu, "_metric", refuse)
+    result = evaluate_system(
+        Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, EvaluationConfig(False, bleu=True)
+    )
+    assert result.bleu is None
+    assert list(result.signatures) == ["mrs_rouge"]
+    assert "bleu" not in summary([result], 0)
+
+
+def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    identifier = Identifier()
+    monkeypatch.setattr(results.LanguageIdentifier, "open", lambda: identifier)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    assert EvaluationConfig.available(True) == EvaluationConfig(True, identifier, True, True)  # type: ignore[arg-type]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for error in (InputError("no model"), MissingExtraError("fasttext", "langid", "it")):
+
+        def refuse(error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(results.LanguageIdentifier, "open", refuse)
+        assert EvaluationConfig.available(False) == EvaluationConfig(False, None, False, True)
+
+
+def test_a_language_model_that_was_asked_for_must_be_there() -> None:
+    with pytest.raises(InputError, match=r"^nowhere\.bin: no language model there"):
+        EvaluationConfig.available(False, "nowhere.bin")
+
+
+def test_time_is_that_of_an_answered_message(result: SystemResult) -> None:
+    assert result.messages == 3
+    assert result.seconds > 0
+    one, other = replace(result, seconds=0.6), replace(result, seconds=0.3, messages=6)
+    assert milliseconds([one, other]) == pytest.approx(100)
+
+
+# --- comparisons
+
+
+def test_skipped_references_are_counted_and_still_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCORES, "", -1.0)  # the candidate "..." without its dots
+    answers = {"hi": ["yes"], "bye": ["no way"]}
+    result = evaluate_system(Stub(answers), "en", ["hi", "bye"], ["yes", "..."], ["never"], seed=0)
+    assert result.ranking is not None
+    assert (len(result.weighted), len(result.ceiling), len(result.ranking.reciprocal)) == (1, 1, 2)
+    assert sum(result.skipped.values()) == 1
+    assert summary([result, result], 0)["skipped"] == {reason: 2 * n for reason, n in result.skipped.items()}
+
+
+def test_difference_is_paired_and_signed(result: SystemResult) -> None:
+    assert difference([result], [result], seed=0) == {"weighted": [0, 0], "mrr": [0, 0]}
+    unrelated = Stub({message: ["unrelated"] for message in ANSWERS})
+    worse = evaluate_system(unrelated, "en", MESSAGES, REFERENCES, RESPONSES, seed=1)
+    ahead, behind = difference([result] * 3, [worse] * 3, seed=0), difference([worse] * 3, [result] * 3, seed=0)
+    assert ahead["weighted"][0] > 0
+    assert behind["weighted"] == pytest.approx([-value for value in reversed(ahead["weighted"])], abs=0.1)
+    assert behind["weighted"][1] < 0
+    assert ahead["mrr"] == [0, 0]
+
+
+def test_equal_seeds_give_every_system_the_same_pools() -> None:
+    words = [f"reply{n}" for n in range(400)]
+    pools = []
+
+    class Watch:
+        name = "Watch"
+
+        def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+            return [[Suggestion("x", 0.0)]] * len(messages)
+
+        def score_pools(self, messages: Sequence[str], candidates: Sequence[str], found: np.ndarray) -> np.ndarray:
+            pools.append([[candidates[number] for number in pool] for pool in found])
+            return np.zeros(found.shape)
+
+    for seed in (1, 1, 2):
+        evaluate_system(Watch(), "en", ["a", "b"], words[:2], words, seed)
+    assert pools[0] == pools[1] != pools[2]
+    for reference, pool in zip(words, pools[0], strict=False):
+        assert len(pool) == len(set(pool)) == 100
+        assert pool[0] == reference

@@ -1,0 +1,95 @@
+"""What the tasks ask and where their data are, without a harness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.integrations.lm_eval import make_files, tasks
+from mrs_suggest.integrations.prompts import best_choice, choice_question, messages_with_replies
+from mrs_suggest.integrations.sources import question_column, source
+
+ROW = {
+    "premise": "It rained.", "choice1": "I got wet.", "choice2": "I slept.", "question": "effect", "label": 0, "idx": 4,
+    "changed": False, "question_corrected": "cause",
+}  # fmt: skip
+FOLDER = Path(make_files.__file__).parent
+
+
+def test_the_files_are_those_that_the_script_writes() -> None:
+    shipped = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*yaml")}
+    assert shipped == make_files.texts(), "run python -m mrs_suggest.integrations.lm_eval.make_files"
+
+
+def test_files_for_other_languages(tmp_path: Path) -> None:
+    assert make_files.main(["--out", str(tmp_path), "--languages", "da"]) == 0
+    assert "language: da" in (tmp_path / "mrs_da.yaml").read_text(encoding="utf-8")
+
+
+def test_no_task_is_named_as_one_of_the_harness() -> None:
+    names = [name.removesuffix(".yaml") for name in make_files.texts() if name.endswith(".yaml")]
+    assert len(names) == 67
+    assert [name for name in names if not name.startswith("mrs")] == []
+
+
+def test_the_embedded_sample_works_out_of_the_box(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("MRS_DATA", raising=False)
+    splits = tasks.load_replies("es")
+    assert "the embedded sample" in caplog.text
+    row, example = splits["test"][0], splits["fewshot"][0]
+    assert row["prompt"].endswith(
+        f"in Spanish, one on each line and nothing else.\nMessage: {row['message']}\nReplies:"
+    )
+    assert len(set(example["answer"].split("\n"))) == 3
+    record = tasks.replies_results(row, [f"1. {row['reference']}\n2. No."])["weighted_rouge"]
+    assert record == {
+        "index": 0, "language": "es", "message": row["message"], "reference": row["reference"],
+        "suggestions": [row["reference"], "No."],
+    }  # fmt: skip
+    assert tasks.samples_results(row, [["", "\n", " "]])["dist1"]["suggestions"] == [""]  # type: ignore[index]
+
+
+def test_examples_show_the_first_different_replies_of_a_message() -> None:
+    rows = [{"message": m, "reply": r} for m, r in (("a", "x"), ("b", "y"), ("a", "X"), ("a", "z"), ("a", "w"))]
+    assert list(messages_with_replies(rows, 3)) == [("a", ["x", "z", "w"])]
+    assert list(messages_with_replies(rows, 4)) == []
+
+
+@pytest.mark.parametrize(
+    ("view", "column", "context"),
+    [
+        ("full", "question", "It rained. What happened as a result?"),
+        ("full", "question_corrected", "It rained. What was the cause?"),
+        ("nop", "question", "What happened as a result?"),
+        ("noq", "question_corrected", "It rained."),
+    ],
+)
+def test_the_views_of_a_question(view: str, column: str, context: str) -> None:
+    assert choice_question(ROW, view, column) == (context, ("I got wet.", "I slept."), 0)
+
+
+def test_the_best_choice() -> None:
+    assert best_choice([-4.0, -5.0], ["ab", "abcde"]) == 0
+    assert best_choice([-4.0, -5.0], ["ab", "abcde"], per_byte=True) == 1
+    assert best_choice([-4.0, -4.0], ["é", "ab"], per_byte=True) == 0  # two bytes each: of equal ones the first
+
+
+def test_missing_data_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("XCOPA_DATA", "STAPLE_DATA"):
+        monkeypatch.delenv(name, raising=False)
+        data_set = name.removesuffix("_DATA").lower()
+        with pytest.raises(
+            InputError, match=f"{name} is not set; set it to a folder that `mrs data prepare {data_set}`"
+        ):
+            source(data_set)
+    monkeypatch.setenv("MRS_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="nowhere: no such folder"):
+        tasks.load_samples("es")
+    monkeypatch.setenv("XCOPA_QUESTION", "questions")
+    with pytest.raises(InputError, match="XCOPA_QUESTION: expected question or question_corrected, not 'questions'"):
+        question_column()
+    assert question_column("question_corrected") == "question_corrected"

@@ -1,0 +1,171 @@
+"""The corrected ProphetNet sees nothing it should not, searches alike with and without a cache, and fits BERT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertModel,
+    ProphetNetConfig,
+    ProphetNetForConditionalGeneration,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.architectures.prophetnet import corrected, may_cache, most_tokens
+from mrs_suggest.models.generation.architectures.prophetnet_start import LAYER, build_prophetnet_from_encoder
+from mrs_suggest.models.generation.decoding.beam_search import decode
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.encoder_decoder import FRESH
+from mrs_suggest.models.generation.generator import Generator, PairCollator
+from mrs_suggest.models.retrieval.tiny import train_tokenizer
+
+TEXTS = ["how are you?", "i am fine, thanks!", "hola", "muy bien, gracias.", "nos vemos allí."]
+SHAPE = {
+    "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32,
+    "initializer_range": 0.3, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
+
+
+def prophetnet(pad: int = 0, encoder: int = 2, decoder: int = 2, streams: int = 2) -> Any:
+    config = ProphetNetConfig(
+        vocab_size=50, hidden_size=16, encoder_ffn_dim=32, decoder_ffn_dim=32, num_encoder_layers=encoder,
+        num_decoder_layers=decoder, num_encoder_attention_heads=2, num_decoder_attention_heads=2,
+        max_position_embeddings=24, pad_token_id=pad, ngram=streams, dropout=0.0, attention_dropout=0.0,
+        activation_dropout=0.0, init_std=0.5,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return corrected(ProphetNetForConditionalGeneration(config)).eval()
+
+
+@pytest.fixture(scope="module")
+def ids() -> tuple[torch.Tensor, torch.Tensor]:
+    drawn = torch.Generator().manual_seed(1)
+    return torch.randint(5, 50, (3, 7), generator=drawn), torch.randint(5, 50, (3, 12), generator=drawn)
+
+
+@torch.no_grad()
+def logits(model: Any, source: torch.Tensor, target: torch.Tensor) -> list[torch.Tensor]:
+    """Of both streams, (batch, length, vocabulary) each."""
+    found = model(input_ids=source, decoder_input_ids=target, use_cache=False)
+    return [found.logits, found.logits_ngram[:, 0]]
+
+
+def test_logits_depend_on_neither_batch_nor_length_nor_later_tokens(ids: tuple[torch.Tensor, torch.Tensor]) -> None:
+    """The library's own depend on the length, and its second stream on later tokens."""
+    model, (source, target) = prophetnet(), ids
+    whole = logits(model, source, target)
+    for stream in (0, 1):
+        assert torch.allclose(logits(model, source[1:2], target[1:2])[stream][0], whole[stream][1], atol=1e-4)
+        assert torch.allclose(logits(model, source, target[:, :5])[stream], whole[stream][:, :5], atol=1e-4)
+        changed = target.clone()
+        changed[:, 8] = (changed[:, 8] + 1) % 45 + 5
+        later = logits(model, source, changed)[stream]
+        first = 8 + stream  # stream 1 predicts from one token less
+        assert torch.allclose(later[:, :first], whole[stream][:, :first], atol=1e-4)
+        assert not torch.allclose(later[:, first], whole[stream][:, first], atol=1e-2)
+
+
+def test_a_cache_changes_nothing(ids: tuple[torch.Tensor, torch.Tensor]) -> None:
+    model, (source, target) = prophetnet(), ids
+    past, steps = None, []
+    with torch.no_grad():
+        for step in range(target.shape[1]):
+            found = model(
+                input_ids=source, decoder_input_ids=target[:, step : step + 1], past_key_values=past, use_cache=True
+            )
+            past = found.past_key_values
+            steps.append(found.logits)
+    assert torch.allclose(torch.cat(steps, 1), logits(model, source, target)[0], atol=1e-3)
+
+
+@pytest.mark.parametrize(("options", "cached"), [({}, True), ({"pad": 1}, False), ({"decoder": 3}, False)])
+def test_every_prophetnet_is_searched(options: dict[str, int], cached: bool) -> None:
+    """Where the library's cache fails, without it; and each hypothesis has the score that the model gives it."""
+    model = prophetnet(**options)
+    assert may_cache(model.config) is cached
+    (found,) = decode(model, [[5, 6, 7, 2]], [[9]], Decoding(beams=3, max_tokens=6), 3)
+    assert len(found) == 3
+    for tokens, score in found:
+        target = torch.tensor([[9, *tokens]])
+        log_p = logits(model, torch.tensor([[5, 6, 7, 2]]), target)[0][0].log_softmax(-1)
+        each = [log_p[place, token].item() for place, token in enumerate([*tokens, 2])]
+        assert score == pytest.approx(sum(each) / len(each), abs=1e-3)
+
+
+def test_texts_may_be_as_long_as_said_and_no_longer(ids: tuple[torch.Tensor, torch.Tensor]) -> None:
+    for pad in (0, 1):
+        model = prophetnet(pad)
+        most = most_tokens(model.config)
+        assert most == 22 - pad
+        logits(model, ids[0][:1], torch.full((1, most), 7))
+        with pytest.raises(IndexError):
+            logits(model, ids[0][:1], torch.full((1, most + 1), 7))
+
+
+@pytest.fixture(scope="module", params=["bert", "xlm-roberta"])
+def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The padding's id is 0, as BERT's, or 1, as XLM-R's."""
+    folder, bert = tmp_path_factory.mktemp(request.param), request.param == "bert"
+    tokenizer = train_tokenizer(TEXTS * 4, 150)
+    if not bert:
+        tokenizer.pad_token = "[UNK]"  # its id is 1
+        tokenizer.unk_token = "[PAD]"
+    assert tokenizer.pad_token_id == (0 if bert else 1)
+    kind: Any = BertModel if bert else XLMRobertaModel
+    config: Any = BertConfig if bert else XLMRobertaConfig
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        kind(
+            config(
+                **SHAPE, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id,
+                max_position_embeddings=20 if bert else 22,
+            )
+        ).save_pretrained(folder)  # fmt: skip
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_an_encoder_s_weights_give_the_same_vectors(encoder: Path, tmp_path: Path) -> None:
+    build_prophetnet_from_encoder(str(encoder), None, ["en", "es"], tmp_path, 1)
+    generator = Generator.build(str(tmp_path), ["en", "es"], 20, 14, Decoding(max_tokens=12))
+    model, original = generator.model.eval(), AutoModel.from_pretrained(encoder).eval()
+    assert most_tokens(model.config) == 20
+    assert may_cache(model.config)
+    messages = generator.coder.messages(TEXTS, "en")
+    batch = PairCollator(generator.pad)([{"input_ids": message, "labels": [1], "prompt": [1]} for message in messages])
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    with torch.no_grad():
+        ours, theirs = (part(**inputs).last_hidden_state for part in (model.get_encoder(), original))
+    counted = inputs["attention_mask"].bool()
+    torch.testing.assert_close(ours[counted], theirs[counted], rtol=1e-3, atol=1e-3)
+    state, layers = model.state_dict(), (0, 2)
+    for number, source in enumerate(layers):
+        for part in LAYER:
+            if (number, part) != (1, "feed_forward_layer_norm"):  # the last one begins anew, as Bart's
+                one, other = (
+                    state[f"prophetnet.{side}.layers.{layer}.{part}.weight"]
+                    for side, layer in (("encoder", source), ("decoder", number))
+                )
+                assert torch.equal(one, other)
+    assert generator.suggest(["how are you?"], "es", 2)
+    generator.save(tmp_path / "saved")
+    loaded = Generator.load(tmp_path / "saved")
+    assert loaded.suggest(["how are you?"], "es", 2) == generator.suggest(["how are you?"], "es", 2)
+
+
+def test_a_fresh_decoder_may_be_deeper(encoder: Path, tmp_path: Path) -> None:
+    build_prophetnet_from_encoder(str(encoder), None, ["en"], tmp_path, 1, FRESH, 4, streams=3)
+    weights = load_file(tmp_path / "model.safetensors")
+    assert weights["prophetnet.decoder.ngram_embeddings.weight"].shape == (3, 16)
+    assert "prophetnet.decoder.layers.3.self_attn.key_proj.weight" in weights
+    with pytest.raises(InputError, match="--decoder_layers 4: .* has 3 layers to copy"):
+        build_prophetnet_from_encoder(str(encoder), None, ["en"], tmp_path, 1, layers=4)

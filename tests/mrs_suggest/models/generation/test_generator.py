@@ -1,0 +1,588 @@
+"""The generator: batches, likelihoods, suggestions, and its folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import (
+    BartForConditionalGeneration,
+    ByT5Tokenizer,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from mrs_metrics.perplexity import aggregate, score_losses
+from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.models.generation import generator as module
+from mrs_suggest.models.generation.ctranslate2_generator import _saved_coder
+from mrs_suggest.models.generation.decoding.beam_search import Hypothesis
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator, read_generator_settings
+from mrs_suggest.models.generation.padding import IGNORED, padded
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.retrieval.tiny import train_tokenizer
+from mrs_suggest.models.starting_points import GENERATOR
+from mrs_suggest.suggest.answering import Ranker, reply_texts
+from mrs_suggest.suggest.generation_suggester import GenerationSuggester, Writer
+from mrs_suggest.suggest.suggester import Suggester
+
+PAIRS = {
+    "en": [("How are you?", "I am fine, thanks!"), ("Are you coming tonight?", "Yes, see you there.")],
+    "es": [("¿Qué tal?", "Muy bien, gracias."), ("¿Vienes esta noche?", "Sí, nos vemos allí.")],
+}
+TEXTS = [text for pairs in PAIRS.values() for pair in pairs for text in pair] * 3
+ODD = ["", " ", "\0", "👍🏽", "x" * 20_000, "how are you? " * 500, "\u202eمرحبا", "?!", "[es] [EOS] </s>"]
+SMALL = {
+    "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "max_position_embeddings": 64,
+}  # fmt: skip
+
+
+def build(folder: Path, decoding: Decoding | None = None, **lengths: int) -> Generator:
+    lengths = {"message_tokens": 20, "reply_tokens": 12, **lengths}
+    return Generator.build(str(folder), ["en", "es"], decoding=decoding or Decoding(max_tokens=10), **lengths)
+
+
+def learn(generator: Generator, steps: int = 60) -> None:
+    """Learn the pairs by heart."""
+    collate = PairCollator(generator.pad)
+    optimizer = torch.optim.Adam(generator.model.parameters(), lr=3e-3)
+    batch = collate(
+        [example for code, pairs in PAIRS.items() for pair in pairs for example in [encode(generator, code, pair)]]
+    )
+    generator.model.train()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        generator.model(**batch).loss.backward()
+        optimizer.step()
+    generator.model.eval()
+
+
+def encode(generator: Generator, code: str, pair: tuple[str, str]) -> dict[str, list[int]]:
+    coder = generator.coder
+    (source,), (target,) = coder.messages([pair[0]], code), coder.replies([pair[1]])
+    return {"input_ids": source, "labels": target, "prompt": coder.prompt(code)}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Generator:
+    """A small twin of Unicoder-xDAE that knows four pairs."""
+    torch.set_num_threads(1)
+    folder = build_tiny_generator(TEXTS, ["en", "es"], tmp_path_factory.mktemp("tiny"), 3, 200)
+    generator = build(folder)
+    learn(generator)
+    return generator
+
+
+@pytest.fixture(scope="module")
+def folder(trained: Generator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("generator")
+    trained.save(target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def families(trained: Generator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Generator]:
+    """One generator for each shape of the prompt, with other weights than zero everywhere."""
+    found = {"tag": trained}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        m2m100 = tmp_path_factory.mktemp("m2m100")
+        tokenizer = train_tokenizer(TEXTS, 150)
+        tags = ["__en__", "__es__"]
+        tokenizer.add_special_tokens({"eos_token": "</s>", "additional_special_tokens": tags})
+        tokenizer.save_pretrained(m2m100)
+        end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+        config = M2M100Config(
+            vocab_size=len(tokenizer), init_std=0.3, pad_token_id=pad, eos_token_id=end, decoder_start_token_id=end,
+            **SMALL,
+        )  # fmt: skip
+        M2M100ForConditionalGeneration(config).save_pretrained(m2m100)
+        found["start and tag"] = build(m2m100)
+        byt5 = tmp_path_factory.mktemp("byt5")
+        ByT5Tokenizer().save_pretrained(byt5)
+        shape = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+        T5ForConditionalGeneration(T5Config(vocab_size=384, decoder_start_token_id=0, **shape)).save_pretrained(byt5)
+        found["start"] = build(byt5)
+    for generator in found.values():
+        generator.model.eval()
+    return found
+
+
+FAMILIES = ("tag", "start and tag", "start")
+
+
+# --- batches
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(5, 9), min_size=1), st.lists(st.integers(5, 9), min_size=1)),
+        min_size=1, max_size=5,
+    ),
+    st.integers(1, 3),
+)  # fmt: skip
+def test_batches_hold_prompt_and_reply_side_by_side(pairs: list[tuple[list[int], list[int]]], prompt: int) -> None:
+    start = [2, 3, 4][:prompt]
+    batch = PairCollator(1)([{"input_ids": one, "labels": two, "prompt": start} for one, two in pairs])
+    longest = prompt + max(len(two) for _, two in pairs) - 1
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (len(pairs), max(len(one) for one, _ in pairs))
+    assert batch["decoder_input_ids"].shape == batch["labels"].shape == (len(pairs), longest)
+    for row, (source, target) in enumerate(pairs):
+        assert batch["input_ids"][row][batch["attention_mask"][row].bool()].tolist() == source
+        counted = batch["labels"][row] != IGNORED
+        assert batch["labels"][row][counted].tolist() == target
+        read = batch["decoder_input_ids"][row]
+        assert read[:prompt].tolist() == start
+        # Where a token counts, the decoder has read the one before it: the first one comes after the whole prompt.
+        assert read[counted].tolist() == [start[-1], *target[:-1]]
+    assert (batch["input_ids"][batch["attention_mask"] == 0] == 1).all()
+
+
+def test_padding() -> None:
+    assert padded([[1, 2], [3]], 9).tolist() == [[1, 2], [3, 9]]
+    assert padded([[1]], 9).dtype == torch.int64
+
+
+# --- likelihoods
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_losses_are_those_of_each_pair_alone(families: dict[str, Generator], family: str) -> None:
+    generator = families[family]
+    messages, replies = zip(*PAIRS["es"], *PAIRS["en"], ("", "gracias"), strict=True)
+    losses, tokens = generator.losses(messages, replies, "es")
+    for number, pair in enumerate(zip(messages, replies, strict=True)):
+        example = encode(generator, "es", pair)
+        prompt, target = example["prompt"], example["labels"]
+        with torch.no_grad():
+            logits = generator.model(
+                input_ids=torch.tensor([example["input_ids"]]), decoder_input_ids=torch.tensor([[*prompt, *target]])
+            ).logits[0]
+        logs = logits.log_softmax(-1)
+        expected = -sum(float(logs[len(prompt) - 1 + step, token]) for step, token in enumerate(target))
+        assert losses[number] == pytest.approx(expected, rel=1e-4)
+        assert tokens[number] == len(target), "the end token is one of them"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_losses_depend_on_no_company(families: dict[str, Generator], family: str) -> None:
+    generator = families[family]
+    messages = ["hola", "how are you " * 4, "?", "¿Qué tal?", "👍"]
+    replies = ["muy bien " * 3, "yes", "", "gracias", "sí, nos vemos"]
+    losses, tokens = generator.losses(messages, replies, "es")
+    for size in (1, 2, 3):
+        again, counts = generator.losses(messages, replies, "es", batch_size=size)
+        np.testing.assert_allclose(again, losses, rtol=1e-4)
+        assert counts.tolist() == tokens.tolist()
+    order = [3, 0, 4, 1, 2]
+    shuffled, _ = generator.losses([messages[n] for n in order], [replies[n] for n in order], "es")
+    np.testing.assert_allclose(shuffled, losses[order], rtol=1e-4)
+
+
+def test_replies_to_one_message_are_as_likely_as_in_pairs(families: dict[str, Generator]) -> None:
+    replies = ["I am fine, thanks!", "Yes", "", "See you there, see you there, see you there and there."]
+    for generator in families.values():
+        losses, tokens = generator.losses(["How are you?"] * 4, replies, "en")
+        for size in (1, 3, 64):
+            found = generator.log_probs("How are you?", replies, "en", batch_size=size)
+            np.testing.assert_allclose(found, -losses / tokens, rtol=1e-4, atol=1e-5)
+        assert generator.log_probs("How are you?", [], "en").shape == (0,)
+
+
+def test_no_pairs_no_losses(trained: Generator) -> None:
+    losses, tokens = trained.losses([], [], "es")
+    assert losses.tolist() == tokens.tolist() == []
+
+
+def test_perplexity_is_low_for_what_was_learnt_and_high_for_the_rest(trained: Generator) -> None:
+    messages, replies = zip(*PAIRS["es"], strict=True)
+
+    def perplexity(replies: Any) -> float:
+        return float(aggregate(score_losses(*trained.losses(messages, replies, "es")))["perplexity"])
+
+    losses, tokens = trained.losses(messages, replies, "es")
+    assert perplexity(replies) == pytest.approx(math.exp(losses.sum() / tokens.sum()))
+    assert perplexity(replies) < 2
+    assert perplexity(replies[::-1]) > 3
+
+
+def test_the_language_is_part_of_the_question(trained: Generator) -> None:
+    message, reply = PAIRS["es"][0]
+    own, other = (float(trained.losses([message], [reply], code)[0][0]) for code in ("es", "en"))
+    assert own < other
+
+
+# --- suggestions
+
+
+def test_what_was_learnt_is_the_first_suggestion(trained: Generator) -> None:
+    for code, pairs in PAIRS.items():
+        answers = trained.suggest([message for message, _ in pairs], code, 3)
+        assert [answer[0][0] for answer in answers] == [reply.lower() for _, reply in pairs]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_suggestions_differ_and_come_best_first(families: dict[str, Generator], family: str) -> None:
+    for answer in families[family].suggest(["¿Qué tal?", "gracias", "?"], "es", 3):
+        forms = [normalise_reply(text) for text, _ in answer]
+        assert len(set(forms)) == len(forms) <= 3
+        assert "" not in forms
+        scores = [score for _, score in answer]
+        assert scores == sorted(scores, reverse=True)
+        assert all(score <= 0 for score in scores)
+
+
+def test_beams_that_say_the_same_make_room_for_others(trained: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["I am fine", "i am fine!", "", "I AM FINE.", "thanks"]
+    hypotheses = [Hypothesis(trained.coder.replies([text])[0], -float(n)) for n, text in enumerate(said)]
+    monkeypatch.setattr(module, "decode", lambda model, inputs, *_: [hypotheses] * len(inputs))
+    assert trained.suggest(["?"], "en", 3) == [[("i am fine", 0.0), ("thanks", -4.0)]]
+    assert trained.suggest(["?"], "en", 1) == [[("i am fine", 0.0)]]
+
+
+@pytest.mark.parametrize("decoding", [Decoding(max_tokens=10), Decoding(4, 2, 1.0, max_tokens=10)])
+def test_more_suggestions_than_beams(trained: Generator, folder: Path, decoding: Decoding) -> None:
+    generator = Generator(trained.model, trained.coder, trained.languages, decoding)
+    (few,), (many,) = (generator.suggest(["¿Qué tal?"], "es", k) for k in (3, 9))
+    assert len(few) <= 3 < len(many) <= 9
+    assert many[0][0] == few[0][0]
+    assert len({normalise_reply(text) for text, _ in many}) == len(many)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_odd_messages_are_answered(families: dict[str, Generator], family: str) -> None:
+    answers = families[family].suggest(ODD, "es", 3)
+    assert len(answers) == len(ODD)
+    if family == "tag":
+        assert all(answers)
+    sources = families[family].coder.messages(ODD, "es")
+    assert all(0 < len(source) <= 20 for source in sources)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((["hi"], "en", 51), "k=51: expected a whole number from 1 to 50."),
+        (([" "], "en", 0), "k=0: expected a whole number from 1 to 50."),
+        (("hi", "en", 3), "messages: expected a list of texts, found one str; pass [message]."),
+        ((["\udcff"], "en", 3), "messages: the one at index 0 holds a lone surrogate, .*"),
+        ((["hi"], "xx", 3), "language='xx': the model answers en es; pass one of these."),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_a_sentence(
+    trained: Generator, arguments: tuple[Any, ...], sentence: str
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        GenerationSuggester(trained).suggest(*arguments)
+    assert re.fullmatch(sentence.replace("[", r"\["), str(caught.value))
+    messages, language, k = arguments
+    if language == "en":
+        with pytest.raises(ArgumentError):
+            Writer(trained).suggest(messages, language, k)
+
+
+def test_a_blank_message_gets_no_reply(trained: Generator) -> None:
+    suggester = GenerationSuggester(trained)
+    (expected,) = suggester.suggest(["hi"], "en")
+    assert suggester.suggest(["", "hi", " \n"], "en") == [[], expected, []]
+    assert suggester.suggest(["", " "], "en") == [[], []]
+
+
+def test_equal_vocabularies_have_equal_hashes(trained: Generator, folder: Path, families: dict[str, Generator]) -> None:
+    assert Generator.load(folder).coder.vocabulary_hash() == trained.coder.vocabulary_hash()
+    assert len({generator.coder.vocabulary_hash() for generator in families.values()}) > 1
+
+
+def test_no_message_no_answer(trained: Generator) -> None:
+    assert trained.suggest([], "en", 3) == []
+
+
+def test_blocked_words_are_not_written(trained: Generator) -> None:
+    blocked = Generator(trained.model, trained.coder, trained.languages, Decoding(max_tokens=10, blocked=("gracias",)))
+    told = [text for text, _ in blocked.suggest(["¿Qué tal?"], "es", 3)[0]]
+    assert told
+    assert not [text for text in told if "gracias" in text]
+
+
+def test_the_suggester_asks_for_a_language_it_has(folder: Path, trained: Generator) -> None:
+    suggester = Suggester.load(folder)
+    assert isinstance(suggester.model, GenerationSuggester)
+    assert suggester.languages == ["en", "es"]
+    messages = [message for message, _ in PAIRS["en"]]
+    found = [[(s.reply, s.score) for s in row] for row in suggester.suggest(messages, "en")]
+    expected = trained.suggest(messages, "en", 3)
+    assert [[text for text, _ in row] for row in found] == [[text for text, _ in row] for row in expected]
+    writer = Writer(trained)
+    assert reply_texts(writer.suggest(messages, "en", 3)) == [[text for text, _ in row] for row in expected]
+    assert not isinstance(writer, Ranker)
+    with pytest.raises(InputError, match=r"^language='ja': the model answers en es; pass one of these\."):
+        suggester.suggest(messages, "ja")
+
+
+# --- folders
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_saved_and_loaded_it_answers_the_same(families: dict[str, Generator], family: str, tmp_path: Path) -> None:
+    generator = families[family]
+    generator.save(tmp_path)
+    loaded = Generator.load(tmp_path)
+    assert loaded.decoding == generator.decoding
+    assert loaded.languages == generator.languages
+    assert loaded.coder.row is generator.coder.row
+    assert not loaded.model.training
+    assert loaded.suggest(ODD[:5], "es", 3) == generator.suggest(ODD[:5], "es", 3)
+    messages, replies = zip(*PAIRS["es"], strict=True)
+    np.testing.assert_array_equal(
+        loaded.losses(messages, replies, "es")[0], generator.losses(messages, replies, "es")[0]
+    )
+
+
+STANDALONE = """
+import json, sys
+for name in ("mrs_suggest.common", "mrs_metrics", "mrs_datasets", "mrs_suggest", "mrs_suggest.evaluation",
+"mrs_suggest.training", "mrs_suggest.cli"):
+    sys.modules[name] = None  # as where mrs-suggest is not installed
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+tokenizer, model = AutoTokenizer.from_pretrained(sys.argv[1]), AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1])
+said = []
+for message, *tag in json.loads(sys.argv[2]):
+    start = {"decoder_start_token_id": tokenizer.convert_tokens_to_ids(tag[0])} if tag else {}
+    found = model.generate(**tokenizer(message, return_tensors="pt"), **start)
+    said.append([text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)])
+print(json.dumps(said))
+"""
+
+
+def test_plain_transformers_answers_alike(trained: Generator, folder: Path) -> None:
+    """Without our package: the tokenizer ends the message, the configuration starts the reply, in English by itself."""
+    asked = [("how are you?",), ("¿Qué tal?", "[es]"), ("are you coming?", "[en]")]
+    command = [sys.executable, "-c", STANDALONE, str(folder), json.dumps(asked)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for (message, *tag), said in zip(asked, json.loads(done.stdout.splitlines()[-1]), strict=True):
+        ours = [text for text, _ in trained.suggest([message], tag[0].strip("[]") if tag else "en", 3)[0]]
+        assert said[0] == ours[0], message
+        assert len(said) == 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_files_say_how_a_message_ends_and_a_reply_begins(
+    families: dict[str, Generator], family: str, tmp_path: Path
+) -> None:
+    from transformers import AutoTokenizer, GenerationConfig
+
+    generator = families[family]
+    generator.save(tmp_path)
+    config, prompt = GenerationConfig.from_pretrained(tmp_path), generator.coder.prompt("en")
+    assert [config.decoder_start_token_id, *([config.forced_bos_token_id] * (len(prompt) - 1))] == prompt
+    assert json.loads((tmp_path / "config.json").read_text())["decoder_start_token_id"] == prompt[0]
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    if family != "start and tag":  # the library's own tokenizers put the language there
+        assert tokenizer("how are you?")["input_ids"] == generator.coder.messages(["how are you?"], "en")[0]
+        assert tokenizer("x").keys() == {"input_ids", "attention_mask"}, "generate takes no others"
+
+
+def test_settings_of_the_search_come_back(trained: Generator, tmp_path: Path) -> None:
+    decoding = Decoding(6, 3, 0.5, 3, 1, 9, 0.7, ("maldición", "x y"), 4)
+    Generator(trained.model, trained.coder, ["es"], decoding).save(tmp_path)
+    loaded = Generator.load(tmp_path)
+    assert loaded.decoding == decoding
+    assert loaded.languages == ["es"]
+
+
+# --- directions
+
+
+@pytest.fixture(scope="module")
+def backward(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a generator that has learnt the four pairs from right to left."""
+    tiny = build_tiny_generator(TEXTS, ["en", "es"], tmp_path_factory.mktemp("backward"), 3, 200)
+    order = Direction(right_to_left=True)
+    generator = Generator.build(str(tiny), ["en", "es"], 20, 12, Decoding(max_tokens=10), direction=order)
+    learn(generator)
+    generator.save(tiny)
+    return tiny
+
+
+def test_what_is_written_from_right_to_left_reads_in_order(trained: Generator, backward: Path) -> None:
+    loaded = Generator.load(backward)
+    first, usual = loaded.coder.replies(["I am fine, thanks!"])[0], trained.coder.replies(["I am fine, thanks!"])[0]
+    ends = len(trained.coder.replies([""])[0])
+    assert first == [*reversed(usual[:-ends]), *usual[-ends:]]
+    for code, pairs in PAIRS.items():
+        for message, reply in pairs:
+            assert loaded.suggest([message], code, 1)[0][0][0].lower() == reply.lower()
+
+
+def test_an_exported_generator_knows_its_direction(backward: Path) -> None:
+    facts = read_generator_settings(backward)
+    coder = _saved_coder(backward, facts)
+    assert coder.direction == Direction(right_to_left=True)
+    assert coder.text(coder.replies(["see you there"])[0][:-2]) == "see you there"
+
+
+def test_losses_from_right_to_left_are_those_of_reversed_tokens(trained: Generator) -> None:
+    coder = dataclasses.replace(trained.coder, direction=Direction(right_to_left=True))
+    backward = Generator(trained.model, coder, trained.languages, trained.decoding)
+    (message, reply), prompt = PAIRS["en"][0], trained.coder.prompt("en")
+    *tokens, separator, end = trained.coder.replies([reply])[0]
+    example = {"input_ids": trained.coder.messages([message], "en")[0], "prompt": prompt}
+    batch = PairCollator(trained.pad)([{**example, "labels": [*reversed(tokens), separator, end]}])
+    with torch.inference_mode():
+        mean = float(trained.model(**batch).loss)
+    losses, counts = backward.losses([message], [reply], "en")
+    assert losses[0] / counts[0] == pytest.approx(mean, rel=1e-5)
+    assert backward.log_probs(message, [reply], "en")[0] == pytest.approx(-mean, rel=1e-5)
+    assert losses[0] > 2 * trained.losses([message], [reply], "en")[0][0], "it has learnt the other order"
+
+
+def test_a_blocked_phrase_is_not_written_from_right_to_left(backward: Path) -> None:
+    loaded = Generator.load(backward)
+    blocked = Generator(
+        loaded.model, loaded.coder, loaded.languages, dataclasses.replace(loaded.decoding, blocked=("see you",))
+    )
+    usual = [ids[::-1] for ids in blocked._blocked]
+    assert "see you" in {loaded.coder.tokenizer.decode(ids).strip() for ids in usual}
+    assert not any("see you" in text.lower() for text, _ in blocked.suggest(["Are you coming tonight?"], "en", 3)[0])
+
+
+def test_one_side_may_have_a_language_of_its_own(families: dict[str, Generator]) -> None:
+    tag = families["start and tag"].coder.tokenizer.convert_tokens_to_ids
+    begins = {}
+    for source, target in ((None, None), ("en", None), (None, "en")):
+        coder = dataclasses.replace(families["start and tag"].coder, direction=Direction(source, target))
+        begins[source, target] = coder.messages(["x"], "es")[0][0], coder.prompt("es")[-1]
+    en, es = tag("__en__"), tag("__es__")
+    assert begins == {(None, None): (es, es), ("en", None): (en, es), (None, "en"): (es, en)}
+
+
+def change(**facts: Any) -> Callable[[Path], object]:
+    def damage(path: Path) -> None:
+        path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **facts}), encoding="utf-8")
+
+    return damage
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: path.write_text(""),
+    "cut off": lambda path: path.write_text(path.read_text(encoding="utf-8")[:40]),
+    "no object": lambda path: path.write_text("[]"),
+    "a number": lambda path: path.write_text("3"),
+    "no UTF-8": lambda path: path.write_bytes(b"\xff\xfe{}"),
+    "no key": lambda path: path.write_text("{}"),
+    "unknown row": change(language_tokens="prophetnet"),
+    "row of another type": change(language_tokens=["unicoder"]),
+    "no number": change(message_tokens="many"),
+    "unknown setting": change(decoding={"beam": 5}),
+    "settings of another type": change(decoding=[5]),
+    "impossible setting": change(decoding={"beams": 0}),
+    "one text for languages": change(languages="en"),
+    "no languages": change(languages=None),
+    "unknown direction": change(direction={"upwards": True}),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_damaged_settings_are_refused_in_one_sentence(case: str, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    path = tmp_path / "copy" / GENERATOR
+    DAMAGES[case](path)
+    with pytest.raises(InputError) as refused:
+        Generator.load(tmp_path / "copy")
+    sentence = str(refused.value)
+    assert sentence.startswith(f"{path}: no usable settings of a generator (")
+    assert sentence.endswith("copy it again from an intact copy, or train it again.")
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+@pytest.mark.parametrize("how", ["missing", "cut off"])
+def test_other_damaged_files_are_refused_in_one_sentence(name: str, how: str, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    path = tmp_path / "copy" / name
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError) as refused:
+        Generator.load(tmp_path / "copy")
+    assert str(tmp_path / "copy") in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+# --- checkpoints to train
+
+
+def test_a_checkpoint_in_half_precision_trains_in_float32(folder: Path, tmp_path: Path) -> None:
+    model = BartForConditionalGeneration.from_pretrained(folder, dtype=torch.float16)
+    shutil.copytree(folder, tmp_path / "half")
+    model.save_pretrained(tmp_path / "half")
+    assert {p.dtype for p in build(tmp_path / "half").model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("what", ["nothing", "encoder"])
+def test_what_is_no_generator_is_refused_in_one_sentence(what: str, tmp_path: Path, checkpoint: Path) -> None:
+    place = checkpoint if what == "encoder" else tmp_path / "nothing"
+    with pytest.raises(InputError) as refused:
+        build(place)
+    assert str(refused.value).startswith(f"--model_name_or_path {place}: cannot load the seq2seq model (")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_tokenizer_whose_library_is_not_installed_is_refused_in_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M2M100's needs sentencepiece."""
+    import transformers
+
+    def missing(*_: object, **__: object) -> None:
+        raise ImportError("\nM2M100Tokenizer requires the SentencePiece library but it was not found.\nSee the page.\n")
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", missing)
+    with pytest.raises(InputError, match=r"\(M2M100Tokenizer requires the SentencePiece library"):
+        build(folder)
+
+
+def test_a_language_the_checkpoint_lacks_is_refused_before_training(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"no token \[ja\] for the language ja"):
+        Generator.build(str(folder), ["en", "ja"], 20, 12, Decoding())
+
+
+@pytest.mark.parametrize(
+    ("lengths", "option"),
+    [
+        ({"message_tokens": 129}, "--message_tokens 129: the model reads at most 128"),
+        ({"reply_tokens": 129}, "--reply_tokens 129: the model writes at most 128"),
+    ],
+)
+def test_texts_longer_than_the_model_takes_are_refused_before_training(
+    folder: Path, lengths: dict[str, int], option: str
+) -> None:
+    with pytest.raises(InputError, match=option):
+        build(folder, **lengths)
+    assert build(folder, **dict.fromkeys(lengths, 128)).losses(["x " * 200], ["x " * 200], "en")[0] > 0
+
+
+def test_replies_longer_than_the_model_writes_are_refused_before_training(folder: Path) -> None:
+    with pytest.raises(InputError, match="--max_tokens 128: the model writes at most 127"):
+        build(folder, Decoding(max_tokens=128))

@@ -1,0 +1,575 @@
+"""LoRA: what trains, merging, checkpoints, adapter folders, refusals. What makes adapters needs peft."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.models.adapters import (
+    Lora,
+    add_lora,
+    has_adapter,
+    has_lora,
+    load_adapter,
+    load_lora_state,
+    lora_state,
+    merge_lora,
+    read_lora_state,
+    save_adapter,
+    write_lora_state,
+)
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
+from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
+from mrs_suggest.models.retrieval.routes import build_settings, encoders
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+TEXTS = ["how are you?", "元気ですか", "a b c d", "Спасибо"]
+RECORD = {
+    "version": 2,
+    "family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0" * 16,
+    "pooling": "mean", "message_tokens": 70, "reply_tokens": 30, "encoders": "two",
+}  # fmt: skip
+SMALL = Lora(rank=2, alpha=8, dropout=0.1)
+
+
+@pytest.fixture
+def _peft() -> None:
+    pytest.importorskip("peft")
+
+
+needs_peft = pytest.mark.usefixtures("_peft")
+
+
+@pytest.fixture(scope="module")
+def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The smallest sequence-to-sequence checkpoint."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    folder = tmp_path_factory.mktemp("bart")
+    config = BartConfig(
+        vocab_size=40, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=32, init_std=0.3,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        BartForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def dual(checkpoint: Path, shape: str) -> SentenceTransformer:
+    return build_dual_encoder(str(checkpoint), "mean", message_tokens=12, reply_tokens=7, encoders=shape)
+
+
+def vectors(model: SentenceTransformer) -> Tensor:
+    return torch.cat([encode_messages(model, TEXTS), encode_replies(model, TEXTS)])
+
+
+def shake(model: nn.Module) -> None:
+    """Adapters as after training: another value each, so that nothing stays zero and no two encoders are alike."""
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if ".lora_" in name:
+                parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.3)
+
+
+def one_sentence(error: BaseException) -> bool:
+    return "\n" not in str(error) and str(error).endswith(".")
+
+
+@needs_peft
+@pytest.mark.parametrize("shape", ["two", "one"])
+def test_only_the_adapters_train(checkpoint: Path, shape: str) -> None:
+    model = dual(checkpoint, shape)
+    before, plain = vectors(model), {name: value.clone() for name, value in model.state_dict().items()}
+    count = add_lora(model, SMALL)
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    # Query and value of three layers: two matrices of 2 x 16 each.
+    assert count == sum(p.numel() for p in trained.values()) == len(encoders(model)) * 3 * 2 * 2 * (2 * 16)
+    assert all(".lora_" in name for name in trained)
+    assert has_lora(model)
+    torch.testing.assert_close(vectors(model), before, rtol=0, atol=1e-6)  # nothing learnt yet
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=10.0)
+    for _ in range(2):  # the first step moves only the second matrix, the first being multiplied by zero
+        for task in ("query", "document"):
+            features = model.preprocess(TEXTS, task=task)
+            (model(features, task=task)["sentence_embedding"] ** 3).sum().backward()
+        optimizer.step()
+    moved = vectors(model)
+    assert not torch.allclose(moved[:4], before[:4], atol=1e-3)
+    assert not torch.allclose(moved[4:], before[4:], atol=1e-3)
+    for name, value in model.state_dict().items():
+        if ".lora_" not in name:
+            assert torch.equal(value, plain[name.replace(".base_layer.", ".")]), name
+
+
+@needs_peft
+@pytest.mark.parametrize("shape", ["two", "one"])
+def test_merged_equals_unmerged_and_saves_like_any_other(checkpoint: Path, tmp_path: Path, shape: str) -> None:
+    model = dual(checkpoint, shape)
+    names = list(model.state_dict())
+    before = vectors(model)
+    add_lora(model, SMALL)
+    shake(model)
+    adapted = vectors(model.eval())
+    assert not torch.allclose(adapted, before, atol=1e-2)
+    merge_lora(model)
+    assert not has_lora(model)
+    assert list(model.state_dict()) == names
+    torch.testing.assert_close(vectors(model), adapted, rtol=0, atol=1e-5)
+    model.save_pretrained(str(tmp_path), create_model_card=False)
+    torch.testing.assert_close(vectors(load_dual_encoder(tmp_path)), adapted, rtol=0, atol=1e-5)
+    merge_lora(model)  # there is nothing left to do
+    torch.testing.assert_close(vectors(model), adapted, rtol=0, atol=1e-5)
+    assert add_lora(model, SMALL) > 0  # and it can take others
+
+
+@needs_peft
+@pytest.mark.parametrize("shape", ["two", "one"])
+def test_an_adapter_folder_is_small_and_gives_the_same_vectors(checkpoint: Path, tmp_path: Path, shape: str) -> None:
+    model = dual(checkpoint, shape)
+    add_lora(model, SMALL)
+    shake(model)
+    adapted = vectors(model.eval())
+    folder = tmp_path / "adapter"
+    assert not has_adapter(folder)
+    save_adapter(model, folder, "org/base", "0123abc")
+    assert has_adapter(folder)
+    names = {"two": ["document"], "one": []}[shape]
+    names += ["adapter.json", "adapter_config.json", "adapter_model.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
+    base = sum(p.numel() * 4 for name, p in model.named_parameters() if ".lora_" not in name)
+    assert sum(path.stat().st_size for path in folder.rglob("*.safetensors")) < base / 3
+    record = json.loads((folder / "adapter.json").read_text())
+    assert record["base"] == "org/base" and record["revision"] == "0123abc"  # noqa: PT018
+    assert {key: record[key] for key in build_settings(model)} == build_settings(model)
+    written = "".join(path.read_text() for path in folder.rglob("*.json"))
+    assert str(checkpoint) not in written  # it is published, and a path names people and machines
+    asked: list[tuple[str, str | None]] = []
+
+    def resolve(name: str, revision: str | None) -> str:
+        asked.append((name, revision))
+        return str(checkpoint)
+
+    loaded = load_adapter(folder, resolve)
+    assert asked == [("org/base", "0123abc")]
+    assert not has_lora(loaded)
+    torch.testing.assert_close(vectors(loaded), adapted, rtol=0, atol=1e-5)  # type: ignore[arg-type]
+    loaded.save_pretrained(str(tmp_path / "merged"))
+    torch.testing.assert_close(vectors(load_dual_encoder(tmp_path / "merged")), adapted, rtol=0, atol=1e-5)
+
+
+@needs_peft
+def test_a_projection_of_the_base_stays_as_it_is(checkpoint: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+
+    modules = [Transformer(str(checkpoint)), Pooling(16, "mean"), Dense(16, 8)]
+    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path / "base"), create_model_card=False)
+    model = build_dual_encoder(str(tmp_path / "base"), None)
+    add_lora(model, SMALL)
+    assert all(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)  # it would not be saved
+    shake(model)
+    save_adapter(model, tmp_path / "adapter", str(tmp_path / "base"), None)
+    loaded = load_adapter(tmp_path / "adapter")
+    torch.testing.assert_close(vectors(loaded), vectors(model.eval()), rtol=0, atol=1e-5)  # type: ignore[arg-type]
+
+
+@needs_peft
+def test_an_adapter_folder_is_what_peft_writes(checkpoint: Path, tmp_path: Path) -> None:
+    from peft import PeftModel
+    from transformers import AutoModel
+
+    model = dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    shake(model)
+    save_adapter(model, tmp_path / "adapter", "org/base", None)
+    batch = model.preprocess(TEXTS, task="query")
+    inputs = {key: batch[key] for key in ("input_ids", "attention_mask")}
+    theirs = PeftModel.from_pretrained(AutoModel.from_pretrained(checkpoint), str(tmp_path / "adapter"))
+    theirs.load_adapter(str(tmp_path / "adapter"), "document", subfolder="document")
+    for ours, name in zip(encoders(model.eval()), ("default", "document"), strict=True):
+        theirs.set_adapter(name)
+        with torch.no_grad():
+            expected = ours(**inputs).last_hidden_state
+            torch.testing.assert_close(theirs.eval()(**inputs).last_hidden_state, expected, rtol=0, atol=1e-5)
+
+
+@needs_peft
+def test_an_adapter_is_saved_over_an_older_one_only(checkpoint: Path, tmp_path: Path) -> None:
+    model = dual(checkpoint, "one")
+    add_lora(model, SMALL)
+    folder = tmp_path / "adapter"
+    save_adapter(model, folder, str(checkpoint), None)
+    shake(model)
+    save_adapter(model, folder, str(checkpoint), None)
+    torch.testing.assert_close(vectors(load_adapter(folder)), vectors(model.eval()), rtol=0, atol=1e-5)  # type: ignore[arg-type]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match=r"has no adapter\.json"):
+        save_adapter(model, tmp_path / "mine", str(checkpoint), None)
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+
+
+@needs_peft
+def test_sequence_to_sequence_models_too(bart: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM
+
+    model = AutoModelForSeq2SeqLM.from_pretrained(bart).eval()
+    source = torch.tensor([[0, 5, 6, 7, 2], [0, 9, 8, 2, 1]])
+
+    def logits(part: nn.Module) -> Tensor:
+        with torch.no_grad():
+            return part(input_ids=source, decoder_input_ids=source).logits
+
+    before = logits(model)
+    assert add_lora(model, SMALL) == 3 * 2 * 2 * (2 * 16)  # encoder, decoder, cross: query and value
+    shake(model)
+    adapted = logits(model)
+    assert not torch.allclose(adapted, before, atol=1e-2)
+    told = model.generate(source, max_new_tokens=5, num_beams=2)
+    save_adapter(model, tmp_path / "adapter", str(bart), None)
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").is_file()
+    loaded = load_adapter(tmp_path / "adapter")
+    torch.testing.assert_close(logits(loaded), adapted, rtol=0, atol=1e-5)
+    merge_lora(model)
+    torch.testing.assert_close(logits(model), adapted, rtol=0, atol=1e-5)
+    assert torch.equal(model.generate(source, max_new_tokens=5, num_beams=2), told)
+    model.save_pretrained(tmp_path / "merged")
+    torch.testing.assert_close(
+        logits(AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "merged").eval()), adapted, rtol=0, atol=1e-5
+    )
+
+
+@needs_peft
+def test_checkpoints_hold_the_adapters_of_all_encoders(checkpoint: Path, tmp_path: Path) -> None:
+    model = dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    shake(model)
+    state, adapted = lora_state(model), vectors(model.eval())
+    write_lora_state(model, tmp_path)
+    shake(model)
+    assert not torch.allclose(vectors(model), adapted, atol=1e-3)
+    read = read_lora_state(tmp_path)
+    assert read.keys() == state.keys()
+    assert all(torch.equal(read[name], value) for name, value in state.items())  # a copy, not the weights themselves
+    load_lora_state(model, read)
+    assert torch.equal(vectors(model), adapted)
+    fresh = dual(checkpoint, "two")  # a resumed run
+    add_lora(fresh, SMALL, seed=9)
+    load_lora_state(fresh, read)
+    assert torch.equal(vectors(fresh.eval()), adapted)
+
+
+@needs_peft
+def test_a_trainer_resumes_and_keeps_the_best(checkpoint: Path, tmp_path: Path) -> None:
+    """The two methods that a trainer overrides are enough: its own would write what does not load."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    class Trainer(SentenceTransformerTrainer):
+        def add_model_card_callback(self, default_args_dict: object) -> None:
+            pass
+
+        def _save(self, output_dir: str | None = None, state_dict: object = None) -> None:
+            Path(str(output_dir)).mkdir(parents=True, exist_ok=True)
+            write_lora_state(self.model, Path(str(output_dir)))
+
+        def _load_from_checkpoint(self, checkpoint_path: str, model: object = None) -> None:
+            load_lora_state(self.model, read_lora_state(Path(checkpoint_path)))
+
+    def run(steps: int, folder: str, resume: str | None = None) -> Trainer:
+        model = dual(checkpoint, "two")
+        add_lora(model, SMALL)
+        pairs = Dataset.from_dict({"message": TEXTS, "reply": TEXTS[::-1]})
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=str(tmp_path / folder), max_steps=4, save_strategy="steps", save_steps=2, use_cpu=True,
+            per_device_train_batch_size=4, learning_rate=0.05, report_to="none", disable_tqdm=True,
+            lr_scheduler_type="constant", router_mapping={"message": "query", "reply": "document"},
+            eval_strategy="steps", eval_steps=2, load_best_model_at_end=resume is None and steps == 4,
+            metric_for_best_model="loss", greater_is_better=True,  # so that the first checkpoint is the best
+        )  # fmt: skip
+        trainer = Trainer(
+            model=model, args=arguments, train_dataset=pairs, eval_dataset=pairs,
+            loss=MultipleNegativesRankingLoss(model),
+        )  # fmt: skip
+        trainer.train(resume_from_checkpoint=resume)
+        return trainer
+
+    trainer = run(4, "whole")
+    first, last = (read_lora_state(tmp_path / "whole" / f"checkpoint-{step}") for step in (2, 4))
+    assert any(not torch.equal(first[name], last[name]) for name in first)
+    best = trainer.state.best_model_checkpoint
+    assert best is not None
+    kept, expected = lora_state(trainer.model), read_lora_state(Path(best))
+    assert best.endswith("-2")
+    assert all(torch.equal(kept[name], expected[name]) for name in expected)
+    resumed = lora_state(run(4, "resumed", str(tmp_path / "whole" / "checkpoint-2")).model)
+    for name, value in last.items():
+        torch.testing.assert_close(resumed[name], value, rtol=0, atol=1e-6)
+
+
+@needs_peft
+def test_layers_are_chosen_by_name(checkpoint: Path) -> None:
+    model = dual(checkpoint, "one")
+    add_lora(model, Lora(rank=1, targets=("key", "encoder.layer.0.intermediate.dense")))
+    adapted = {name.split(".lora_")[0] for name, _ in encoders(model)[0].named_parameters() if ".lora_" in name}
+    keys = {f"encoder.layer.{layer}.attention.self.key" for layer in range(3)}
+    assert adapted == keys | {"encoder.layer.0.intermediate.dense"}
+
+
+@needs_peft
+def test_unknown_architectures_get_all_linear_layers_of_attention(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import peft.utils
+
+    monkeypatch.setattr(peft.utils, "TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING", {})
+    model = dual(checkpoint, "one")
+    add_lora(model, Lora(rank=1))
+    adapted = {name.split(".lora_")[0] for name, _ in encoders(model)[0].named_parameters() if ".lora_" in name}
+    parts = ("self.query", "self.key", "self.value", "output.dense")
+    assert adapted == {f"encoder.layer.{layer}.attention.{part}" for layer in range(3) for part in parts}
+
+
+@needs_peft
+def test_adapters_come_from_the_seed(checkpoint: Path) -> None:
+    state = torch.get_rng_state()
+    first, again, other = (dual(checkpoint, "two") for _ in range(3))
+    for model, seed in ((first, 1), (again, 1), (other, 2)):
+        add_lora(model, SMALL, seed)
+    assert torch.equal(torch.get_rng_state(), state)
+    a, b, c = (lora_state(model) for model in (first, again, other))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert any(not torch.equal(a[name], c[name]) for name in a)
+
+
+@needs_peft
+def test_a_missing_layer_is_refused(checkpoint: Path) -> None:
+    with pytest.raises(InputError, match=r"^--peft lora: BertModel cannot take the adapters") as caught:
+        add_lora(dual(checkpoint, "two"), Lora(targets=("no_such_layer",)))
+    assert one_sentence(caught.value)
+
+
+@needs_peft
+def test_another_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    model = dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    save_adapter(model, tmp_path / "adapter", str(checkpoint), None)
+    other = encoders(dual(checkpoint, "one"))[0]
+    with torch.no_grad():
+        other.encoder.layer[2].output.dense.weight.mul_(1.01)  # type: ignore[index, union-attr]
+    other.save_pretrained(tmp_path / "other")  # type: ignore[operator]
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "other" / file).write_bytes((checkpoint / file).read_bytes())
+    with pytest.raises(InputError, match="has other weights than the base that the adapters were trained on") as caught:
+        load_adapter(tmp_path / "adapter", lambda name, revision: str(tmp_path / "other"))
+    assert one_sentence(caught.value)
+    with pytest.raises(InputError, match=r"adapter\.json: its base .* cannot be loaded: ") as caught:
+        load_adapter(tmp_path / "adapter", lambda name, revision: str(tmp_path / "nowhere"))
+    assert one_sentence(caught.value)
+
+
+@needs_peft
+def test_one_other_value_in_the_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    model = dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    save_adapter(model, tmp_path / "adapter", str(checkpoint), None)
+    load_adapter(tmp_path / "adapter")
+    other = encoders(dual(checkpoint, "one"))[0]
+    weight: Any = other.get_submodule("encoder.layer.2.output.dense").weight
+    with torch.no_grad():
+        weight.view(-1)[weight.numel() // 2 + 1] += 1e-4
+    other.save_pretrained(tmp_path / "other")  # type: ignore[operator]
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "other" / file).write_bytes((checkpoint / file).read_bytes())
+    with pytest.raises(InputError, match="has other weights than the base"):
+        load_adapter(tmp_path / "adapter", lambda name, revision: str(tmp_path / "other"))
+
+
+@needs_peft
+def test_weights_that_the_base_lacks_come_from_the_seed_again(checkpoint: Path, tmp_path: Path) -> None:
+    """Many encoders are published without a pooler."""
+    shutil.copytree(checkpoint, tmp_path / "base")
+    tensors = load_file(tmp_path / "base" / "model.safetensors")
+    kept = {name: value for name, value in tensors.items() if "pooler" not in name}
+    assert len(kept) < len(tensors)
+    save_file(kept, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
+    model = build_dual_encoder(str(tmp_path / "base"), "pooler", seed=7)
+    add_lora(model, SMALL)
+    shake(model)
+    save_adapter(model, tmp_path / "adapter", str(tmp_path / "base"), None, seed=7)
+    merge_lora(model)
+    loaded: Any = load_adapter(tmp_path / "adapter")
+    assert torch.equal(vectors(loaded), vectors(model.eval()))
+
+
+@needs_peft
+def test_another_projection_after_the_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+
+    transformer = Transformer(str(checkpoint))
+    dense = Dense(transformer.get_embedding_dimension(), 5)
+    SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension()), dense]).save(
+        str(tmp_path / "base")
+    )
+    model = build_dual_encoder(str(tmp_path / "base"), None)
+    add_lora(model, SMALL)
+    save_adapter(model, tmp_path / "adapter", str(tmp_path / "base"), None)
+    load_adapter(tmp_path / "adapter")
+    file = next((tmp_path / "base").glob("*_Dense/model.safetensors"))
+    tensors = {name: value + 0.1 for name, value in load_file(file).items()}
+    save_file(tensors, file)
+    with pytest.raises(InputError, match="has other weights than the base"):
+        load_adapter(tmp_path / "adapter")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def of_another_rank(path: Path) -> None:
+    save_file({name: value[:1].contiguous() for name, value in load_file(path).items()}, path)
+
+
+@needs_peft
+@pytest.mark.parametrize(
+    ("name", "damage", "sentence"),
+    [
+        ("adapter_model.safetensors", cut, "damaged"),
+        ("adapter_model.safetensors", Path.unlink, "no adapter_model.safetensors"),
+        ("adapter_model.safetensors", of_another_rank, r"damaged \(adapters: expected query\."),
+        ("document/adapter_config.json", cut, "damaged"),
+        ("document/adapter_config.json", Path.unlink, "no adapter_config.json"),
+    ],
+)
+def test_damaged_adapters_are_refused(
+    checkpoint: Path, tmp_path: Path, name: str, damage: Callable[[Path], None], sentence: str
+) -> None:
+    model = dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    save_adapter(model, tmp_path / "adapter", str(checkpoint), None)
+    damage(tmp_path / "adapter" / name)
+    with pytest.raises(InputError, match=sentence) as caught:
+        load_adapter(tmp_path / "adapter")
+    assert "\n" not in str(caught.value)
+
+
+@needs_peft
+def test_a_state_of_other_adapters_is_refused(checkpoint: Path) -> None:
+    model, other = dual(checkpoint, "two"), dual(checkpoint, "two")
+    add_lora(model, SMALL)
+    add_lora(other, Lora(rank=3))
+    before = lora_state(model)
+    with pytest.raises(InputError, match=r"^adapters: expected document\..* to be \(2, 16\), found \(3, 16\); "):
+        load_lora_state(model, lora_state(other))
+    assert all(torch.equal(before[name], value) for name, value in lora_state(model).items())
+    with pytest.raises(ValueError, match="has adapters already"):
+        add_lora(model, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"family": "poetry"},
+            r"expected family to be one of retrieval, generation, multiple_choice, understanding, masked_lm, "
+            r"found 'poetry'",
+        ),
+        ({"version": 3}, r"expected version to be 2, found 3; another version of this package wrote it"),
+        ({"version": "2"}, r'expected version to be 2, found "2"'),
+        ({"version": True}, r"expected version to be 2, found true"),
+        ({"base": None}, r"expected base to be str, found null"),
+        ({"message_tokens": "70"}, r'expected message_tokens to be int, found "70"'),
+        ({"pooling": 3}, r"expected pooling to be str or null, found 3"),
+        ({"encoders": "three"}, r"--encoders: expected one of two, one, static, found 'three'"),
+    ],
+)
+def test_a_damaged_record_is_refused(tmp_path: Path, change: dict[str, object], sentence: str) -> None:
+    (tmp_path / "adapter.json").write_text(json.dumps(RECORD | change))
+    with pytest.raises(InputError, match=sentence) as caught:
+        load_adapter(tmp_path)
+    assert str(tmp_path / "adapter.json") in str(caught.value)
+    assert one_sentence(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"family": "retr', "\x00"])
+def test_a_record_that_is_no_json_object_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "adapter.json").write_text(text)
+    with pytest.raises(InputError, match=r"adapter\.json: damaged, expected a JSON object; ") as caught:
+        load_adapter(tmp_path)
+    assert one_sentence(caught.value)
+
+
+def test_a_record_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
+    for key in RECORD:
+        (tmp_path / "adapter.json").write_text(json.dumps({name: RECORD[name] for name in RECORD if name != key}))
+        with pytest.raises(InputError, match=rf"expected {key} to be ") as caught:
+            load_adapter(tmp_path)
+        assert one_sentence(caught.value)
+
+
+def test_a_folder_without_adapters_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no adapter\.json, so not an adapter; "):
+        load_adapter(tmp_path)
+    with pytest.raises(InputError, match=r"no adapter_state\.safetensors; "):
+        read_lora_state(tmp_path)
+    (tmp_path / "adapter_state.safetensors").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"adapter_state\.safetensors: damaged \(") as caught:
+        read_lora_state(tmp_path)
+    assert one_sentence(caught.value)
+
+
+def test_a_model_without_adapters_has_none(checkpoint: Path, tmp_path: Path) -> None:
+    model = dual(checkpoint, "two")
+    before = vectors(model)
+    assert not has_lora(model)
+    assert lora_state(model) == {}
+    merge_lora(model)
+    assert torch.equal(vectors(model), before)
+    with pytest.raises(ValueError, match="has no adapters"):
+        save_adapter(model, tmp_path / "adapter", "org/base", None)
+
+
+def test_static_encoders_are_refused(checkpoint: Path) -> None:
+    with pytest.raises(InputError, match="static encoders have no layers to adapt"):
+        add_lora(build_dual_encoder(str(checkpoint), encoders="static"), SMALL)
+
+
+def test_without_peft_the_sentence_says_what_to_install(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(
+        MissingExtraError,
+        match=r"^--peft lora needs .*'peft', .* `pip install '\.\[torch\]'` in a clone \(docs/install\.md\)\.$",
+    ):
+        add_lora(dual(checkpoint, "two"), SMALL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"rank": 0}, "--lora_rank: expected 1 or more, found 0."),
+        ({"alpha": 0.0}, "--lora_alpha: expected more than 0, found 0.0."),
+        ({"alpha": float("nan")}, "--lora_alpha: expected more than 0, found nan."),
+        ({"dropout": 1.0}, "--lora_dropout: expected 0 or more and less than 1, found 1.0."),
+        ({"targets": ()}, "--peft lora: targets names no layer; name some, or leave it out."),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Lora(**settings)  # type: ignore[arg-type]
+    assert str(caught.value) == sentence

@@ -1,0 +1,150 @@
+"""A small table, and a stand-in for the `mrs` command that writes what a training run writes, in milliseconds."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mrs_suggest.reproduce import runner
+from mrs_suggest.reproduce.cells import Cell, Setup, chosen_cells
+from mrs_suggest.reproduce.table import parse_table
+
+TABLE = """
+title: Two cells
+about: A table of a test.
+trainer: retrieval
+base_model: org/base
+data:
+  chats: {about: pairs of a test, files: [en.tsv], command: "mrs data prepare mrs --source {source} --out {out}"}
+  texts: {about: lines of a test}
+scales: {tiny: {options: {max_steps: 4, keep_pieces: null}}}
+cells:
+  teacher: {config: a.yaml, seeds: [42, 43]}
+  student:
+    config: a.yaml
+    options: {model_name_or_path: "@teacher", languages: [en, fr], ranker: true}
+    scales: {tiny: {perturbed: 1}}
+  chats: {config: a.yaml, data: chats, needs_configs: [mt-fr]}
+  adapted: {config: a.yaml, options: {text: ["ht={data:texts}/T.txt"], teacher: "@teacher/42"}}
+  planned: {config: none.yaml, options: {teacher: "@adapted"}}
+tables:
+  main:
+    title: Both
+    metrics: {weighted: ROUGE, mrr: MRR}
+    rows:
+      TF-IDF: {cell: teacher, system: TF-IDF, seed: "42"}
+      teacher: {cell: teacher}
+      student: {cell: student}
+      chats: {cell: chats}
+    leads: [[teacher, TF-IDF], [student, teacher], [student, TF-IDF], [TF-IDF, teacher]]
+  by language:
+    title: By language
+    metrics: {weighted: ROUGE}
+    columns: {en: {language: en}, fr: {language: fr}}
+    rows: {teacher: {cell: teacher, scope: "{language}"}, nothing: {cell: ""}}
+  percent:
+    title: In percent, beside the paper
+    metrics: {accuracy: accuracy}
+    percent: true
+    columns: {ht: {language: ht}, both: {language: ht qu}, all: {language: ht qu et}}
+    rows:
+      none: {cell: adapted, system: full, scope: "{language}", paper: "xcopa/table_7/CO-ZS/none/{language}"}
+      planned: {cell: planned, system: full, scope: "{language}"}
+      USE: {cell: "", empty: it has no checkpoint, paper: "xcopa/table_8/CO-ZS/use/{language}"}
+"""
+# What a run writes. Of its configuration, `fail: 1` fails, 2 is killed after a checkpoint the first time, 3 waits
+# there until it is; `meet: N` waits until N runs have begun; `interrupt: 1` sends SIGINT to the runner. A run that
+# starts from one that is not finished fails.
+FAKE = """
+import json, os, pathlib, signal, sys, time
+words = sys.argv[1:]
+folder = pathlib.Path(words[words.index("--output_dir") + 1])
+seed = int(words[words.index("--seed") + 1])
+given = dict(line.split(": ") for line in open(words[words.index("--config") + 1]).read().splitlines())
+with open("calls.txt", "a") as calls:
+    calls.write(" ".join(words) + chr(10))
+folder.mkdir(parents=True, exist_ok=True)
+print("step 1\\rstep 2", flush=True)
+start = pathlib.Path(words[words.index("--model_name_or_path") + 1]) if "--model_name_or_path" in words else folder
+if start.name == "run" and start != folder and not (start / "run.json").exists():
+    sys.exit(3)
+end = time.monotonic() + 60
+while len(open("calls.txt").readlines()) < int(given.get("meet", 1)) and time.monotonic() < end:
+    time.sleep(.01)
+if given.get("fail") == "1":
+    print("retrieval: no luck.")
+    sys.exit(2)
+if "interrupt" in given:
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
+if given.get("fail") in ("2", "3") and "--resume_from_checkpoint" not in words:
+    (folder / "checkpoint-1").mkdir()
+    (folder / "checkpoint-1" / "trainer_state.json").write_text("{}")
+    if given["fail"] == "3":
+        from mrs_suggest.common.launcher import end_with_launcher
+        end_with_launcher()
+        (folder / "process").write_text(str(os.getpid()))
+        time.sleep(60)
+    sys.exit(137)
+value = .25 + (seed - 42) / 100
+own = {"weighted": value, "weighted_interval": [value - .1, value + .1], "mrr": .5}
+scopes = {"pooled": own, "en": own}
+best = "yes of course" if "--ranker" in words else "no"
+rows = ["hi\\tyes of course\\t" + best + "\\ta\\tb", "bye\\tsee you soon\\tyes\\tc\\td"]
+(folder / "predictions.en.tsv").write_text(chr(10).join(rows) + chr(10))
+full = {"ht": {"accuracy": .5, "interval": [.4, .6]}, "qu": {"accuracy": .75, "interval": [.7, .8]}}
+metrics = {"systems": {"Model": scopes, "full": full, "TF-IDF": {"pooled": {"weighted": .125, "mrr": .25}}},
+           "differences": {"TF-IDF": {"pooled": {"weighted": [.01, .03], "mrr": [-.1, .1]}}}, "signatures": {"en": {}}}
+record = {"trainer": "retrieval", "seed": seed, "commit": "c0ffee", "metrics": metrics, "steps": 10, "seconds": 0.5}
+(folder / "run.json").write_text(json.dumps(record))
+"""
+
+Ready = Callable[..., tuple[Setup, dict[str, Cell]]]
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """No signal is ignored, as SIGINT is in a shell's background and SIGHUP after nohup."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ready:
+    """Return a function that gives the setup of the table and its cells; commands run the stand-in, in `tmp_path`."""
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MRS_LAUNCHER", "")
+    monkeypatch.setattr(runner, "_mrs", lambda: [sys.executable, str(script)])
+    monkeypatch.setattr(runner, "INTERVAL", 0.02)
+    (tmp_path / "configs").mkdir()
+
+    def make(
+        *only: str, config: str = "learning_rate: 0.5\n", text: str = TABLE, **changes: object
+    ) -> tuple[Setup, dict[str, Cell]]:
+        (tmp_path / "configs" / "a.yaml").write_text("model_name_or_path: org/base\n" + config)
+        table = parse_table("test", text, "test.yaml")
+        setup = Setup(table, tmp_path / "out", tmp_path / "configs", **changes)  # type: ignore[arg-type]
+        return setup, chosen_cells(table, list(only))
+
+    return make
+
+
+@pytest.fixture
+def preparing(ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run a stand-in for `mrs data prepare`, which writes an empty prepared folder."""
+    script = tmp_path / "prepare.py"
+    script.write_text(
+        "import pathlib, sys\nout = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
+        "(out / 'data').mkdir(parents=True, exist_ok=True)\n(out / 'report.json').write_text('{}')\n"
+        "open('calls.txt', 'a').write(' '.join(sys.argv[1:]) + chr(10))\n"
+    )
+    monkeypatch.setattr(runner, "_mrs", lambda: [sys.executable, str(script)])

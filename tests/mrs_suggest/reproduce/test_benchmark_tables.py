@@ -1,0 +1,185 @@
+"""Tables of a whole benchmark: means over rows and columns, generated data, given checkpoints; XGLUE's own table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mrs_metrics.xglue_tasks import TASKS
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.paper_results import paper_figure
+from mrs_suggest.reproduce.cells import States, all_cells
+from mrs_suggest.reproduce.report import write_report
+from mrs_suggest.reproduce.runner import prepare_data, run_cells
+from mrs_suggest.reproduce.table import at_scale, only_tables, parse_table, read_table, with_checkpoints
+from tests.mrs_suggest.reproduce.conftest import Ready
+
+TABLE = """
+title: A benchmark
+about: A table of a test.
+trainer: retrieval
+base_model: org/base
+data:
+  tasks: {about: rows, tiny: "mrs data prepare synthetic --source synthetic --out {out}"}
+scales:
+  full: {main: [main]}
+  tiny: {main: [main, more], options: {max_steps: 4}}
+cells:
+  start: {config: a.yaml}
+  first:
+    config: a.yaml
+    options: {model_name_or_path: "@start", rate: 1}
+    scales: {tiny: {rate: 2, own: "{data:tasks}/x"}}
+  second: {config: a.yaml, seeds: [42, 43], options: {model_name_or_path: "@start/42"}}
+tables:
+  main:
+    title: Main
+    metrics: {accuracy: accuracy}
+    percent: true
+    columns: {ht: {language: ht, scope: ht}, qu: {language: qu, scope: qu}, AVG: {scope: "{languages}"}}
+    rows:
+      one: {cell: first, system: full, languages: ht qu}
+      two: {cell: second, system: full, languages: ht, columns: [ht, AVG]}
+      all: {average_of: [one, two], columns: [AVG], paper: xglue/table_4/AVG_U/xlmr/average}
+  more:
+    title: By task
+    metrics: {accuracy: accuracy}
+    columns: {a: {scope: ht}, b: {scope: ht qu et}, mean: {average_of: [a, b]}}
+    rows:
+      one: {cell: first, system: full}
+      other: {cell: first, system: Model, metric: mrr, columns: [a]}
+"""
+XGLUE = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
+
+
+def test_means_over_rows_and_columns(ready: Ready) -> None:
+    setup, cells = ready(text=TABLE)
+    assert run_cells(setup, cells, print) == {}
+    page, record = (path.read_text(encoding="utf-8") for path in write_report(setup, {})[1:3])
+    assert "| one | 50.0 [40.0, 60.0] | 75.0 [70.0, 80.0] | 62.5 |" in page
+    assert "| two | 50.0 ± 0.0 |  | 50.0 ± 0.0 |" in page
+    assert "| all |  |  | 56.2 |" in page, "of the seed that both have"
+    assert "| _paper_ |  |  | 75.8 |" in page
+    assert "- empty: first/42: its run has no full for et" in page
+    figures = {(one["table"], one["row"], one["column"]): one for one in json.loads(record)["figures"]}
+    assert figures["main", "all", "AVG"]["values"] == {"42": 0.5625}
+    assert figures["more", "one", "mean"]["mean"] is None
+    assert figures["more", "other", "a"]["place"]["metric"] == "mrr"
+    assert figures["main", "two", "qu"]["missing"] == "not an experiment"
+
+
+def test_a_row_with_another_metric_has_not_the_main_ones_interval(ready: Ready, tmp_path: Path) -> None:
+    text = TABLE.replace("system: Model, metric: mrr", "system: full, metric: precision")
+    setup, cells = ready(text=text)
+    run_cells(setup, cells, print)
+    path = setup.output / "cells" / "first-42" / "run" / "run.json"
+    written = json.loads(path.read_text())
+    written["metrics"]["tasks"] = {"full": {"ht": {"accuracy": 0.5, "precision": 0.25, "interval": [0.4, 0.6]}}}
+    path.write_text(json.dumps(written))
+    assert "| other | .2500 |  |  |" in write_report(setup, {})[1].read_text(encoding="utf-8")
+
+
+def test_the_tiny_scale_generates_its_data_and_changes_a_cells_own_options(
+    ready: Ready, preparing: None, tmp_path: Path
+) -> None:
+    setup, cells = ready("first", text=TABLE, scale="tiny")
+    for _ in range(2):
+        found = prepare_data(setup, {}, ["sample", "tasks"], False, print)
+    assert (tmp_path / "calls.txt").read_text().splitlines() == [
+        f"data prepare synthetic --source synthetic --out {tmp_path}/out/data/tasks --overwrite"
+    ]
+    assert f"--rate 2 --own {tmp_path}/out/data/tasks/x" in " ".join(cells["first/42"].command(found))
+    assert States(found, cells).unavailable("first/42") == ""
+    assert "no data: pass --data tasks=FOLDER" in States(setup, cells).unavailable("first/42")
+    full, cells = ready("first", text=TABLE)
+    assert "--rate 1" in " ".join(cells["first/42"].command(full))
+    assert prepare_data(full, {}, ["sample", "tasks"], False, print).data == {"tasks": None}
+    assert States(full, cells).unavailable("first/42") == "", "the full scale has no use for them"
+
+
+def test_a_tiny_mean_is_over_the_languages_that_there_are(ready: Ready) -> None:
+    setup, cells = ready("second", text=TABLE, scale="tiny")
+    run_cells(setup, cells, print)
+    setup, cells = ready(text=TABLE.replace("cell: first, system: full}", "cell: second, system: full}"), scale="tiny")
+    page = write_report(setup, {})[1].read_text(encoding="utf-8")
+    assert "| one | .5000 ± .0000 | .6250 ± .0000 | .5625 ± .0000 |" in page
+
+
+def test_cells_that_differ_in_the_models_name_alone_are_one_tiny_run(ready: Ready) -> None:
+    text = (
+        TABLE.replace("tiny: {main", "tiny: {same: {nd: rst}, main").replace("second", "fnd").replace("first", "frst")
+    )
+    table = at_scale(parse_table("test", text, "test.yaml"), "tiny")
+    assert set(table.cells) == {"start", "frst"}
+    assert table.tables["main"].place("two", "ht").cell == "frst"
+    with pytest.raises(InputError, match="scales tiny, same: there is no cell 'fother' for fnd"):
+        parse_table("test", text.replace("{nd: rst}", "{nd: other}"), "test.yaml")
+
+
+def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "model.safetensors").write_bytes(b"one")
+    table = with_checkpoints(parse_table("test", TABLE, "test.yaml"), {"start": str(model)})
+    assert set(table.cells) == {"first", "second"}
+    setup, _ = ready(text=TABLE, checkpoints=(model,))
+    setup = type(setup)(table, setup.output, setup.configs, checkpoints=(model,))
+    cells = all_cells(table)
+    assert f"--model_name_or_path {model} " in " ".join(cells["second/43"].command(setup))
+    before = States(setup, cells).identity("first/42")
+    (model / "model.safetensors").write_bytes(b"two")
+    assert States(setup, cells).identity("first/42") != before, "by its contents"
+    with pytest.raises(InputError, match="--checkpoint first=.*others start from .start"):
+        with_checkpoints(parse_table("test", TABLE, "test.yaml"), {"first": "x"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("average_of: [one, two]", "average_of: [one, three]", "average_of names no row or column 'three'"),
+        ("average_of: [a, b]", "average_of: [a, c]", "average_of names no row or column"),
+        ("full: {main: [main]}", "full: {main: [mane]}", "scales full, main: there is no table 'mane'"),
+        ("{data:tasks}/x", "{data:task}/x", "data 'task' is not described"),
+    ],
+)
+def test_a_mistake_is_named(old: str, new: str, sentence: str) -> None:
+    assert old in TABLE
+    with pytest.raises(InputError, match=sentence):
+        parse_table("test", TABLE.replace(old, new), "test.yaml")
+
+
+def test_xglues_tables_have_every_printed_figure() -> None:
+    table = read_table(XGLUE, "xglue")
+    places = {name: [grid.place(*field) for field in grid.fields()] for name, grid in table.tables.items()}
+    printed = {name: [paper_figure(one.paper) for one in found if one.paper] for name, found in places.items()}
+    counts = {name: (len(found), found.count(None)) for name, found in printed.items()}
+    # Table 4: its rows, each with its languages and AVG, and the seven last averages.
+    of_tasks = sum(
+        (len(task.languages) + 1) * (4 if task.generation else 5 if task.name == "XNLI" else 3)
+        for task in TASKS.values()
+    )
+    assert counts == {
+        "4": (of_tasks + 7, 0), "5": (240, 0), "6": (60, 0), "7": (64, 0), "8": (24, 0), "9": (12, 0), "10": (18, 0)
+    }  # fmt: skip
+    assert paper_figure("xglue/table_4/QG/xlmr/es") == 0.0
+
+
+def test_xglues_cells_have_what_they_are_made_of() -> None:
+    table = read_table(XGLUE, "xglue")
+    used = {
+        grid.place(*field).cell for grid in table.tables.values() for field in grid.fields()
+    } | {"unicoder-lc", "unicoder-xdae", "unicoder-xfnp", "noise-123", "noise-4", "noise-1234"}  # fmt: skip
+    assert used - {""} == set(table.cells), "no cell is for nothing"
+    for name, cell in table.cells.items():
+        assert (XGLUE.parent / cell.config).is_file(), name
+    main = only_tables(table, table.at("full").main)
+    assert {task for task in TASKS if f"{task.lower()}-xlmr" in main.cells} == set(TASKS)
+    assert len(main.cells) == 9 * 3 + 2 * 4 + 3
+    assert len(at_scale(main, "tiny").cells) == 9 * 2 + 2 * 3 + 3
+    tiny = only_tables(table, table.at("tiny").main)
+    more = {"xnli-xlmr-ml", "xnli-lc-ml", "ntg-xdae-ml", "ntg-xfnp-ml", "tasks-lc"}
+    assert set(tiny.cells) - set(main.cells) == more, "the other two modes"
+    assert table.cells["xnli-lc-sw"].needs_configs == ["xnli-sw"], "which generated data lack"
+    assert table.cells["ntg-xdae-fr"].data_names("full") == ["xglue", "training"]

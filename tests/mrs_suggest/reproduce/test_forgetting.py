@@ -1,0 +1,78 @@
+"""The table of remedies against forgetting: sound cells, each with its line and its lead over plain training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mrs_datasets.synthetic.grammar.surface import RULES
+from mrs_suggest.reproduce.cells import Setup, all_cells
+from mrs_suggest.reproduce.runner import prepare_data
+from mrs_suggest.reproduce.table import Table, at_scale, read_table
+from mrs_suggest.training.generation.remedies import RemedyArguments
+
+TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
+PLAIN = "zero-shot"
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return read_table(TABLES, "forgetting")
+
+
+def test_every_cell_has_its_line(table: Table) -> None:
+    grid = table.tables["forgetting"]
+    used = {grid.place(*field).cell for field in grid.fields()}
+    assert used - {""} == set(table.cells) - {"pretrained"}
+    assert list(grid.columns) == ["en", *RULES, "others"]
+    assert grid.averaged(PLAIN, "others") == [(PLAIN, code) for code in RULES]
+    for cell in table.cells.values():
+        assert (TABLES.parent / cell.config).is_file()
+        assert cell.seeds == [42, 43, 44]
+
+
+def test_a_remedy_differs_from_plain_training_in_itself_alone(table: Table) -> None:
+    plain = table.cells[PLAIN].options
+    grid = table.tables["forgetting"]
+    others = ["freeze_embeddings", "peft", "train", "learning_rate", "max_steps", "eval_steps", "save_steps"]
+    known = {*RemedyArguments.__annotations__, *others}
+    remedies = {row: grid.place(row, "en").cell for row, over in grid.leads if over == PLAIN}
+    assert len(remedies) >= 9
+    for row, name in remedies.items():
+        cell = table.cells[name]
+        assert {key: cell.options[key] for key in plain} == plain, row
+        own = set(cell.options) - set(plain)
+        assert own, row
+        assert own <= known, row
+        assert cell.config == table.cells[PLAIN].config
+    flags = {key for name in remedies.values() for key in table.cells[name].options}
+    assert {"freeze_decoder_layers", "freeze_embeddings", "denoising_share", "interpolate_start", "peft"} < flags
+    assert "force_language_token" in {key for cell in table.cells.values() for key in cell.options}
+
+
+def test_no_cell_but_those_with_pairs_trains_on_pairs_of_other_languages(table: Table) -> None:
+    for name, cell in table.cells.items():
+        sources = set(cell.options.get("train", []))
+        if sources & set(RULES):
+            assert name in ("multilingual", "unseen")
+    assert table.cells["multilingual"].options["validation"] == ["en", *RULES]
+
+
+def test_every_seed_starts_from_its_own_pretraining(table: Table, tmp_path: Path) -> None:
+    cells = all_cells(table)
+    setup = Setup(table, tmp_path, TABLES.parent)
+    for name, cell in cells.items():
+        if cell.id != "pretrained":
+            assert cell.needs() == [f"pretrained/{cell.seed}"]
+            assert f"{tmp_path}/cells/pretrained-{cell.seed}/run" in cell.command(setup), name
+    assert len(all_cells(at_scale(table, "tiny"))) == len(table.cells)
+
+
+def test_the_world_is_generated_at_every_scale(table: Table, tmp_path: Path) -> None:
+    source = table.data["world"]
+    assert source.generated("full") == source.generated("tiny") == source.command
+    said: list[str] = []
+    setup = prepare_data(Setup(table, tmp_path, TABLES.parent), {}, ["world"], True, said.append)
+    assert setup.data == {"world": tmp_path / "data" / "world"}
+    assert said == [f"data world: mrs data prepare synthetic-chat --source synthetic --out {tmp_path}/data/world"]

@@ -1,0 +1,318 @@
+"""The application without a socket, around a model that the test controls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.serving.app import create_app
+from mrs_suggest.serving.client import AsyncClient, ServerError
+from mrs_suggest.serving.logs import JsonFormatter
+from mrs_suggest.serving.served import ServedSuggester
+from mrs_suggest.serving.settings import Settings
+from mrs_suggest.suggest.answering import ServedModel, Suggestion
+from mrs_suggest.suggest.suggester import Suggester
+
+KEY, OTHER, ADMIN = "k" * 20, "o" * 20, "a" * 20
+SETTINGS = Settings("some-model", max_characters=50, max_messages=3, max_waiting=3)
+
+
+class Echo(ServedModel):
+    """Answers in capitals; `secret` breaks it, and `gate` holds it up."""
+
+    languages = ["xx"]  # noqa: RUF012
+
+    def __init__(self, *languages: str) -> None:
+        self.languages = list(languages or ["xx"])
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def suggest(self, messages: Any, language: str, k: int = 3) -> list[list[Suggestion]]:
+        assert self.gate.wait(10)
+        if any("secret" in message for message in messages):
+            raise RuntimeError(f"cannot read {messages}")
+        return [[Suggestion(message.upper(), 0.5, {"direct": 0.5})][:k] for message in messages]
+
+
+Ask = Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any]]
+
+
+def asked(ask: Ask, settings: Settings = SETTINGS, model: Echo | None = None) -> Any:
+    """What `ask` gets from an application around the model."""
+
+    async def run() -> Any:
+        app = create_app(settings, ServedSuggester(Suggester(model or Echo()), settings))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as http:
+            return await ask(http)
+
+    return asyncio.run(run())
+
+
+def post(body: object, settings: Settings = SETTINGS, **headers: str) -> httpx.Response:
+    async def ask(http: httpx.AsyncClient) -> httpx.Response:
+        content = body if isinstance(body, (bytes, str)) else json.dumps(body)
+        return await http.post("/v1/suggest", content=content, headers=headers)
+
+    response: httpx.Response = asked(ask, settings)
+    return response
+
+
+def test_each_message_has_its_own_error() -> None:
+    answers = post({"messages": ["hello", " ", "x" * 51]}).json()["answers"]
+    assert [answer.get("error", {}).get("code") for answer in answers] == [None, "empty_message", "too_long"]
+    assert answers[0] == {
+        "message": "hello", "lang": "xx", "model": "some-model", "suggestions": [{"reply": "HELLO", "score": 0.5}],
+    }  # fmt: skip
+    (answer,) = post({"messages": ["hello"], "language": "fr"}).json()["answers"]
+    assert answer["lang"] == "fr"
+    assert answer["error"] == {"code": "unknown_language", "message": "the model answers xx; pass one of these."}
+    assert "parts" in post({"messages": ["hello"], "explain": True}).json()["answers"][0]["suggestions"][0]
+
+
+def test_a_model_without_a_detector_asks_for_the_language() -> None:
+    async def ask(http: httpx.AsyncClient) -> Any:
+        return (await http.post("/v1/suggest", json={"messages": ["hello"]})).json()["answers"]
+
+    (answer,) = asked(ask, model=Echo("xx", "yy"))
+    assert answer["error"]["code"] == "language_required"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "said"),
+    [
+        ("{", 400, "invalid_json", "invalid JSON"),
+        (b"\xff\xfe", 400, "invalid_json", "invalid JSON"),
+        ("", 400, "invalid_json", "invalid JSON"),
+        ([], 422, "invalid_request", "the body"),
+        ({}, 422, "invalid_request", "messages"),
+        ({"messages": []}, 422, "invalid_request", "messages"),
+        ({"messages": "hello"}, 422, "invalid_request", "messages"),
+        ({"messages": ["a", 7]}, 422, "invalid_request", "messages.1"),
+        ({"messages": ["a"], "language": 7}, 422, "invalid_request", "language"),
+        ({"messages": ["a"], "k": 0}, 422, "invalid_request", "k"),
+        ({"messages": ["a"], "k": 21}, 422, "invalid_request", "1 to 20"),
+        ({"messages": ["a"], "k": "3"}, 422, "invalid_request", "k"),
+        ({"messages": ["a"], "lang": "es"}, 422, "invalid_request", "lang"),
+        ({"messages": ["a"] * 4}, 422, "too_many_messages", "4 messages"),
+        ('{"messages": ["\\ud800"]}', 400, "invalid_json", "hex escape"),
+        ({"messages": ["x" * 2000]}, 413, "too_large", "1000 bytes"),
+    ],
+)
+def test_a_wrong_request_gets_a_sentence(body: object, status: int, code: str, said: str) -> None:
+    response = post(body, replace(SETTINGS, max_body=1000))
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (status, code)
+    assert said in error["message"]
+    assert error["message"].endswith(".")
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/v1/suggest", 405), ("GET", "/nothing", 404)])
+def test_unknown_routes_have_the_same_form(method: str, path: str, status: int) -> None:
+    response = asked(lambda http: http.request(method, path))
+    assert response.status_code == status
+    assert set(response.json()["error"]) == {"code", "message"}
+
+
+def test_keys(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"# of the shop\n{KEY}\n\n{OTHER}\n")
+    (tmp_path / "admins").write_text(ADMIN)
+    settings = replace(SETTINGS, api_keys=tmp_path / "keys", admin_keys=tmp_path / "admins")
+
+    async def ask(http: httpx.AsyncClient) -> list[int]:
+        body, codes = {"messages": ["hello"]}, []
+        for headers in ({}, {"Authorization": f"Bearer {KEY}x"}, {"Authorization": f"Basic {KEY}"}):
+            codes.append((await http.post("/v1/suggest", json=body, headers=headers)).status_code)
+        for headers in ({"Authorization": f"Bearer {OTHER}"}, {"X-API-Key": KEY}, {"Authorization": f"bearer {ADMIN}"}):
+            codes.append((await http.post("/v1/suggest", json=body, headers=headers)).status_code)
+        codes += [(await http.get(path)).status_code for path in ("/v1/models", "/health/live", "/metrics")]
+        codes.append((await http.post("/v1/reload", headers={"X-API-Key": KEY})).status_code)
+        return codes
+
+    assert asked(ask, settings) == [401, 401, 401, 200, 200, 200, 401, 200, 200, 401]
+
+
+def test_nobody_may_reload_without_admin_keys() -> None:
+    response = asked(lambda http: http.post("/v1/reload"))
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "reload_disabled")
+
+
+def test_a_failed_reload_keeps_the_old_model(tmp_path: Path) -> None:
+    (tmp_path / "admins").write_text(ADMIN)
+    settings = replace(SETTINGS, model=str(tmp_path / "gone"), admin_keys=tmp_path / "admins")
+
+    async def ask(http: httpx.AsyncClient) -> tuple[httpx.Response, httpx.Response]:
+        refused = await http.post("/v1/reload", headers={"X-API-Key": ADMIN})
+        return refused, await http.post("/v1/suggest", json={"messages": ["hello"]})
+
+    refused, answered = asked(ask, settings)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "reload_failed")
+    assert "gone" in refused.json()["error"]["message"]
+    assert answered.json()["answers"][0]["suggestions"]
+
+
+def test_a_worker_loads_the_model_once_per_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "admins").write_text(ADMIN)
+    settings = replace(SETTINGS, workers=2, admin_keys=tmp_path / "admins")
+    loaded = []
+
+    def load(settings: Settings) -> ServedSuggester:
+        loaded.append(settings)
+        return ServedSuggester(Suggester(Echo()), settings)
+
+    async def run() -> None:
+        app = create_app(settings, load(settings))
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://a") as http,
+        ):
+            assert (await http.post("/v1/reload", headers={"X-API-Key": ADMIN})).status_code == 200
+            assert len(loaded) == 2
+            signal.raise_signal(signal.SIGHUP)  # an administrator's
+            while len(loaded) < 3:
+                await asyncio.sleep(0.001)
+            await app.state.worker.reload()  # after all that wait for their turn
+
+    monkeypatch.setattr(ServedSuggester, "load", load)
+    monkeypatch.setattr(os, "kill", lambda _, number: signal.raise_signal(number))  # the supervisor tells all workers
+    asyncio.run(run())
+    assert len(loaded) == 4
+
+
+def test_a_full_queue_answers_429_and_the_client_comes_back() -> None:
+    model = Echo()
+    model.gate.clear()
+
+    async def run() -> tuple[list[int], ServerError]:
+        app = create_app(SETTINGS, ServedSuggester(Suggester(model), SETTINGS))
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
+            worker, tasks = app.state.worker, []
+            for _ in range(6):
+                tasks.append(asyncio.create_task(http.post("/v1/suggest", json={"messages": ["a"]})))
+                while not worker.batcher.at_work:
+                    await asyncio.sleep(0.001)
+            while sum(task.done() for task in tasks) < 2:
+                await asyncio.sleep(0.001)
+            ready = await http.get("/health/ready")
+            assert (ready.status_code, ready.json()) == (503, {"status": "full"})
+            refused = next(task.result() for task in tasks if task.done())
+            assert int(refused.headers["retry-after"]) >= 1
+            async with AsyncClient("http://server", tries=1, transport=transport) as client:
+                with pytest.raises(ServerError) as error:
+                    await client.suggest(["a"])
+            model.gate.set()
+            return sorted(response.status_code for response in await asyncio.gather(*tasks)), error.value
+
+    codes, error = asyncio.run(run())
+    assert codes == [200, 200, 200, 200, 429, 429]  # one at work, three waiting
+    assert (error.status, error.code) == (429, "too_many_waiting")
+    assert error.retry_after is not None
+
+
+def test_an_answer_that_takes_too_long_is_given_up() -> None:
+    model = Echo()
+    model.gate.clear()
+
+    async def ask(http: httpx.AsyncClient) -> httpx.Response:
+        response = await http.post("/v1/suggest", json={"messages": ["a"]})
+        ready = await http.get("/health/ready")
+        assert ready.json() == {"status": "stuck"}
+        model.gate.set()
+        return response
+
+    response = asked(ask, replace(SETTINGS, answer_seconds=0.05), model)
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "timeout")
+    assert response.headers["retry-after"]
+
+
+def test_an_error_of_the_model_is_no_ones_text(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "mrs_suggest.serving"):
+        response = post({"messages": ["my secret", "another secret"]})
+    assert response.status_code == 500
+    assert "secret" not in response.text
+    lines = [JsonFormatter().format(record) for record in caplog.records]
+    assert not [line for line in lines if "secret" in line]
+    (error,) = [json.loads(line) for line in lines if '"event": "error"' in line]
+    assert error["exception"] == "RuntimeError"
+    assert any("test_app.py" in frame for frame in error["traceback"])
+    assert error["request_id"] == response.headers["x-request-id"]
+
+
+def test_logs_tell_requests_without_texts(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "mrs_suggest.serving"):
+        post({"messages": ["Rosebud", ""]}, **{"X-Request-ID": "abc-1"})
+        asked(lambda http: http.get("/Rosebud?text=Rosebud"))
+    lines = [json.loads(JsonFormatter().format(record)) for record in caplog.records]
+    assert "rosebud" not in json.dumps(lines).lower()
+    (line, other) = [line for line in lines if line["event"] == "request"]
+    assert (line["route"], line["status"], line["messages"], line["errors"]) == ("/v1/suggest", 200, 2, 1)
+    assert (line["request_id"], other["route"], other["status"]) == ("abc-1", "other", 404)
+
+
+def test_cors_is_off_until_an_origin_is_named() -> None:
+    preflight = {"Origin": "https://a.org", "Access-Control-Request-Method": "POST"}
+
+    def allowed(settings: Settings) -> str | None:
+        response = asked(lambda http: http.options("/v1/suggest", headers=preflight), settings)
+        value: str | None = response.headers.get("access-control-allow-origin")
+        return value
+
+    assert allowed(SETTINGS) is None
+    assert allowed(replace(SETTINGS, cors=("https://a.org",))) == "https://a.org"
+    assert allowed(replace(SETTINGS, cors=("https://b.org",))) is None
+
+
+def test_the_schema_has_examples_that_are_valid() -> None:
+    from mrs_suggest.serving.schema import SuggestRequest, SuggestResponse
+
+    schema = asked(lambda http: http.get("/openapi.json")).json()
+    route = schema["paths"]["/v1/suggest"]["post"]
+    request = route["requestBody"]["content"]["application/json"]["schema"]
+    assert [SuggestRequest.model_validate(example) for example in request["examples"]]
+    answer = schema["components"]["schemas"]["SuggestResponse"]
+    assert [SuggestResponse.model_validate(example) for example in answer["examples"]]
+    assert {"200", "400", "401", "413", "422", "429", "503"} <= set(route["responses"])
+    assert set(schema["paths"]) == {
+        "/v1/suggest", "/v1/models", "/v1/reload", "/health/live", "/health/ready", "/metrics",
+    }  # fmt: skip
+
+
+def test_metrics_count_requests_and_messages() -> None:
+    async def ask(http: httpx.AsyncClient) -> str:
+        await http.post("/v1/suggest", json={"messages": ["a", "", "b"]})
+        await http.post("/v1/suggest", json={"messages": ["a"], "language": "invented"})
+        await http.get("/no/such/route")
+        return (await http.get("/metrics")).text
+
+    page = asked(ask)
+    assert "invented" not in page
+    for line in (
+        'mrs_requests_total{route="/v1/suggest",status="200"} 2.0',
+        'mrs_requests_total{route="other",status="404"} 1.0',
+        'mrs_messages_total{language="xx",outcome="answered"} 2.0',
+        'mrs_messages_total{language="",outcome="empty_message"} 1.0',
+        "mrs_batch_messages_sum 2.0",
+    ):
+        assert line in page
+
+
+def test_damaged_keys_are_refused_without_being_shown(tmp_path: Path) -> None:
+    for text, said in (("short\n", "line 1"), ("# none\n", "no key"), (f"{KEY}\n{'é' * 20}\n", "line 2")):
+        (tmp_path / "keys").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=said) as error:
+            create_app(replace(SETTINGS, api_keys=tmp_path / "keys"), ServedSuggester(Suggester(Echo()), SETTINGS))
+        assert "short" not in str(error.value)
+        assert "é" not in str(error.value)

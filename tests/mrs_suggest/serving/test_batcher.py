@@ -1,0 +1,228 @@
+"""Batches across requests: nobody waits for company, nobody is answered twice, and a full queue says so."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import pytest
+
+from mrs_suggest.serving import batcher as batcher_module
+from mrs_suggest.serving.batcher import LONGEST_PAUSE, Batcher, BatchTimes, QueueFullError
+
+
+class Model:
+    """Answers a question with itself; `gate` holds it up."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.batches: list[list[str]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.seconds = seconds
+
+    def __call__(self, questions: Sequence[str]) -> list[str]:
+        self.batches.append(list(questions))
+        assert self.gate.wait(10)
+        time.sleep(self.seconds * len(questions))
+        if "poison" in questions:
+            raise RuntimeError("poison")
+        return list(questions)
+
+
+async def gathered(batcher: Batcher[str, str], *requests: Sequence[str]) -> list[object]:
+    futures = [future for request in requests for future in batcher.submit(request)]
+    return list(await asyncio.gather(*futures, return_exceptions=True))
+
+
+def make(model: Model, most: int = 4, seconds: float = 60, room: int = 100) -> Batcher[str, str]:
+    return Batcher(model, most, seconds, room)
+
+
+def test_a_lone_question_is_taken_at_once_and_others_gather_behind_it() -> None:
+    async def run() -> None:
+        model = Model()
+        model.gate.clear()
+        batcher = make(model)
+        first = batcher.submit(["a"])
+        while not model.batches:
+            await asyncio.sleep(0.001)
+        later = [future for text in "bcdefg" for future in batcher.submit([text])]
+        assert (batcher.waiting, batcher.at_work > 0) == (6, True)
+        model.gate.set()
+        assert [await future for future in first + later] == list("abcdefg")
+        assert model.batches == [["a"], ["b", "c", "d", "e"], ["f", "g"]]
+        assert batcher.at_work == 0
+        await batcher.stop()
+
+    asyncio.run(run())
+
+
+def test_a_batch_takes_no_more_than_its_time_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, batches = 0.0, list[str]()
+
+    def answer(questions: Sequence[str]) -> list[str]:
+        nonlocal now
+        now += 0.02 * len(questions)
+        batches.append("".join(questions))
+        return list(questions)
+
+    monkeypatch.setattr(batcher_module, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def run() -> None:
+        batcher = Batcher(answer, 100, 0.07, 100)
+        await gathered(batcher, ["a"])  # the time of one is known now
+        await gathered(batcher, [*"bcdefghi"])
+        assert batches == ["a", "bcd", "efg", "hi"]
+        await batcher.stop()
+
+    asyncio.run(run())
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
+    async def run() -> None:
+        model = Model()
+        model.gate.clear()
+        batcher = make(model, room=3)
+        taken = batcher.submit(["a"])
+        while not model.batches:
+            await asyncio.sleep(0.001)
+        taken += batcher.submit(["b", "c"])
+        with pytest.raises(QueueFullError) as refused:
+            batcher.submit(["d", "e"])
+        assert 1 <= refused.value.seconds <= LONGEST_PAUSE
+        taken += batcher.submit(["d"])  # one has room
+        model.gate.set()
+        assert [await future for future in taken] == ["a", "b", "c", "d"]
+        await batcher.stop()
+
+    asyncio.run(run())
+
+
+def test_a_question_that_breaks_the_model_fails_alone() -> None:
+    async def run() -> None:
+        model = Model()
+        batcher = make(model)
+        found = await gathered(batcher, ["a", "poison"], ["b"])
+        assert [found[0], found[2]] == ["a", "b"]
+        assert isinstance(found[1], RuntimeError)
+        assert await gathered(batcher, ["c"]) == ["c"]
+        await batcher.stop()
+
+    asyncio.run(run())
+
+
+def test_questions_that_nobody_waits_for_are_not_asked() -> None:
+    async def run() -> None:
+        model = Model()
+        model.gate.clear()
+        batcher = make(model)
+        batcher.submit(["a"])
+        while not model.batches:
+            await asyncio.sleep(0.001)
+        gone, stays = batcher.submit(["gone", "stays"])
+        gone.cancel()
+        model.gate.set()
+        assert await stays == "stays"
+        assert model.batches == [["a"], ["stays"]]
+        await batcher.stop()
+
+    asyncio.run(run())
+
+
+def test_stopping_answers_what_was_taken() -> None:
+    async def run() -> None:
+        batcher = make(Model(seconds=0.01), most=1)
+        futures = batcher.submit([*"abc"])
+        await batcher.stop()
+        assert [future.result() for future in futures] == ["a", "b", "c"]
+
+    asyncio.run(run())
+
+
+def test_questions_that_nobody_waits_for_take_no_room() -> None:
+    async def run() -> None:
+        model = Model()
+        model.gate.clear()
+        batcher = make(model, room=3)
+        first = batcher.submit(["a"])
+        while not model.batches:
+            await asyncio.sleep(0.001)
+        for future in batcher.submit(["b", "c", "d"]):
+            future.cancel()
+        assert batcher.waiting == 0
+        later = batcher.submit(["e", "f", "g"])
+        model.gate.set()
+        assert [await future for future in first + later] == ["a", "e", "f", "g"]
+        await batcher.stop()
+
+    asyncio.run(run())
+
+
+def saturated(fixed: float, each: float, seconds: float = 0.05, batches: int = 40, most: int = 32) -> list[int]:
+    """The sizes of batches of a queue that never empties, with exact simulated costs."""
+    times, sizes = BatchTimes(), [1]
+    for _ in range(batches):
+        times.add(sizes[-1], fixed + each * sizes[-1])
+        sizes.append(times.most(seconds, most))
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("fixed", "each", "expected"),
+    [
+        (0.012, 0.001, 32),  # 12 + 32 = 44 ms; 50 ms over the average of single messages would be 3
+        (0.010, 0.004, 10),
+        (0.0, 0.02, 2),
+        (0.0, 0.2, 1),
+        (0.06, 0.002, 30),  # twice the fixed cost
+        (0.06, 0.0, 32),
+    ],
+)
+def test_a_fixed_cost_is_counted_once_a_batch(fixed: float, each: float, expected: int) -> None:
+    sizes = saturated(fixed, each)
+    assert abs(sizes[-1] - expected) <= 1
+    assert sizes[1] <= max(2, 0.05 / (fixed + each))  # what a question adds is not known yet
+
+
+def test_batches_of_one_size_that_take_too_long_get_smaller() -> None:
+    times = BatchTimes()
+    sizes = [32]
+    for _ in range(60):
+        times.add(sizes[-1], 0.02 * sizes[-1])
+        sizes.append(times.most(0.05, 32))
+    assert sizes[1] == 16
+    assert sizes[-1] in (1, 2, 3)
+
+
+def test_costs_follow_noisy_times_and_a_machine_that_gets_slower() -> None:
+    draw = random.Random(1)
+    times = BatchTimes()
+    for fixed, each in ((0.01, 0.001), (0.04, 0.004)):
+        for _ in range(120):
+            size = draw.randint(1, 32)
+            times.add(size, (fixed + each * size) * draw.uniform(0.9, 1.1))
+        assert times.costs == pytest.approx((fixed, each), rel=0.3)
+    assert times.until(64, 32) == pytest.approx(2 * times.costs[0] + 64 * times.costs[1])
+
+
+def test_the_cost_of_a_question_is_kept_where_all_batches_have_one_size() -> None:
+    times = BatchTimes()
+    for size in [4, 12] * 20 + [10] * 500:
+        times.add(size, 0.01 + 0.004 * size)
+    assert times.costs == pytest.approx((0.01, 0.004), rel=1e-3)
+    assert times.most(0.05, 32) == 10
+
+
+def test_times_that_shrink_with_the_size_give_no_negative_cost() -> None:
+    times = BatchTimes()
+    for size, seconds in ((1, 0.03), (8, 0.01), (2, 0.02), (16, 0.0)):
+        times.add(size, seconds)
+    fixed, each = times.costs
+    assert fixed > 0
+    assert each == 0
+    assert BatchTimes().costs == (0, 0)
+    assert BatchTimes().most(0.05, 7) == 7

@@ -1,0 +1,51 @@
+"""Threads of the arithmetic, and the cores that a server may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mrs_suggest.serving.settings import Settings, usable_cores
+from tests.mrs_suggest.serving.server_process import ServerProcess
+
+
+@pytest.fixture
+def _eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+
+
+@pytest.mark.usefixtures("_eight_cores")
+def test_one_thread_unless_told_otherwise() -> None:
+    assert Settings("model").own_threads == 1
+    assert Settings("model", workers=2, threads=3).own_threads == 3
+
+
+@pytest.mark.usefixtures("_eight_cores")
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 8),
+        ({"cpu.max": "250000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, 8),
+        ({"cpu.max": "1600000 100000\n"}, 8),
+        ({"cpu.max": ""}, 8),
+        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "300000\n"}, 8),
+    ],
+)
+def test_the_quota_of_a_container_bounds_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="ascii")
+    assert usable_cores(tmp_path) == cores
+
+
+def test_more_threads_than_cores_are_warned_of(tmp_path: Path) -> None:
+    wanted = usable_cores() + 1
+    with ServerProcess("--threads", wanted, folder=tmp_path) as server:
+        assert server.stop() == 0, "a server that is still loading leaves when it is asked to"
+    assert any("more threads than cores" in line and f'"threads": {wanted}' in line for line in server.log)

@@ -1,0 +1,216 @@
+"""Several workers behind one port: one that is killed comes back, and nothing that was taken is dropped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from mrs_suggest.serving.client import Client
+from tests.mrs_suggest.serving.server_process import STARTS_WITHIN, ServerProcess
+
+ADMIN = "an-admin-key-of-a-test"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Return a server of two workers."""
+    folder = tmp_path_factory.mktemp("pair")
+    with ServerProcess("--workers", 2, folder=folder, environment={"MRS_ADMIN_KEYS": ADMIN}) as process:
+        process.wait_for_workers(2)
+        yield process
+
+
+class Traffic:
+    """Requests without a pause, each on a connection of its own thread; counts what comes back."""
+
+    def __init__(self, url: str, threads: int = 2) -> None:
+        self.seen: Counter[str] = Counter()
+        self._url, self._over = url, threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(threads)]
+
+    def _ask(self) -> None:
+        with httpx.Client(base_url=self._url, timeout=30) as http:
+            while not self._over.is_set():
+                try:
+                    response = http.post("/v1/suggest", json={"messages": ["See you tomorrow?"], "language": "en"})
+                    self.seen[str(response.status_code)] += 1
+                except httpx.HTTPError as error:
+                    self.seen[type(error).__name__] += 1
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def loads(page: str) -> float:
+    """How many models have been loaded anew."""
+    lines = [line for line in page.splitlines() if line.startswith('mrs_reloads_total{outcome="done"}')]
+    return float(lines[0].split()[-1]) if lines else 0.0
+
+
+def test_a_reload_drops_nothing_and_reaches_every_worker(pair: ServerProcess) -> None:
+    before = loads(httpx.get(f"{pair.url}/metrics", timeout=30).text)
+    with Traffic(pair.url) as traffic:
+        time.sleep(0.3)
+        with Client(pair.url, ADMIN, seconds=STARTS_WITHIN) as client:
+            client.reload()  # this worker loads it, then the other one, told by the supervisor
+        for _ in range(2):
+            pair.wait_for("reloaded")
+        pair.signal(signal.SIGHUP)
+        for _ in range(2):
+            pair.wait_for("reloaded")
+    assert set(traffic.seen) == {"200"}
+    assert traffic.seen["200"] > 5
+    assert loads(httpx.get(f"{pair.url}/metrics", timeout=30).text) - before == 4
+
+
+def test_a_killed_worker_comes_back_and_the_figures_stay(pair: ServerProcess) -> None:
+    def requests() -> float:
+        page = httpx.get(f"{pair.url}/metrics", timeout=60).text
+        start = 'mrs_requests_total{route="/v1/suggest",status="200"}'
+        return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith(start))
+
+    with Client(pair.url) as client:
+        client.suggest(["See you tomorrow?"], "en")
+    before = requests()
+    (line, *_) = [line for line in pair.log if '"event": "loaded"' in line]
+    victim = int(line.split('"process": ')[1].split(",")[0])
+    os.kill(victim, signal.SIGKILL)
+    assert pair.wait_for("a worker has ended, and is started again")["ended"] == victim
+    started = pair.wait_for("loaded")["process"]
+    assert started != victim
+    with Client(pair.url, seconds=60) as client:
+        assert client.suggest(["See you tomorrow?"], "en")[0].replies
+    assert requests() >= before + 1  # also those that the dead worker had counted
+
+
+def waiting(server: ServerProcess) -> float:
+    """Messages that wait for the model."""
+    page = httpx.get(f"{server.url}/metrics", timeout=60).text
+    (value,) = [line.split()[-1] for line in page.splitlines() if line.startswith("mrs_waiting_messages ")]
+    return float(value)
+
+
+def test_stopping_answers_what_was_taken(tmp_path: Path) -> None:
+    arguments = ("--max-batch", 1, "--max-waiting", 2000, "--max-messages", 1000, "--answer-seconds", 300)
+    with ServerProcess(*arguments, "--stop-seconds", 300, folder=tmp_path) as server:
+        server.wait_for_workers()
+        answers: list[int] = []
+
+        def ask() -> None:
+            with Client(server.url, seconds=300) as client:
+                answers.append(len(client.suggest(["See you tomorrow?"] * 200, "en")))
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        while waiting(server) < 200 and not answers:
+            time.sleep(0.01)
+        assert server.stop() == 0
+        for thread in threads:
+            thread.join()
+        assert answers == [200, 200, 200]
+
+
+def test_stopping_two_workers_refuses_new_connections_and_answers_what_was_taken(tmp_path: Path) -> None:
+    arguments = ("--workers", 2, "--max-batch", 1, "--max-waiting", 5000, "--max-messages", 1000)
+    with ServerProcess(*arguments, "--answer-seconds", 300, "--stop-seconds", 300, folder=tmp_path) as server:
+        server.wait_for_workers(2)
+        address = urlsplit(server.url)
+        answers: list[int] = []
+
+        def ask() -> None:
+            with Client(server.url, seconds=300, tries=1) as client:
+                answers.append(len(client.suggest(["See you tomorrow?"] * 1000, "en")))
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while waiting(server) < 1000:
+            time.sleep(0.01)
+        server.signal(signal.SIGTERM)
+        while True:
+            try:
+                socket.create_connection((str(address.hostname), address.port or 0), timeout=60).close()
+            except ConnectionRefusedError:
+                break
+            time.sleep(0.01)
+        assert len(answers) < 2, "the port was open until all work was done"
+        assert server.stop() == 0
+        for thread in threads:
+            thread.join()
+        assert answers == [1000, 1000]
+
+
+def test_workers_that_keep_ending_are_started_again_ever_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mrs_suggest.serving.server import Multiprocess, Supervisor
+
+    clock, starts = 1000.0, []
+    pids = itertools.count(1)
+
+    def process() -> SimpleNamespace:
+        return SimpleNamespace(pid=next(pids), child_conn=SimpleNamespace(close=lambda: None))
+
+    def start_again(supervisor: Supervisor) -> None:
+        starts.append(clock)
+        supervisor.processes = [process()]
+
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    monkeypatch.setattr(Multiprocess, "keep_subprocess_alive", start_again)
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    supervisor = Supervisor.__new__(Supervisor)
+    supervisor.processes = [process()]
+    while clock < 1120:
+        supervisor.keep_subprocess_alive()
+        clock += 0.5
+    pauses = [later - earlier for earlier, later in itertools.pairwise(starts)]
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_messages_of_a_client_that_left_are_not_answered(tmp_path: Path) -> None:
+    arguments = ("--max-batch", 1, "--max-waiting", 2000, "--max-messages", 1000)
+    with ServerProcess(*arguments, "--answer-seconds", 300, folder=tmp_path) as server:
+        server.wait_for_workers()
+        address = urlsplit(server.url)
+        body = json.dumps({"messages": ["See you tomorrow?"] * 1000, "language": "en"}).encode()
+        with socket.create_connection((str(address.hostname), address.port or 0), timeout=60) as connection:
+            head = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(body)
+            connection.sendall(head + body)
+            while waiting(server) == 0:
+                time.sleep(0.01)
+        with Client(server.url, seconds=300) as client:
+            assert client.suggest(["See you tomorrow?"], "en")[0].replies  # it stands behind the others
+        page = httpx.get(f"{server.url}/metrics", timeout=60).text
+        (answered,) = [line.split()[-1] for line in page.splitlines() if line.startswith("mrs_batch_messages_sum ")]
+        assert float(answered) < 1001
+        assert waiting(server) == 0
+
+
+def test_workers_leave_when_their_supervisor_is_killed(tmp_path: Path) -> None:
+    server = ServerProcess("--workers", 2, folder=tmp_path)
+    pids = server.wait_for_workers(2)
+    server.process.kill()
+    server.process.wait()
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < deadline, "a worker holds the port"
+        time.sleep(0.1)

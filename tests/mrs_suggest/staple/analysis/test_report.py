@@ -1,0 +1,201 @@
+"""`mrs staple report`: its figures are those of `mrs score`, its folder is whole, and wrong input gets one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from mrs_datasets.prepared.prepare import prepare
+from mrs_metrics.translations_f1 import aggregate, oracle_curve, score_translations
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.report.pages import Grid, Heading, Paragraph, as_html, as_markdown
+from mrs_suggest.evaluation.paper_results import paper_table
+from mrs_suggest.staple.export import write_predictions
+from mrs_suggest.staple.gold import read_gold_split
+from mrs_suggest.staple.hypotheses import write_hypotheses
+from tests.mrs_suggest.staple.hypotheses_files import ROWS, hypotheses
+
+GOLD = """prompt_a|yes, of course
+sim, claro|0.5
+claro que sim|0.3
+com certeza|0.2
+
+prompt_b|no
+não|1.0
+
+prompt_c|maybe
+talvez|0.7
+pode ser|0.3
+"""
+AWS = "prompt_a|yes, of course\nSim, claro.\n\nprompt_b|no\nNão\n\nprompt_c|maybe\nTalvez\n"
+GOOD = "prompt_a|yes, of course\nsim claro\nclaro que sim\nsim sim\n\nprompt_b|no\nnão\n\nprompt_c|maybe\npode ser\n"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return prepared data: a validation split with accepted translations, a blind test split."""
+    folder = tmp_path_factory.mktemp("staple")
+    track = folder / "task" / "en_pt"
+    track.mkdir(parents=True)
+    (track / "dev.en_pt.gold.txt").write_text(GOLD)
+    (track / "dev.en_pt.aws_baseline.pred.txt").write_text(AWS)
+    (track / "test.en_pt.blind.txt").write_text("prompt_d|now\n")
+    prepare("staple", [str(folder / "task")], folder / "data")
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def report(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a report on a prediction file and a file of hypotheses."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "good.txt").write_text(GOOD)
+    write_hypotheses(hypotheses(ROWS), folder / "few.parquet")
+    systems = ["--systems", f"good={folder / 'good.txt'}", f"few={folder / 'few.parquet'}"]
+    words = ["staple", "report", "--data", str(data), "--split", "validation", *systems, "--out", str(folder / "out")]
+    assert main(words) == 0
+    return folder / "out"
+
+
+def test_figures_are_those_of_the_metric(report: Path, data: Path) -> None:
+    content = json.loads((report / "report.json").read_text())
+    rows = read_gold_split(str(data), "validation", None).rows
+    predictions = {
+        "good": {"prompt_a": ["sim claro", "claro que sim", "sim sim"], "prompt_b": ["não"], "prompt_c": ["pode ser"]},
+        "few": {"prompt_a": ["sim, claro", "claro que sim"], "prompt_c": ["talvez"]},
+        "reference": {"prompt_a": ["Sim, claro."], "prompt_b": ["Não"], "prompt_c": ["Talvez"]},
+    }
+    assert {system["system"] for system in content["systems"]} == set(predictions)
+    for system in content["systems"]:
+        scores = score_translations(rows, predictions[system["system"]])  # type: ignore[arg-type]
+        assert {key: system[key] for key in aggregate(scores)} == aggregate(scores)
+        assert system["mean_precision"] == pytest.approx(scores.precision.mean())
+        kept = content["scores"]["systems"][system["system"]]
+        assert kept["weighted_f1"] == pytest.approx(scores.weighted_f1, abs=1e-6)
+        low, high = system["intervals"]["weighted_f1"]
+        assert low <= system["weighted_macro_f1"] <= high
+    by_name = {system["system"]: system for system in content["systems"]}
+    assert [by_name[name]["top_found"] for name in ("good", "few", "reference")] == pytest.approx([2 / 3, 2 / 3, 1])
+    assert [by_name[name]["translations"] for name in ("good", "few", "reference")] == [5, 3, 3]
+    assert [by_name[name]["missing"] for name in ("good", "few", "reference")] == [0, 1, 0]
+    assert {system["rank"] for system in content["systems"]} == {1}, "three prompts do not tell systems apart"
+    curve = oracle_curve(rows, (1, 2))  # type: ignore[arg-type]
+    assert content["oracle"] == {str(k): value for k, value in curve.items()}
+    assert content["scores"]["prompts"] == ["prompt_a", "prompt_b", "prompt_c"]
+
+
+def test_pages_tell_the_same_and_need_no_other_file(report: Path) -> None:
+    page, text = (report / "report.html").read_text(), (report / "report.md").read_text()
+    for told in ("good", "few", "reference", "Table 3", "jbrem", "0.552", "do not compare", "word order", "sim sim"):
+        assert told in page
+        assert told in text
+    assert page.count("data:image/png;base64,") == text.count(".png)") == len(list(report.glob("*.png"))) == 3
+    assert not re.search("https?:", page)
+    assert "<script" not in page
+
+
+def test_texts_cannot_become_markup(tmp_path: Path) -> None:
+    blocks = [Heading("a <b> title", 1), Grid(["x", "y"], [["<i>|\x1b[2J", "1"]], texts=True), Paragraph("a & b `<c>`")]
+    page, text = as_html(blocks, tmp_path, "pt"), as_markdown(blocks)
+    assert "&lt;i&gt;|\\x1b[2J" in page
+    assert 'lang="pt"' in page
+    assert "<p>a &amp; b <code>&lt;c&gt;</code></p>" in page
+    assert "| \\<i>\\|\\x1b[2J | 1 |" in text
+
+
+def test_a_gold_file_of_the_task_takes_the_place_of_data(tmp_path: Path) -> None:
+    gold = tmp_path / "dev.en_pt.gold.txt"
+    gold.write_text(GOLD)
+    write_predictions(hypotheses(ROWS), tmp_path / "a.txt")
+    words = ["staple", "report", "--gold", str(gold), "--systems", f"a={tmp_path / 'a.txt'}", "--rules", "official"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    content = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [system["system"] for system in content["systems"]] == ["a"], "a gold file has no automatic translation"
+    assert content["data"]["language"] == "pt"
+    assert "rules:official" in content["systems"][0]["signature"]
+
+
+WRONG = {
+    "unknown split": (["--split", "train"], {}, "no train split; pt has validation test"),
+    "blind split": (["--split", "test"], {}, "the test split of pt is blind: no prompt has accepted translations"),
+    "unknown language": (["--language", "ja"], {}, "no validation split of 'ja'"),
+    "no equals sign": (["--systems", "a.txt"], {"a.txt": GOOD}, "expected NAME=FILE"),
+    "no name": (["--systems", "=a.txt"], {"a.txt": GOOD}, "expected NAME=FILE"),
+    "one name twice": (["--systems", "a=a.txt", "a=b.txt"], {"a.txt": GOOD}, "two systems are called 'a'"),
+    "name of the reference": (["--systems", "reference=a.txt"], {"a.txt": GOOD}, "choose another name"),
+    "missing file": (["--systems", "a=a.txt"], {}, "a.txt: no such file"),
+    "empty file": (["--systems", "a=a.txt"], {"a.txt": ""}, "a.txt"),
+    "empty hypotheses": (["--systems", "a=a.parquet"], {"a.parquet": ""}, "cannot be read as a file of hypotheses"),
+    "no translation": (["--systems", "a=a.txt"], {"a.txt": "prompt_a|yes\n"}, "has no translation of any prompt"),
+    "not predictions": (["--systems", "a=a.txt"], {"a.txt": "sim\nnão\n"}, "a.txt, line 1: expected prompt_"),
+    "prompt twice": (["--systems", "a=a.txt"], {"a.txt": f"{GOOD}\n{GOOD}"}, "is in line 1 already"),
+    "unknown prompt": (
+        ["--systems", "a=a.txt"],
+        {"a.txt": f"{GOOD}\nprompt_x|other\noutro\n"},
+        "1 of 4 prompts are not in",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_input_is_one_sentence(
+    kind: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, files, sentence = WRONG[kind]
+    for name, content in files.items():
+        Path(name).write_text(content)
+    given = ["--split", "validation", *words]
+    assert main(["staple", "report", "--data", str(data), *given, "--out", "out"]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert not Path("out").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        ({"language": "ja"}, "hypotheses in ja, but the data are in pt"),
+        ({"data": {"id": "toy", "split": "test"}}, "hypotheses of the test split, not of validation"),
+    ],
+)
+def test_hypotheses_of_other_data_are_refused(
+    facts: dict, sentence: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_hypotheses(hypotheses(ROWS, **facts), tmp_path / "a.parquet")
+    words = ["--split", "validation", "--systems", f"a={tmp_path / 'a.parquet'}", "--out", str(tmp_path / "out")]
+    assert main(["staple", "report", "--data", str(data), *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_is_replaced_only_if_it_is_a_report(
+    report: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["staple", "report", "--data", str(data), "--split", "validation", "--out"]
+    assert main([*words, str(report)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    assert main([*words, str(tmp_path / "mine"), "--overwrite"]) == 2
+    assert "has no report.json" in capsys.readouterr().err
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
+
+
+def test_the_paper_s_tables_agree_with_each_other() -> None:
+    """Table 7 repeats figures of Table 3, and ranks follow the figures but for the baselines of vi, as printed."""
+    for track, named in {"hu": (0.555, 0.469, 0.435, 0.281), "ja": (0.318, 0.294, 0.213, 0.043),
+                         "ko": (0.404, 0.255, 0.206, 0.041), "pt": (0.552, 0.525, 0.412, 0.213),
+                         "vi": (0.558, 0.539, 0.377, 0.198)}.items():  # fmt: skip
+        table = paper_table("staple", "table_3", track)
+        systems = ("jbrem", "sweagraw", "jindra.helcl", "baseline_aws")
+        assert tuple(table[system][1] for system in systems) == named
+        ranks, figures = zip(*table.values(), strict=True)
+        assert list(figures) == sorted(figures, reverse=True)
+        assert list(ranks) == (sorted(ranks) if track != "vi" else [1, 2, 3, 5, 4])
+        oracle = paper_table("staple", "table_7", track)
+        assert sorted(oracle) == [1, 5, 10]
+        assert oracle[1] < oracle[5] < oracle[10]

@@ -1,0 +1,40 @@
+"""A small generator and prepared data of the task that the tests of this package share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.word_generator import PROMPTS, make_run
+
+
+@pytest.fixture(scope="package")
+def staple_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared data with a validation split to Portuguese."""
+    from mrs_datasets.prepared.prepare import prepare
+
+    folder = tmp_path_factory.mktemp("staple")
+    path = folder / "src" / "en_pt" / "dev.en_pt.2020-02-20.gold.txt"
+    path.parent.mkdir(parents=True)
+    blocks = (f"prompt_{number:02d}|{text}\nsim|0.6\nclaro|0.4\n" for number, text in enumerate(PROMPTS))
+    path.write_text("\n".join(blocks), encoding="utf-8")
+    prepare("staple", [str(folder / "src")], folder / "data")
+    return folder / "data"
+
+
+@pytest.fixture(scope="package")
+def staple_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an untrained generator to Portuguese."""
+    return make_run(tmp_path_factory.mktemp("runs") / "one", 1)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """On a busy machine, tiny models on two threads spend their time waiting for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -1,0 +1,217 @@
+"""`mrs staple combine`, `tune` and `filter`: what is damaged or does not fit is one sentence, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mrs_suggest.cli.main import main
+from mrs_suggest.staple.filters.features import add_features
+from mrs_suggest.staple.filters.filter_folder import ARRAYS, SETTINGS, Filter, load_filter, save_filter
+from mrs_suggest.staple.hypotheses import write_hypotheses
+from mrs_suggest.staple.pooling import pool
+from mrs_suggest.staple.rules.classifier import Classifier
+from mrs_suggest.staple.rules.simple import Threshold
+from mrs_suggest.staple.rules.trees import Trees
+from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
+from tests.mrs_suggest.staple.simulated import write_data
+
+ACCEPTED = {"prompt_a": {"sim, claro": 0.7, "claro": 0.3}, "prompt_b": {"não": 1.0}, "prompt_c": {"talvez": 1.0}}
+Files = dict[str, Path]
+STUMP = Trees(
+    np.array([0, -1, -1], np.int32), np.array([1.5, 0, 0]), np.array([1, 0, 0], np.int32),
+    np.array([2, 0, 0], np.int32), np.array([1, 0, 0], np.uint8), np.array([0.0, -2.0, 2.0]),
+    np.array([0], np.int32), np.array([0.1]),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("damage")
+    raw = hypotheses(ROWS, data={"id": "data", "split": "validation"}, prompts={key: f"say {key}" for key in PROMPTS})
+    write_hypotheses(raw, folder / "raw.parquet")
+    pooled = add_features(pool([(folder, raw)]))
+    write_hypotheses(pooled, folder / "pooled.parquet")
+    write_data(ACCEPTED, folder / "data", language="pt")
+    facts = {"language": "pt", "data": {"id": "other", "split": "validation"}, "members": ("one", "two")}
+    save_filter(Filter(Threshold(-0.4), **facts), folder / "threshold")
+    save_filter(Filter(Classifier(STUMP, ("votes",), 0.5), **facts), folder / "trees")
+    return folder
+
+
+@pytest.fixture
+def files(original: Path, tmp_path: Path) -> Files:
+    folder = tmp_path / "files"
+    shutil.copytree(original, folder)
+    return {path.stem: path for path in folder.iterdir()} | {"out": folder / "new"}
+
+
+def _edit(folder: Path, **changes: object) -> None:
+    path = folder / SETTINGS
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _signed(folder: Path, **changes: object) -> None:
+    """As a program that knows the checksum would write it."""
+    from mrs_suggest.staple.filters.filter_folder import _digest
+
+    facts = {**json.loads((folder / SETTINGS).read_text()), **changes}
+    facts.pop("sha256")
+    content = (folder / ARRAYS).read_bytes() if (folder / ARRAYS).is_file() else None
+    (folder / SETTINGS).write_text(json.dumps({**facts, "sha256": _digest(facts, content)}))
+
+
+def _pooled(files: Files, **changes: object) -> None:
+    from mrs_suggest.staple.hypotheses import read_hypotheses
+
+    found = replace(read_hypotheses(files["pooled"]), **changes)
+    write_hypotheses(found, files["pooled"], overwrite=True)
+
+
+def _broken_trees(files: Files) -> None:
+    trees = replace(STUMP, left=np.array([0, 0, 0], np.int32))  # a node above itself
+    made = load_filter(files["trees"])
+    save_filter(replace(made, rule=Classifier(trees, ("votes",), 0.5)), files["trees"], overwrite=True)
+
+
+def _nothing(files: Files) -> None:
+    pass
+
+
+TUNE = "tune {pooled} --data {data} --out {out} --folds 3 --rule "
+FILTER = "filter {pooled} --out {out} --with "
+Damage = Callable[[Files], object]
+CASES: dict[str, tuple[str, Damage, str]] = {
+    "combine: the same file twice": ("combine {raw} {raw} --out {out}", _nothing, "comes twice"),
+    "combine: pooled already": ("combine {pooled} --out {out}", _nothing, "pooled already"),
+    "combine: exists": ("combine {raw} --out {data}", _nothing, "exists already"),
+    "tune: several members": ("tune {raw} --data {data} --out {out} --rule top", _nothing, "pool them first"),
+    "tune: feature": (TUNE + "threshold --by charm", _nothing, "lacks the column charm"),
+    "tune: features": (TUNE + "classifier --features votes charm", _nothing, "lacks the column charm"),
+    "tune: rank as threshold": (TUNE + "threshold --by best_rank", _nothing, "of which higher is better"),
+    "tune: votes": (TUNE + "votes", lambda files: _without(files, "votes"), "lacks the column votes"),
+    "tune: empty column": (TUNE + "threshold", lambda files: _empty(files), "has no values"),
+    "tune: no data": (TUNE + "top", lambda files: shutil.rmtree(files["data"]), "no such folder"),
+    "tune: other data": (
+        TUNE + "top",
+        lambda files: _pooled(files, data={"id": "x", "content_hash": "0", "split": "validation"}),
+        "come from other data",
+    ),
+    "tune: no split": (TUNE + "top", lambda files: _pooled(files, data={"id": "x"}), "does not name its split"),
+    "tune: other split": (
+        TUNE + "top", lambda files: _pooled(files, data={"id": "x", "split": "test"}), "no test split"
+    ),
+    "tune: other prompts": (
+        TUNE + "top",
+        lambda files: write_data({key + "x": value for key, value in ACCEPTED.items()}, files["data"], language="pt"),
+        "is not in",
+    ),
+    "tune: no gold": (
+        TUNE + "top",
+        lambda files: write_data({key: {"x": 1.0} for key in ACCEPTED}, files["data"], language="pt"),
+        "none of its translations is accepted",
+    ),
+    "tune: one fold": (TUNE + "top --folds 1", _nothing, "--folds 1: expected 2 to 3"),
+    "tune: too many folds": (TUNE + "top --folds 4", _nothing, "--folds 4"),
+    "tune: seed": (TUNE + "top --seed -1", _nothing, "--seed -1"),
+    "tune: exists": ("tune {pooled} --data {data} --rule top --out {data}", _nothing, "exists already"),
+    "tune: not a filter": (
+        "tune {pooled} --data {data} --rule top --overwrite --out {data}", _nothing, "was not made here"
+    ),
+    "filter: no filter": (FILTER + "{data}", _nothing, "not a filter"),
+    "filter: not JSON": (FILTER + "{trees}", lambda files: (files["trees"] / SETTINGS).write_text("{"), "as JSON"),
+    "filter: foreign": (FILTER + "{trees}", lambda files: _edit(files["trees"], kind="x"), "filter of hypotheses"),
+    "filter: version": (FILTER + "{trees}", lambda files: _edit(files["trees"], version=9), "version 9, expected 1"),
+    "filter: edited": (FILTER + "{trees}", lambda files: _edit(files["trees"], settings={"least": 0}), "checksum"),
+    "filter: no arrays": (FILTER + "{trees}", lambda files: (files["trees"] / ARRAYS).unlink(), "checksum"),
+    "filter: cut arrays": (
+        FILTER + "{trees}",
+        lambda files: (files["trees"] / ARRAYS).write_bytes((files["trees"] / ARRAYS).read_bytes()[:-1]),
+        "checksum",
+    ),
+    "filter: rule": (FILTER + "{trees}", lambda files: _signed(files["trees"], rule="magic"), "unknown rule 'magic'"),
+    "filter: setting": (
+        FILTER + "{threshold}", lambda files: _signed(files["threshold"], settings={}), "damaged filter"
+    ),
+    "filter: circle of trees": (FILTER + "{trees}", _broken_trees, "its trees are broken"),
+    "filter: language": (FILTER + "{trees}", lambda files: _pooled(files, language="hu"), "pass --any-language"),
+    "filter: feature": (FILTER + "{trees}", lambda files: _without(files, "votes"), "lacks the column votes"),
+    "filter: members": ("filter {raw} --out {out} --top 1", _nothing, "pool them first"),
+    "filter: top": ("filter {pooled} --out {out} --top 0", _nothing, "--top 0"),
+    "filter: threshold": ("filter {pooled} --out {out} --threshold nan", _nothing, "--threshold nan"),
+}  # fmt: skip
+
+
+def _without(files: Files, name: str) -> None:
+    from mrs_suggest.staple.hypotheses import read_hypotheses
+
+    found = read_hypotheses(files["pooled"])
+    left = {key: meaning for key, meaning in found.features.items() if key != name}
+    _pooled(files, table=found.table.drop_columns([name]), features=left)
+
+
+def _empty(files: Files) -> None:
+    raw = hypotheses([(*row[:4], None) for row in ROWS], prompts={key: f"say {key}" for key in PROMPTS},
+                     data={"id": "data", "split": "validation"})  # fmt: skip
+    write_hypotheses(pool([(files["pooled"], raw)]), files["pooled"], overwrite=True)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_damage_is_one_sentence(case: str, files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    command, damage, sentence = CASES[case]
+    damage(files)
+    before = sorted(path.name for path in files["out"].parent.iterdir())
+    assert main(["staple", *(part.format(**files) for part in command.split())]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert sorted(path.name for path in files["out"].parent.iterdir()) == before
+
+
+def test_what_is_whole_filters(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, options in enumerate(
+        (
+            "--with {trees}", "--with {threshold}", "--top 1", "--least-votes 2", "--threshold -0.3",
+            "--threshold -0.1 --relative", "--top 1 --by consensus", "--with {trees} --any-language",
+        )
+    ):  # fmt: skip
+        out = files["out"].with_name(f"kept-{number}.parquet")
+        command = [
+            "filter",
+            str(files["pooled"]),
+            "--out",
+            str(out),
+            *(part.format(**files) for part in options.split()),
+        ]
+        assert main(["staple", *command]) == 0, options
+        assert "of 3 translations of 3 prompts" in capsys.readouterr().out
+        again = ["filter", str(out), "--top", "1", "--out", str(out) + "2"]  # steps compose
+        assert main(["staple", *again]) == 0
+        capsys.readouterr()
+
+
+def test_a_filter_tells_what_makes_its_use_doubtful(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    made = load_filter(files["threshold"])
+    own = {"id": "data", "split": "validation"}
+    save_filter(replace(made, data=own, members=("one",)), files["threshold"], overwrite=True)
+    command = ["filter", files["pooled"], "--with", files["threshold"], "--out", files["out"]]
+    assert main(["staple", *map(str, command)]) == 0
+    error = capsys.readouterr().err
+    assert "tuned on these prompts" in error
+    assert "a pool of 1 members, this one has 2" in error
+
+
+def test_a_part_of_the_split_is_told(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    write_data({**ACCEPTED, "prompt_d": {"x": 1.0}}, files["data"], language="pt")
+    command = ["tune", files["pooled"], "--data", files["data"], "--rule", "top", "--folds", 3, "--out", files["out"]]
+    assert main(["staple", *map(str, command)]) == 0
+    told = capsys.readouterr()
+    assert "3 of the 4 prompts" in told.err
+    assert "out of fold" in told.out
+    assert "raw n-best 10" in told.out

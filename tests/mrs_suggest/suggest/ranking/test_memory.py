@@ -1,0 +1,70 @@
+"""The message memory: equal to a loop over all messages, bounded by messages that stand for the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_suggest.suggest.ranking.memory import MessageMemory, prototypes
+
+
+def made(
+    seed: int, messages: int = 30, replies: int = 8, limit: int = 64
+) -> tuple[MessageMemory, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(messages, 6)).astype(np.float32)
+    numbers = rng.integers(0, replies, messages) * 3
+    return MessageMemory.build([f"message {n}" for n in range(messages)], vectors, numbers, limit), vectors, numbers
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40))
+def test_search_is_exact(seed: int, messages: int) -> None:
+    memory, vectors, numbers = made(seed, messages)
+    query = np.random.default_rng(seed + 1).normal(size=6).astype(np.float32)
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    nearest, votes = memory.nearest(memory.cosines(query)), memory.votes(memory.cosines(query), 0.1)
+    assert memory.replies.tolist() == sorted(set(numbers.tolist()))
+    for place, reply in enumerate(memory.replies):
+        own = cosines[numbers == reply].astype(np.float64)
+        assert nearest[place] == pytest.approx(own.max(), abs=2e-3)  # vectors are stored in float16
+        assert votes[place] == pytest.approx(0.1 * np.log(np.exp(own / 0.1).sum()), abs=2e-3)
+
+
+def test_ngrams_are_of_the_same_messages() -> None:
+    memory, _, _ = made(1)
+    messages = [f"message {n}" for n in range(30)]
+    _, _, numbers = made(1)
+    best = memory.nearest(memory.ngrams.cosines("message 17"))
+    assert memory.replies[best.argmax()] == numbers[17]
+    assert best.max() == pytest.approx(1, abs=1e-5)
+    assert len(messages) == memory.ngrams.size
+
+
+def test_a_memory_keeps_at_most_its_limit_of_each_reply() -> None:
+    memory, _, numbers = made(2, messages=60, replies=3, limit=4)
+    counts = np.diff([*memory.starts, len(memory.vectors)])
+    assert counts.max() == 4
+    assert memory.ngrams.size == len(memory.vectors) == counts.sum()
+    assert set(memory.replies) == set(numbers)
+
+
+def test_prototypes_stand_for_all_groups() -> None:
+    rng = np.random.default_rng(3)
+    centres = np.eye(5, dtype=np.float32)
+    vectors = np.concatenate([centres[g] + 0.01 * rng.normal(size=(20, 5)) for g in range(5)]).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert sorted(prototypes(vectors, 5) // 20) == [0, 1, 2, 3, 4]  # the first five would all be of one group
+    assert prototypes(vectors, 1000).tolist() == list(range(100))
+
+
+def test_arrays_come_back_and_are_checked() -> None:
+    memory, _, _ = made(4)
+    query = np.ones(6, np.float32)
+    again = MessageMemory.from_arrays(memory.arrays())
+    np.testing.assert_array_equal(again.nearest(again.cosines(query)), memory.nearest(memory.cosines(query)))
+    with pytest.raises(ValueError, match="do not fit"):
+        MessageMemory.from_arrays({**memory.arrays(), "vectors": memory.vectors[:-1]})
+    with pytest.raises(ValueError, match="one vector and one reply"):
+        MessageMemory.build([], np.zeros((0, 6), np.float32), [])

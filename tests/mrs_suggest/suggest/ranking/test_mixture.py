@@ -1,0 +1,195 @@
+"""The mixture of parts: what validation chooses, and what cannot change it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_suggest.suggest.ranking.mixture import (
+    ABSENT,
+    Examples,
+    Mixture,
+    _sparse,
+    best_of_top,
+    expected_log_gain,
+    mean_and_deviation,
+    standardised,
+    tune,
+)
+
+NAMES = ("noise", "signal", "other")
+
+
+def examples(n: int, seed: int, signal: int = 1) -> Examples:
+    rng = np.random.default_rng(seed)
+    gains = rng.random((n, 20)).astype(np.float32) ** 4
+    parts = rng.normal(size=(n, 20, 3)).astype(np.float32)
+    parts[:, :, signal] = gains + 0.05 * parts[:, :, signal]
+    return Examples(standardised(parts), gains)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
+def test_a_constant_added_to_a_part_and_its_unit_change_nothing(seed: int, shift: float, unit: float) -> None:
+    parts = np.random.default_rng(seed).normal(size=(4, 9, 2)).astype(np.float32)
+    moved = parts * np.float32(unit) + np.float32(shift)
+    np.testing.assert_allclose(standardised(moved), standardised(parts), atol=1e-2 * max(1, abs(shift) / unit / 10))
+
+
+def test_a_part_that_is_equal_for_all_candidates_counts_nothing() -> None:
+    parts = np.full((2, 5, 1), 0.1, np.float32)
+    assert not standardised(parts).any()
+
+
+def test_weights_go_to_the_part_that_tells() -> None:
+    found = tune({"en": examples(200, 0), "es": examples(50, 1)}, NAMES)
+    for mixture in found.values():
+        assert mixture.weights["signal"] > 0.7
+        assert sum(mixture.weights.values()) == pytest.approx(1)
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.floats(0, 3), min_size=3, max_size=3))
+def test_the_gradient_is_that_of_the_objective(seed: int, weights: list[float]) -> None:
+    some, at, step = examples(7, seed), np.array(weights), 1e-3
+    slope = expected_log_gain(at, some)[1]
+    for part, move in enumerate(np.eye(3) * step):
+        difference = expected_log_gain(at + move, some)[0] - expected_log_gain(at - move, some)[0]
+        assert slope[part] == pytest.approx(difference / (2 * step), rel=0.02, abs=0.02)
+
+
+def test_of_one_right_candidate_it_is_the_log_likelihood() -> None:
+    parts = np.array([[[2.0], [0.0], [1.0]]], np.float32)
+    gains = np.array([[0.0, 0.0, 1.0]], np.float32)
+    assert expected_log_gain(np.array([1.0]), Examples(parts, gains))[0] == pytest.approx(
+        np.log(np.e / (np.e**2 + 1 + np.e)), abs=1e-3
+    )
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_candidates_that_are_absent_change_nothing(seed: int) -> None:
+    some = examples(5, seed)
+    absent = np.full((5, 4, 3), ABSENT, np.float32), np.zeros((5, 4), np.float32)
+    padded = Examples(*(np.concatenate(pair, 1) for pair in zip((some.parts, some.gains), absent, strict=True)))
+    for weights in (np.zeros(3), np.array([0.5, 1.0, 0.0])):
+        for one, other in zip(expected_log_gain(weights, some), expected_log_gain(weights, padded), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_no_single_part_and_no_equal_weights_are_better_than_those_that_are_found() -> None:
+    some = examples(200, 3)
+    some = Examples(some.parts + 0.3 * examples(200, 3, signal=2).parts, some.gains)
+    weights = tune({"en": some}, NAMES)["en"].vector(NAMES).astype(np.float64)
+    scales = np.geomspace(0.1, 30, 60)
+
+    def best(direction: np.ndarray) -> float:
+        return max(expected_log_gain(scale * direction, some)[0] for scale in scales)
+
+    found = best(weights)
+    assert all(found >= best(other) - 1e-3 for other in (*np.eye(3), np.full(3, 1 / 3)))
+
+
+def test_parts_that_tell_nothing_are_mixed_equally() -> None:
+    parts, gains = np.zeros((4, 5, 3), np.float32), np.full((4, 5), 0.5, np.float32)
+    assert tune({"en": Examples(parts, gains)}, NAMES)["en"].weights == pytest.approx(dict.fromkeys(NAMES, 1 / 3))
+
+
+def test_a_language_with_few_examples_is_drawn_towards_all() -> None:
+    languages = {"en": examples(300, 0), "es": examples(2, 1, signal=2)}
+    assert tune(languages, NAMES)["es"].weights["signal"] > 0.5
+    assert tune(languages, NAMES, shrinkage=0)["es"].weights["signal"] < 0.5
+    assert tune({**languages, "it": Examples(np.zeros((0, 20, 3), np.float32), np.zeros((0, 20), np.float32))}, NAMES)[
+        "it"
+    ] == Mixture(tune(languages, NAMES, shrinkage=1e9)["en"].weights)
+
+
+def test_no_example_is_refused() -> None:
+    with pytest.raises(ValueError, match="no example"):
+        tune({"en": Examples(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), np.float32))}, NAMES)
+
+
+def test_the_best_of_the_top_counts() -> None:
+    scores = np.array([[3.0, 2.0, 1.0, 0.0]], np.float32)
+    gains = np.array([[0.1, 0.4, 0.2, 0.9]], np.float32)
+    assert best_of_top(scores, gains).tolist() == pytest.approx([0.4])
+    assert best_of_top(scores, gains, 9).tolist() == pytest.approx([0.9])
+
+
+def test_unknown_parts_weigh_nothing() -> None:
+    assert Mixture({"signal": 1.0}).vector(NAMES).tolist() == [0, 1, 0]
+
+
+def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
+    """One part puts the best candidate among the first three, in no order; another orders these three."""
+    rng = np.random.default_rng(0)
+    gains = np.zeros((300, 20), np.float32)
+    gains[:, 0] = 1
+    parts = rng.normal(size=(300, 20, 3)).astype(np.float32) * 0.01
+    parts[:, :3, 1] += 5
+    parts[:, 0, 2] += 1
+    parts[:, 3:, 2] += rng.random((300, 17)) * 2
+    weights = tune({"en": Examples(standardised(parts), gains)}, NAMES)["en"].weights
+    assert weights["signal"] > 0
+    assert weights["other"] > 0
+    assert weights["noise"] < 0.05
+
+
+# --- worked by hand
+
+
+def test_two_candidates_stand_one_deviation_from_their_mean() -> None:
+    """1 and 3 have mean 2 and deviation 1; the second part is equal for both. So do 1e-9 and 3e-9: no unit is small."""
+    parts = np.array([[1, 7], [3, 7]], np.float32)
+    assert standardised(parts).tolist() == [[-1, 0], [1, 0]]
+    assert standardised(parts[:, :1] * np.float32(1e-9)) == pytest.approx(np.array([[-1], [1]]), abs=1e-5)
+
+
+def test_over_other_candidates_their_mean_and_deviation_count() -> None:
+    """0 and 4 have mean 2 and deviation 2, so 3 is half a deviation above."""
+    over, asked = np.array([[0], [4]], np.float32), np.array([[3]], np.float32)
+    assert standardised(asked, over).tolist() == [[0.5]]
+
+
+def test_a_deviation_of_a_millionth_is_noise() -> None:
+    """1e6 +- 0.5 has a deviation of 0.5, below a millionth of 1e6; of +- 2.0625 it is 2.0625, to the last bit."""
+    noise, told = (np.array([[1e6 - by], [1e6 + by]], np.float32) for by in (0.5, 2.0625))
+    assert mean_and_deviation(noise)[1].tolist() == [[0]]
+    assert [one.tolist() for one in mean_and_deviation(told)] == [[[1e6]], [[2.0625]]]
+
+
+def test_a_small_expected_gain_counts_with_the_floor() -> None:
+    """Equal chances of gains 0 and 2e-4 expect 1e-4, the floor once more: ln 2e-4. One more unit of the second's score
+    moves the expectation by p (1 - p) 2e-4 = 5e-5, hence the slope 5e-5 / 2e-4 = 1/4."""
+    some = Examples(np.array([[[0.0], [1.0]]], np.float32), np.array([[0.0, 2e-4]], np.float32))
+    value, slope = expected_log_gain(np.zeros(1), some)
+    assert value == pytest.approx(np.log(2e-4), abs=1e-5)
+    assert slope.tolist() == pytest.approx([0.25], abs=1e-5)
+
+
+def test_the_best_of_the_top_of_many() -> None:
+    """The third best score of 50 has the only gain: it counts among three, not among two."""
+    scores = np.stack([np.random.default_rng(seed).permutation(50) for seed in range(20)]).astype(np.float32)
+    gains = (scores == 47).astype(np.float32)
+    assert best_of_top(scores, gains).tolist() == [1] * 20
+    assert best_of_top(scores, gains, 2).tolist() == [0] * 20
+
+
+def test_a_hundredth_of_the_weights_is_kept_and_less_is_not() -> None:
+    assert _sparse(np.array([99.0, 1.0])).tolist() == [0.99, 0.01]
+    assert _sparse(np.array([99.5, 0.5])).tolist() == [1, 0]
+    assert _sparse(np.zeros(4)).tolist() == [0.25] * 4
+
+
+def test_own_examples_count_once_more_for_each_shrinkage() -> None:
+    """100 examples of each of two languages and a shrinkage of 200: a language's own share is 100 / 300 = 1/3, and the
+    other 2/3 are half its own, half the other's. Together 2/3 and 1/3, as if its own were there twice."""
+    en, es = examples(100, 0), examples(100, 1, signal=2)
+    both = (en, en, es)
+    twice = Examples(np.concatenate([one.parts for one in both]), np.concatenate([one.gains for one in both]))
+    found = tune({"en": en, "es": es}, NAMES, shrinkage=200)["en"].weights
+    assert found == pytest.approx(tune({"all": twice}, NAMES)["all"].weights, abs=2e-3)
+
+
+def test_300_examples_of_all_languages_count_like_own_ones() -> None:
+    languages = {"en": examples(60, 0), "es": examples(30, 1, signal=2)}
+    assert tune(languages, NAMES) == tune(languages, NAMES, shrinkage=300)

@@ -1,0 +1,198 @@
+"""Messages in, suggestions out: through a real small model saved to a folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
+from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
+from mrs_suggest.models.retrieval.routes import encoders
+from mrs_suggest.suggest.answering import Ranker, reply_texts
+from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, Retriever
+from mrs_suggest.suggest.suggester import Suggester
+
+REPLIES = {
+    "en": ["Fine", "fine!", "Thanks", "thanks.", "a b", "c", "FINE", "how?"],
+    "ja": ["はい", "はい。", "元気です"],
+}
+
+SURROGATE = (
+    "messages: the one at index 1 holds a lone surrogate, which is not valid text; decode it again from its bytes, "
+    'with errors="replace" where they are damaged.'
+)
+WRONG = [
+    (("Hola", "en"), "messages: expected a list of texts, found one str; pass [message]."),
+    ((b"Hola", "en"), "messages: expected a list of texts, found one bytes; pass [message]."),
+    ((None, "en"), "messages: expected a list of texts, found None; pass [message]."),
+    ((["a", None], "en"), "messages: expected texts, found NoneType at index 1; pass str."),
+    ((["a", b"b"], "en"), "messages: expected texts, found bytes at index 1; pass str."),
+    ((["a", "b\ud83d"], "en"), SURROGATE),
+    ((["a"], "EN"), "language='EN': the model answers en ja; pass one of these."),
+    (
+        (["a"], None),
+        "language: the model has no languages.safetensors to detect it; it answers en ja, pass one of these.",
+    ),
+    ((["a"], ["en"]), "language=['en']: the model answers en ja; pass one of these."),
+    ((["a"], "en", 0), "k=0: expected a whole number from 1."),
+    (([], "en", -1), "k=-1: expected a whole number from 1."),
+    ((["a"], "en", 2.0), "k=2.0: expected a whole number from 1."),
+    ((["a"], "en", "3"), "k='3': expected a whole number from 1."),
+    ((["a"], "en", True), "k=True: expected a whole number from 1."),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("retriever")
+    model = build_dual_encoder(str(checkpoint), "mean")
+    with torch.no_grad():
+        for parameter in encoders(model)[0].parameters():  # messages and replies differ
+            parameter.mul_(1.5)
+    model.save_pretrained(str(target))
+    for language, replies in REPLIES.items():
+        index = ResponseIndex.build(lambda texts: encode_replies(model, texts), replies)
+        index.save(target / ResponseIndexes.FOLDER / language)
+    return target
+
+
+@pytest.fixture(scope="module")
+def suggester(folder: Path) -> Suggester:
+    return Suggester.load(folder)
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> SentenceTransformer:
+    return load_dual_encoder(folder)
+
+
+def test_the_package_gives_what_users_import_and_costs_nothing() -> None:
+    script = (
+        "import sys, mrs_suggest; assert not {'torch', 'numpy'} & set(sys.modules);"
+        "from mrs_suggest import Suggester, Suggestion; print(Suggester.__module__, Suggestion.__module__);"
+        "assert set(mrs_suggest.__all__) <= set(dir(mrs_suggest)); assert not hasattr(mrs_suggest, 'other')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["mrs_suggest.suggest.suggester", "mrs_suggest.suggest.answering"]
+
+
+def test_three_different_suggestions_best_first(suggester: Suggester) -> None:
+    answers = suggester.suggest(["how are you?", "d e f", "how are you?"], "en")
+    assert len(answers) == 3
+    assert [s.reply for s in answers[0]] == [s.reply for s in answers[2]]
+    for answer in answers:
+        assert len({normalise_reply(s.reply) for s in answer}) == 3
+        assert [s.score for s in answer] == sorted((s.score for s in answer), reverse=True)
+
+
+def test_scores_are_dot_products_of_message_and_reply(suggester: Suggester, model: SentenceTransformer) -> None:
+    message = "how are you?"
+    kept = ["Fine", "Thanks", "a b", "c", "how?"]
+    products = encode_messages(model, [message]) @ encode_replies(model, kept).T
+    best = sorted(zip(products[0].tolist(), kept, strict=True), reverse=True)
+    answer = suggester.suggest([message], "en", 4)[0]
+    assert [s.reply for s in answer] == [reply for _, reply in best[:4]]
+    assert [s.score for s in answer] == pytest.approx([score for score, _ in best[:4]], rel=1e-4)
+
+
+def test_answers_do_not_depend_on_the_batch(suggester: Suggester) -> None:
+    messages = [" ".join("abcdefghij"[: 1 + n % 10]) + "?" * (n % 3) for n in range(70)]
+    together = suggester.suggest(messages, "en", 1)
+    alone = [suggester.suggest([message], "en", 1)[0] for message in messages]
+    for one, other in zip(together, alone, strict=True):
+        assert one[0].score == pytest.approx(other[0].score, rel=1e-4)
+
+
+def test_fewer_where_the_set_is_smaller(suggester: Suggester) -> None:
+    assert [len(answer) for answer in suggester.suggest(["どこ？"], "ja", 5)] == [2]
+    assert [len(answer) for answer in suggester.suggest(["どこ？"], "ja", 1)] == [1]
+
+
+def test_odd_messages_are_answered(suggester: Suggester) -> None:
+    odd = ["\0", "🧵🏽", "x" * 20_000, "\u202eمرحبا", "?!"]
+    assert [len(answer) for answer in suggester.suggest(odd, "en")] == [3] * len(odd)
+
+
+def test_a_blank_message_gets_no_reply_and_shifts_no_other(suggester: Suggester) -> None:
+    assert suggester.suggest([""], "en") == [[]]
+    first, second = suggester.suggest(["how are you?"], "en") + suggester.suggest(["d e f"], "en")
+    answers = suggester.suggest(["", "how are you?", " \u3000\n", "d e f", ""], "en")
+    assert [len(answer) for answer in answers] == [0, 3, 0, 3, 0]
+    assert [[s.reply for s in answer] for answer in answers[1::2]] == [[s.reply for s in a] for a in (first, second)]
+
+
+def test_messages_may_come_in_any_collection(suggester: Suggester) -> None:
+    expected = suggester.suggest(["a", "b c"], "en")
+    for messages in (("a", "b c"), iter(["a", "b c"]), np.array(["a", "b c"]), {"a": 1, "b c": 2}.keys()):
+        assert suggester.suggest(messages, "en", np.int64(3)) == expected
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), WRONG)
+def test_what_cannot_be_answered_is_refused_in_a_sentence(
+    suggester: Suggester, arguments: tuple[Any, ...], sentence: str
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        suggester.suggest(*arguments)
+    assert str(caught.value) == sentence
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, InputError)
+
+
+@pytest.fixture(scope="module")
+def retriever(suggester: Suggester, model: SentenceTransformer) -> Retriever:
+    assert isinstance(suggester.model, RetrievalSuggester)
+    return Retriever(model, suggester.model.indexes)
+
+
+def test_the_system_of_the_tables_has_the_same_checks(retriever: Retriever) -> None:
+    for messages, k in (("Hello", 3), (["a"], 0), (["\udc80"], 3)):
+        with pytest.raises(ArgumentError):
+            retriever.suggest(messages, "en", k)
+    assert [len(answer) for answer in retriever.suggest(["", "a"], "en", 3)] == [3, 3], (
+        "every row of a test set is scored"
+    )
+
+
+def test_no_message_no_answer(suggester: Suggester) -> None:
+    assert suggester.suggest([], "en") == []
+
+
+@pytest.mark.parametrize("messages", [["hola"], []])
+def test_a_language_that_is_not_there_is_refused(suggester: Suggester, messages: list[str]) -> None:
+    assert suggester.languages == ["en", "ja"]
+    with pytest.raises(InputError, match=r"^language='es': the model answers en ja; pass one of these\.$"):
+        suggester.suggest(messages, "es")
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+    for path in (tmp_path / "nothing", tmp_path, checkpoint):
+        with pytest.raises(InputError, match=r"no trained model|no such folder"):
+            Suggester.load(path)
+
+
+def test_a_model_without_response_set_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+    build_dual_encoder(str(checkpoint), "mean").save_pretrained(str(tmp_path))
+    with pytest.raises(InputError, match="no response_index/ folder"):
+        Suggester.load(tmp_path)
+
+
+def test_the_retriever_suggests_the_same_and_ranks_pools(
+    suggester: Suggester, retriever: Retriever, model: SentenceTransformer
+) -> None:
+    messages, candidates = ["how are you?", "b"], ["Fine", "c", "a b", "zzz"]
+    assert isinstance(retriever, Ranker)
+    assert reply_texts(retriever.suggest(messages, "en", 3)) == reply_texts(suggester.suggest(messages, "en"))
+    pools = torch.tensor([[0, 3, 2], [1, 0, 3]]).numpy()
+    products = encode_messages(model, messages) @ encode_replies(model, candidates).T
+    got = torch.from_numpy(retriever.score_pools(messages, candidates, pools))
+    torch.testing.assert_close(got, products.gather(1, torch.from_numpy(pools)), rtol=1e-4, atol=1e-4)

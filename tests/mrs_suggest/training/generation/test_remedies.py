@@ -1,0 +1,232 @@
+"""The options against forgetting: what is refused, steps of two kinds, limits, interpolation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from transformers import MT5Config, MT5ForConditionalGeneration
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.retrieval.tiny import train_tokenizer
+from mrs_suggest.training.generation.model import build_generator
+from mrs_suggest.training.generation.options import GenerationArguments, require_own_options, resolved_search
+from mrs_suggest.training.reply.generation.denoising_steps import noising_of
+from mrs_suggest.training.reply.generation.interpolation import copied_weights, interpolate, set_between
+from mrs_suggest.training.reply.watching import Watch, WatchesLanguages, make_watch, watch_record
+from mrs_suggest.training.sampling import MixedSampler, PairSampler
+
+TEXT = {"denoising_text": ["es=es.txt"], "denoising_share": 0.2}
+LIMIT = {"wrong_language_limit": 0.1, "watch_languages": ["es"], "language_model": "lid.ftz"}
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "layers": ({"freeze_decoder_layers": -1}, "--freeze_decoder_layers: expected 0 or more, found -1."),
+    "lora": ({"peft": "lora", "freeze_decoder_layers": 1}, "--freeze_decoder_layers: adapters leave the start weights"),
+    "lora, too": ({"peft": "lora", "interpolate_start": [0.5]}, "--interpolate_start: adapters leave the start"),
+    "share": ({**TEXT, "denoising_share": 1.0}, "--denoising_share 1: expected 0 or more and less than 1"),
+    "no number": ({**TEXT, "denoising_share": float("nan")}, "--denoising_share nan: expected 0 or more"),
+    "no text": ({"denoising_share": 0.1}, "--denoising_share and --denoising_text: need each other"),
+    "no share": ({"denoising_text": ["es=a"]}, "--denoising_share and --denoising_text: need each other"),
+    "alpha": ({"interpolate_start": [0.5, 1.5]}, "--interpolate_start 1.5: expected shares of the trained weights"),
+    "no languages": ({"wrong_language_limit": 0.1}, "--wrong_language_limit and --watch_languages: need each other"),
+    "no limit": ({"watch_languages": ["es"]}, "--wrong_language_limit and --watch_languages: need each other"),
+    "limit": ({**LIMIT, "wrong_language_limit": 1.0}, "--wrong_language_limit 1: expected 0 or more and less than 1."),
+    "no model": ({**LIMIT, "language_model": None}, "--wrong_language_limit: replies are identified by a fastText"),
+    "code": ({**LIMIT, "watch_languages": ["x y"]}, "--watch_languages x y: not the code of a language, such as de."),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_is_refused_in_a_sentence(case: str) -> None:
+    options, expected = BAD[case]
+    with pytest.raises(InputError) as refused:
+        resolved_search(GenerationArguments(**options), 3)
+    assert str(refused.value).startswith(expected)
+    assert str(refused.value).endswith(".")
+
+
+def test_what_is_sound_passes() -> None:
+    resolved_search(GenerationArguments(**TEXT, **LIMIT, interpolate_start=[0.0, 1.0], freeze_decoder_layers=1), 3)
+
+
+@pytest.mark.parametrize("task", ["ntg", "staple"])
+def test_other_tasks_have_only_what_they_can_use(task: str) -> None:
+    require_own_options(GenerationArguments(task=task, freeze_decoder_layers=1, force_language_token=True))
+    for name, value in {**TEXT, **LIMIT, "interpolate_start": [0.5]}.items():
+        with pytest.raises(InputError, match=f"^--{name}: belongs to --task reply; leave it out with --task {task}"):
+            require_own_options(GenerationArguments(task=task, **{name: value}))
+
+
+def test_adapters_do_not_learn_added_tokens(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["how are you?", "fine"] * 4, 120)
+    tokenizer.add_special_tokens({"eos_token": "</s>"})
+    ids = {"pad_token_id": 0, "eos_token_id": tokenizer.eos_token_id, "decoder_start_token_id": 0}
+    config = MT5Config(vocab_size=len(tokenizer), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, **ids)
+    MT5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    training: Any = SimpleNamespace(seed=1)
+    options = GenerationArguments(model_name_or_path=str(tmp_path), force_language_token=True, peft="lora")
+    with pytest.raises(InputError, match=r"has no token of a language, and adapters do not learn added ones; leave"):
+        build_generator(options, training, [], ["en"])
+    frozen = build_generator(replace(options, peft="none", freeze_embeddings=True), training, [], ["en"])
+    assert not frozen.model.get_input_embeddings().weight.requires_grad
+    assert frozen.coder.row.name == "told"
+    with pytest.raises(InputError, match=r"^--denoising_share: the tokenizer has no mask token"):
+        noising_of(frozen.coder, "en", 1)
+
+
+# --- steps of denoising
+
+
+@given(st.integers(1, 60), st.integers(1, 200), st.sampled_from([0.1, 0.25, 0.5, 0.9]), st.integers(0, 3))
+def test_pairs_alone_decide_how_long_an_epoch_is(pairs: int, texts: int, share: float, epoch: int) -> None:
+    samplers = [PairSampler([size], 4, seed=1) for size in (pairs, texts)]
+    mixed = MixedSampler(samplers, [pairs, texts], [1 - share, share], 1, epoch_of=0)
+    steps = mixed.drawn(epoch)
+    of_text = (steps >= pairs).all(1)
+    assert (of_text | (steps < pairs).all(1)).all(), "a step has one kind"
+    assert len(steps) == max(2, int(np.ceil(samplers[0].steps / (1 - share) - 1e-9)))
+    assert abs(of_text.sum() - share * len(steps)) <= 1
+    assert np.array_equal(steps, mixed.drawn(epoch)), "a resumed epoch is the same"
+
+
+def test_each_epoch_has_another_part_of_a_long_text() -> None:
+    mixed = MixedSampler([PairSampler([8], 4), PairSampler([400], 4)], [8, 400], [0.5, 0.5], epoch_of=0)
+    first, second = ({int(row) for row in mixed.drawn(epoch).ravel() if row >= 8} for epoch in (0, 1))
+    assert len(first) == len(second) == 8
+    assert first != second
+
+
+# --- the limit
+
+
+@dataclass
+class Trainer:
+    """What the mixin needs of the library's."""
+
+    watch: Watch | None = None
+    state: Any = field(default_factory=lambda: SimpleNamespace(best_metric=None, global_step=2))
+    control: Any = field(default_factory=lambda: SimpleNamespace(should_training_stop=False))
+    told: list[dict[str, float]] = field(default_factory=list)
+
+    def tell_figures(self, figures: Any, prefix: str) -> dict[str, float]:
+        self.told.append(figures)
+        return {f"{prefix}_{name}": value for name, value in figures.items()}
+
+    def is_world_process_zero(self) -> bool:
+        return True
+
+    def _determine_best_metric(self, metrics: Any, trial: Any) -> bool:
+        better = self.state.best_metric is None or metrics["eval_loss"] < self.state.best_metric
+        self.state.best_metric = metrics["eval_loss"] if better else self.state.best_metric
+        return better
+
+
+class Watched(WatchesLanguages, Trainer):  # type: ignore[misc]
+    pass
+
+
+def watched(limit: float) -> Any:
+    return Watched(Watch({"es": ["hola"]}, limit, None))  # type: ignore[arg-type]
+
+
+def test_a_run_stops_above_its_limit_and_keeps_what_was_before(capsys: pytest.CaptureFixture[str]) -> None:
+    trainer = watched(0.1)
+    best = [
+        trainer._determine_best_metric(trainer.tell_figures({"loss": loss, **share}, "eval"), None)
+        for loss, share in ((3.0, {}), (2.0, {"wrong_language": 0.1}), (1.0, {"wrong_language": 0.11}))
+    ]
+    assert best == [True, True, False], "the last one has the lowest loss"
+    assert trainer.control.should_training_stop
+    assert trainer.state.best_metric == 2.0
+    told = capsys.readouterr().out
+    assert "stopped at step 2: 0.110 of the replies to es are in another language" in told
+    assert "first checkpoint" not in told
+
+
+def test_the_first_checkpoint_is_kept_even_above_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    trainer = watched(0.0)
+    assert trainer._determine_best_metric(trainer.tell_figures({"loss": 3.0, "wrong_language": 1.0}, "eval"), None)
+    assert trainer.control.should_training_stop
+    assert "it is the first checkpoint, and is kept: evaluate more often" in capsys.readouterr().out
+
+
+def test_a_share_that_cannot_be_told_stops_nothing() -> None:
+    trainer = watched(0.0)
+    trainer.tell_figures({"loss": 3.0}, "eval")
+    assert not trainer.control.should_training_stop
+    assert Watched().watched_figures() == {}, "nothing is watched unasked"
+
+
+def test_a_language_that_the_model_does_not_know_is_refused(lid_model: Path) -> None:
+    """Every reply in it would be in a wrong language."""
+    assert make_watch({"pt-BR": ["oi"], "es": ["hola"]}, 0.1, str(lid_model)).limit == 0.1
+    with pytest.raises(InputError, match=r"^--watch_languages qaa: .*lid\.bin does not know this language"):
+        make_watch({"es": ["hola"], "qaa": ["ba"]}, 0.1, str(lid_model))
+
+
+def test_the_record_has_the_shares_of_all_evaluations() -> None:
+    log = [{"step": 2, "eval_wrong_language": 0.0}, {"step": 3, "loss": 1.0}, {"step": 4, "eval_wrong_language": 0.4}]
+    state: Any = SimpleNamespace(log_history=log)
+    expected = {"limit": 0.1, "languages": ["es"], "shares": {"2": 0.0, "4": 0.4}, "stopped_at": 4}
+    assert watch_record(state, 0.1, ["es"]) == expected
+    assert watch_record(state, 0.5, ["es"])["stopped_at"] is None
+
+
+# --- interpolation
+
+
+class Interpolated:
+    """A trainer whose loss is the distance of the one weight from `target`, and whose share of wrong replies grows."""
+
+    def __init__(self, target: float, limit: float = 1.0) -> None:
+        model = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(model.weight, 1.0)
+        self.generator = SimpleNamespace(model=model)
+        self.args = SimpleNamespace(metric_for_best_model="loss", greater_is_better=False)
+        self._target, self._limit = target, limit
+
+    def measured(self) -> dict[str, float]:
+        weight = self.generator.model.weight.item()
+        return {"loss": abs(weight - self._target), "wrong_language": weight}
+
+    def is_above(self, figures: dict[str, float]) -> bool:
+        return figures["wrong_language"] > self._limit
+
+    def is_world_process_zero(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("target", "limit", "kept"), [(0.4, 1.0, 0.5), (1.0, 1.0, 1.0), (1.0, 0.3, 0.25), (1.0, -1.0, 1.0)]
+)
+def test_the_best_share_on_validation_is_kept(target: float, limit: float, kept: float) -> None:
+    """Among those within the limit on wrong replies, if there are any."""
+    trainer: Any = Interpolated(target, limit)
+    record = interpolate(trainer, {"weight": torch.zeros(1, 1)}, [0.0, 0.25, 0.5, 1.0, 0.5])
+    assert [row["share"] for row in record["shares"]] == [0.0, 0.25, 0.5, 1.0]
+    assert record["kept"] == kept == trainer.generator.model.weight.item()
+
+
+def test_both_ends_are_exact_and_shared_weights_stay_shared() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    start = copied_weights(model)
+    assert len(start) == 3
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.7)
+    trained = copied_weights(model)
+    for share, expected in ((0.0, start), (1.0, trained), (0.5, {n: (start[n] + trained[n]) / 2 for n in start})):
+        set_between(model, start, trained, share)
+        for name, value in model.named_parameters():
+            torch.testing.assert_close(value.data, expected[name], rtol=0, atol=0 if share in (0, 1) else 1e-6)
+    assert model[1].weight is model[0].weight

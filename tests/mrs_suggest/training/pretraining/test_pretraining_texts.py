@@ -1,0 +1,140 @@
+"""Text from every kind of source, what is held out, and rows of tokens."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_datasets.prepared.prepared import PreparedData
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.retrieval.tiny import train_tokenizer
+from mrs_suggest.training.pretraining.rows import encode, frame
+from mrs_suggest.training.pretraining.texts import TextData, TextSource, read_texts
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def file(name: str, text: str | bytes) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    return file
+
+
+def read(*train: str, held_out: int = 0, **more: object) -> TextData:
+    sources = {name: [TextSource.parse(text) for text in more.pop(name, ())] for name in ("validation", "test")}  # type: ignore[attr-defined]
+    arguments = {"validated": [], "column": "text", "held_out": held_out, **more}
+    return read_texts([TextSource.parse(text) for text in train], **sources, **arguments)  # type: ignore[arg-type]
+
+
+def test_text_files_and_folders(write: Write, tmp_path: Path) -> None:
+    one = write("a.txt", "\ufeffone  sentence\r\n\n  two\n")
+    write("many/b.txt", "b\n")
+    write("many/c.txt.gz", gzip.compress(b"c\n"))
+    write("many/d.txt.zst", zstandard.ZstdCompressor().compress(b"d\n"))
+    write("many/e.json", "{}")
+    data = read(f"ht={one}", f"ht={tmp_path / 'many'}", f"en={one}")
+    assert data.train == {"ht": ["one sentence", "two", "b", "c", "d"], "en": ["one sentence", "two"]}
+    assert [source["source"] for source in data.sources] == ["a.txt", "many", "a.txt"], "no folders above"
+    assert data.facts()["data"]["rows"] == {"ht": {"train": 5}, "en": {"train": 2}}
+    assert read(f"ht={one}").facts()["data"]["content_hash"] != data.facts()["data"]["content_hash"]
+
+
+def test_a_prepared_folder_gives_the_texts_of_its_columns(prepared: PreparedData) -> None:
+    data = read(f"en={prepared.folder}", f"ja={prepared.folder}:mt-ja:train")
+    assert {text[:10] for text in data.train["en"]} >= {"en message", "en reply 3"}
+    assert len(data.train["ja"]) == 2 * 30
+    with pytest.raises(InputError, match="no text of 'fr'; the data have en"):
+        read(f"fr={prepared.folder}")
+
+
+def test_what_is_held_out_is_not_trained_on(write: Write) -> None:
+    target = write("t.txt", "".join(f"t {n}\n" for n in range(200)))
+    more = write("d.txt", "t 1\nt 2\nd 3\n")
+    source = write("s.txt", "s 1\n")
+    data = read(f"en={source}", f"ht={target}", f"ht={more}", held_out=15, validated=["ht"])
+    assert data.validation.keys() == {"ht"}
+    assert len(data.validation["ht"]) == 15
+    assert set(data.validation["ht"]) <= {f"t {n}" for n in range(200)}, "of the language's first text"
+    assert not set(data.validation["ht"]) & set(data.train["ht"])
+    assert len(set(data.train["ht"]) | set(data.validation["ht"])) == 201
+    again = read(f"ht={target}", held_out=15)
+    assert again.validation == data.validation, "the text alone decides"
+    assert len(read(f"ht={target}", held_out=5000).validation["ht"]) == 20, "one in ten at most"
+
+
+def test_explicit_held_out_text_is_left_out_of_training(write: Write) -> None:
+    text, dev, test = (write(f"{n}.txt", body) for n, body in enumerate(["a\nb\nc\n", "b\nx\n", "c\n"]))
+    data = read(f"ht={text}", held_out=9, validation=[f"ht={dev}"], test=[f"qu={test}"])
+    assert (data.train, data.validation, data.test) == ({"ht": ["a"]}, {"ht": ["b", "x"]}, {"qu": ["c"]})
+    assert data.repeated == 2
+
+
+def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: PreparedData) -> None:
+    (tmp_path / "nothing").mkdir()
+    good = write("good.txt", "a\nb\n")
+    for text, sentence in {
+        "ht": "expected LANG=SOURCE",
+        "ht=": "expected LANG=SOURCE",
+        f"klingon={good}": "'klingon' is not the code of a language",
+        "ht=absent.txt": "ht=absent.txt: no such file or folder, and not a hub id",
+        f"ht={write('empty.txt', '')}": "has no text",
+        f"ht={write('blank.txt', ' ' + chr(10) * 3)}": "has no text",
+        f"ht={write('picture.png', b'PNG' + bytes(9))}": "is a binary file; expected text in UTF-8",
+        f"ht={write('latin.txt', 'é'.encode('latin-1'))}": "line 1: not UTF-8",
+        f"ht={tmp_path / 'nothing'}": "the folder has no",
+        f"ht={prepared.folder}:a:b:c": "CONFIG:SPLIT at most",
+    }.items():
+        with pytest.raises(InputError, match=sentence):
+            read(text)
+    with pytest.raises(InputError, match="--validation qu: there is no --text in it"):
+        read(f"ht={good}", held_out=1, validated=["qu"])
+    with pytest.raises(InputError, match="--validation ht: --text has too little"):
+        read(f"ht={good}", held_out=1)
+    with pytest.raises(InputError, match="every sentence is held out too"):
+        read(f"ht={good}", validation=[f"ht={good}"])
+
+
+TOKENIZER = train_tokenizer(["aa bb cc dd"] * 9, 30)
+TOKENIZER.add_special_tokens({"mask_token": "[MASK]"})
+SENTENCES = st.lists(st.lists(st.sampled_from(["aa", "bb", "cc", "x"]), max_size=12).map(" ".join), max_size=12)
+
+
+@given(sentences=SENTENCES, most=st.integers(8, 20))
+def test_packing_loses_nothing_and_cutting_only_ends(sentences: list[str], most: int) -> None:
+    special = set(TOKENIZER.all_special_ids)
+    bodies = [TOKENIZER(text, add_special_tokens=False)["input_ids"] for text in sentences]
+    known = [ids for ids in bodies if not special.issuperset(ids)]
+    if not known:
+        with pytest.raises(InputError, match="knows no piece of this text"):
+            encode(sentences, TOKENIZER, most, True, "ht")
+        return
+    packed, single = (encode(sentences, TOKENIZER, most, pack, "ht") for pack in (True, False))
+    assert packed.unknown == single.unknown == len(bodies) - len(known)
+    begin, end = frame(TOKENIZER)
+    assert (begin, end) == ([TOKENIZER.cls_token_id], [TOKENIZER.sep_token_id])
+    for encoded in (packed, single):
+        rows = [encoded.rows[n]["input_ids"] for n in range(len(encoded.rows))]
+        assert all(row[:1] == begin and row[-1:] == end and len(row) <= most for row in rows)
+        assert encoded.rows.lengths.tolist() == [len(row) for row in rows]
+    inside = [token for n in range(len(packed.rows)) for token in packed.rows[n]["input_ids"] if token not in special]
+    assert inside == [token for ids in known for token in ids if token not in special]
+    cut = [single.rows[n]["input_ids"][1:-1] for n in range(len(single.rows))]
+    kept = [ids[: most - 2] for ids in known if not special.issuperset(ids[: most - 2])]
+    assert cut == kept
+    assert single.cut == sum(len(ids) > most - 2 for ids in known)
+
+
+def test_packed_rows_are_full() -> None:
+    found = encode(["aa bb"] * 100, TOKENIZER, 20, True, "ht")
+    assert found.rows.lengths[:-1].min() >= 20 - 3

@@ -1,0 +1,78 @@
+"""The guard's figures: the sheet that they come from, and the card that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.suggest.answering import ServedModel, Suggestion
+from mrs_suggest.suggest.guard.guard import Guard
+from mrs_suggest.suggest.guard.lists import GuardData
+from mrs_suggest.training.reply.guard.guard_card import guard_paragraph
+from mrs_suggest.training.reply.guard.guarding import GuardFigures, SheetRow, measure, read_sheet
+
+
+class Silent(ServedModel):
+    """A model without an encoder, such as a generator, so that the lists decide alone."""
+
+    @property
+    def languages(self) -> list[str]:
+        return ["sv"]
+
+    def suggest(self, messages: object, language: str, k: int = 3) -> list[list[Suggestion]]:
+        raise AssertionError("figures of the guard need no answers")
+
+
+def test_figures_count_what_is_vetoed_and_what_is_a_false_alarm() -> None:
+    sheet = [
+        SheetRow("sv", "held_out", "grief", "Min pappa dog i går."),
+        SheetRow("sv", "held_out", "legal", "Min mamma dog i går."),
+        SheetRow("sv", "held_out", "abuse", "Hej hej!"),
+        SheetRow("sv", "held_out", "everyday", "Min hund dog i går."),
+        SheetRow("sv", "held_out", "everyday", "Hej!"),
+        SheetRow("sv", "build", "everyday", "Min katt dog i går."),
+        SheetRow("sv", "sample", "grief", "Min morfar dog i tisdags."),
+    ]
+    found = measure(Guard(GuardData(), Silent(), None), sheet, "held_out", ["sv", "pl"])
+    assert list(found) == ["sv"]
+    figures = found["sv"]
+    assert (figures.sensitive, figures.vetoed, figures.named) == (3, 2, 1)
+    assert (figures.lookalikes, figures.lookalike_alarms) == (2, 1)
+    assert (figures.everyday, figures.alarms) == (26, 0), "of the test split, without the annotated one"
+    (figures,) = measure(Guard(GuardData(), Silent(), None), sheet[:-1], "held_out", ["sv"]).values()
+    assert (figures.everyday, figures.alarms) == (27, 1)
+    with pytest.raises(InputError, match="no build rows in a language"):
+        measure(Guard(GuardData(), Silent(), None), sheet, "build", ["pl"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("language\tmessage\n", "expected a first line"),
+        ("language\thalf\tclass\tmessage\nen\tbuild\tgrieff\ta\n", "line 2: expected language half class message"),
+        ("language\thalf\tclass\tmessage\nen\tbuild\tgrief\n", "line 2"),
+        ("language\thalf\tclass\tmessage\nen\tthird\tgrief\ta\n", "a half is one of build held_out earlier sample"),
+    ],
+)
+def test_a_damaged_sheet_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "sheet.tsv"
+    path.write_text(text)
+    with pytest.raises(InputError, match="sheet.tsv") as error:
+        read_sheet(path)
+    assert problem in str(error.value)
+
+
+def test_the_card_shows_them_and_says_that_other_figures_are_without() -> None:
+    assert "has not been measured" in guard_paragraph({})
+    languages = {
+        "en": asdict(GuardFigures(28, 21, 14, 12, 3, 1000, 5)),
+        "sv": asdict(GuardFigures(28, 28, 28, 12, 0, 0, 0)),
+    }
+    text = guard_paragraph({"guard": {"half": "held_out", "languages": languages}})
+    assert "measured without the guard" in text
+    assert "do not carry over to real chat" in text
+    assert "| en | 28 | 0.750 | 0.500 | 3 of 12 (25.0%) | 5 of 1,000 (0.5%) |" in text
+    assert "| all | 56 | 0.875 | 0.750 |" in text

@@ -1,0 +1,522 @@
+"""The card of a retriever: from the record alone, the same bytes every time, valid, and telling no tales."""
+
+from __future__ import annotations
+
+import copy
+import getpass
+import json
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+from huggingface_hub.repocard_data import model_index_to_eval_results
+from transformers import TrainerState
+from transformers.trainer_utils import SchedulerType
+
+from mrs_suggest.cli import models
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.baselines import read_baselines
+from mrs_suggest.common.text.predictions import Prediction, write_predictions
+from mrs_suggest.evaluation.scores.scoring import score_file
+from mrs_suggest.training.export.base_model import base_license, started_from
+from mrs_suggest.training.export.families import model_card, publication
+from mrs_suggest.training.reply.card import MESSAGES
+from mrs_suggest.training.run import run_record
+from tests.hub.store import card_errors
+
+Record = dict[str, Any]
+
+
+@pytest.fixture
+def record() -> Record:
+    """The record of the run that made the embedded baseline, as if it had been trained from scratch."""
+    folder = read_baselines()["sample-retriever"].folder
+    found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    found.pop("weights", None)
+    found["data"]["reader"] = "sample"
+    for name in ("guard", "started_from", "base_license", "exports"):
+        found.pop(name, None)
+    found["arguments"] |= {"model_name_or_path": "tiny", "encoders": "two", "teacher": None}
+    found["metrics"].pop("start", None)
+    for scopes in found["metrics"]["systems"].values():
+        for figures in scopes.values():
+            figures.pop("self_rouge", None)
+    return found
+
+
+def changed(record: Record, part: str, **values: Any) -> Record:
+    record = copy.deepcopy(record)
+    record[part].update(values)
+    return record
+
+
+def front(card: str) -> Record:
+    return yaml.safe_load(card.split("---\n")[1])
+
+
+def test_the_same_record_gives_the_same_bytes(record: Record) -> None:
+    again = json.loads(json.dumps(record))
+    assert model_card(record) == model_card(again)
+    assert model_card(record, "org/m") == model_card(again, "org/m")
+
+
+def test_every_placeholder_is_filled(record: Record) -> None:
+    card = model_card(record)
+    body = card.split("---\n", 2)[2]
+    assert "$" not in body
+    assert "None" not in body
+    assert "nan" not in body.lower().split()
+    assert "](curves.png)" in model_card({key: value for key, value in record.items() if key != "stored_as"})
+    assert "](curves.png)" not in body  # the record is that of the small copy that ships
+
+
+def test_how_alike_suggestions_are_is_in_the_table_where_it_was_measured(record: Record) -> None:
+    assert "Self-ROUGE" not in model_card(record)
+    measured = copy.deepcopy(record)
+    for number, scopes in enumerate(measured["metrics"]["systems"].values()):
+        scopes["pooled"]["self_rouge"] = number / 8
+    card = model_card(measured)
+    tables = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("|")]
+    column = next(row for row in tables if row[0] == "system").index("Self-ROUGE")
+    assert next(row for row in tables if row[0] == "Random")[column].startswith("0.")
+    assert next(row for row in tables if row[0] == "**Model**")[column] == "0.000"
+    assert "how alike the three suggestions" in card
+
+
+def from_the_hub(record: Record) -> Record:
+    """The record of a run on a data set of the hub."""
+    data = {key: value for key, value in record["data"].items() if key != "content_hash"}
+    return {**record, "data": {**data, "id": "org/mrs", "revision": "c0ffee"}}
+
+
+def test_results_are_of_a_data_set_of_the_hub_or_not_listed(record: Record) -> None:
+    """An entry of a model index names a data set that can be looked up."""
+    assert not {"model-index", "datasets"} & set(front(model_card(record)))
+    assert front(model_card(from_the_hub(record)))["datasets"] == ["org/mrs"]
+
+
+def test_the_metadata_are_what_the_hub_takes(record: Record) -> None:
+    assert card_errors(model_card(record), "model") == ([], [])
+    record = from_the_hub(record)
+    for repo_id in (None, "org/m"):
+        text = model_card(record, repo_id)
+        assert card_errors(text, "model") == ([], [])
+        card = ModelCard(text)
+        results = card.data.eval_results
+        assert len(results) == 2 * len(record["metrics"]["signatures"])
+        for result in results:
+            own = record["metrics"]["systems"]["Model"][result.dataset_config]
+            key = {"mrs_rouge": "weighted", "mrr": "mrr"}[result.metric_type]
+            assert result.metric_value == round(own[key], 6)
+            assert result.dataset_split == "test"
+            assert (result.dataset_type, result.dataset_revision) == ("org/mrs", "c0ffee")
+            assert f"lang:{result.dataset_config}" in result.metric_args["signature"]
+        assert card.data.language == list(record["metrics"]["signatures"])
+        name, again = model_index_to_eval_results(front(text)["model-index"])
+        assert (name == "m") is (repo_id == "org/m")
+        assert again == results
+
+
+TASKS = {"retrieval": "sentence-similarity", "generation": "text2text-generation"}
+
+
+def of_generation(record: Record, row: str = "unicoder") -> Record:
+    """The record as that of a generator whose languages are told by the tokens of `row`."""
+    found = changed(record, "metrics", language_tokens=row)
+    found["metrics"]["systems"]["Model"]["pooled"].update(perplexity=9.0)
+    return changed({**found, "trainer": "generation"}, "arguments", message_tokens=70, model_revision=None)
+
+
+def test_what_the_hub_offers_runs(record: Record) -> None:
+    """`text-generation` would offer a pipeline that loads the decoder alone."""
+    for family, task in TASKS.items():
+        found = record if family == "retrieval" else of_generation(record)
+        assert front(model_card(found))["pipeline_tag"] == task
+
+
+@pytest.mark.parametrize(
+    ("row", "tokenizer", "start"),
+    [
+        ("unicoder", "", ', decoder_start_token_id=tokenizer.convert_tokens_to_ids("[en]")'),
+        ("mbart50", ', src_lang="en_XX"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("en_XX")'),
+        ("nllb", ', src_lang="eng_Latn"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("eng_Latn")'),
+        ("plain", "", ""),
+        ("told", "", ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("<to:en>")'),
+        ("unicoder-untold", "", ""),
+        ("mbart50-untold", ', src_lang="en_XX"', ""),
+    ],
+)
+def test_plain_transformers_is_told_the_language(record: Record, row: str, tokenizer: str, start: str) -> None:
+    card = model_card(of_generation(record, row), "org/m")
+    assert f'AutoTokenizer.from_pretrained("org/m"{tokenizer})\n' in card
+    assert f"model.generate(**inputs{start})\n" in card
+
+
+ADAPTERS = {
+    "two": 'model.load_adapter("org/m", "document", subfolder="document")',
+    "one": "One adapter serves messages and replies",
+}
+
+
+@pytest.mark.parametrize("encoders", ADAPTERS)
+def test_the_card_of_adapters(record: Record, encoders: str) -> None:
+    of_base = changed(record, "arguments", model_name_or_path="org/base", model_revision="abc", encoders=encoders)
+    card = model_card({**of_base, "base_license": "mit"}, "org/m", adapter=True)
+    data = front(card)
+    assert card_errors(card, "model") == ([], [])
+    assert (data["library_name"], data["base_model"], data["base_model_relation"]) == ("peft", "org/base", "adapter")
+    assert data["license"] == "mit"
+    assert 'PeftModel.from_pretrained(AutoModel.from_pretrained("org/base", revision="abc"), "org/m")' in card
+    assert [text for text in ADAPTERS.values() if text in card] == [ADAPTERS[encoders]]
+
+
+@pytest.mark.parametrize(("stated", "listed"), [("mit", "mit"), ("other", None), ("unknown", None), (None, None)])
+def test_the_licence_is_the_base_models_where_its_card_states_one(
+    record: Record, stated: str | None, listed: str | None
+) -> None:
+    of_base = changed(record, "arguments", model_name_or_path="org/base")
+    card = model_card({**of_base, "base_license": stated})
+    assert front(card).get("license") == listed
+    said = f"The card of `org/base` states `{stated}`" if stated else "Not stated: no licence was found in a card of"
+    assert said in card.replace("\n", " ")
+
+
+def test_the_licence_in_a_base_models_card(tmp_path: Path) -> None:
+    assert base_license("tiny") is None
+    assert base_license(str(tmp_path)) is None
+    for text, found in (
+        ("---\nlicense: mit\n---\n# x\n", "mit"), ("# x\n", None), ("---\nlicense: [\n---\n", None),
+        ("---\nlicense: [mit, x]\n---\n", None), ("---\nlicense: ''\n---\n", None),
+    ):  # fmt: skip
+        (tmp_path / "README.md").write_text(text, encoding="utf-8")
+        assert base_license(str(tmp_path)) == found, text
+    (tmp_path / "README.md").write_bytes(b"\xff")
+    assert base_license(str(tmp_path)) is None
+
+
+SECTIONS = (
+    "Results", "How to use", "Training", "Uses", "Bias, risks and limits", "Environment", "Licence", "Citation",
+    "Contact",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", TASKS)
+def test_every_section_of_the_hubs_template_has_its_place(record: Record, family: str) -> None:
+    card = model_card(record if family == "retrieval" else of_generation(record), "org/m")
+    assert re.findall(r"^## (.*)$", card, re.MULTILINE) == list(SECTIONS)
+    assert "Out of scope:" in card
+    assert "### Recommendations" in card
+    assert "energy and emissions were not measured" in card.replace("\n", " ")
+    assert "https://huggingface.co/org/m/discussions" in card
+    assert "@inproceedings{zhang-etal-2021-dataset" in card
+
+
+def test_what_a_repository_is_called_in_its_card(record: Record) -> None:
+    card = model_card(record, "org/m")
+    assert "\n# m\n" in card
+    assert card.count('"org/m"') == 2
+    assert "PATH" not in card
+    assert model_card(record).count('"PATH"') == 2
+
+
+@pytest.mark.parametrize("base", ["bert-base-multilingual-cased", "org/base"])
+def test_a_base_model_of_the_hub_is_named(record: Record, base: str) -> None:
+    card = model_card(changed(record, "arguments", model_name_or_path=base, model_revision="abc123"))
+    assert front(card)["base_model"] == base
+    assert f"`{base}` at revision `abc123`" in card
+    assert "license" not in front(card), "whose licence the base model has is not ours to say"
+
+
+@pytest.mark.parametrize("base", ["tiny", "./base", ".../base", "../x/base"])
+def test_a_local_base_model_is_no_name_on_the_hub(record: Record, base: str) -> None:
+    assert "base_model" not in front(model_card(changed(record, "arguments", model_name_or_path=base)))
+
+
+def test_a_data_set_of_the_hub_is_named_with_its_revision(record: Record) -> None:
+    data = {"id": "org/mrs", "title": "mrs", "revision": "0" * 40, "reader": "official", "rows": record["data"]["rows"]}
+    card = model_card({**record, "data": data})
+    assert front(card)["datasets"] == ["org/mrs"]
+    assert f"https://huggingface.co/datasets/org/mrs) at revision `{'0' * 40}`" in card
+    assert {r.dataset_revision for r in ModelCard(card).data.eval_results} == {"0" * 40}
+    assert {r.dataset_type for r in ModelCard(card).data.eval_results} == {"org/mrs"}
+    assert "Reddit" in card
+    assert "datasets" not in front(model_card(record))
+
+
+def test_limits_are_those_of_the_data(record: Record) -> None:
+    assert "embedded sample" in model_card(record)
+    assert "Reddit" in model_card(changed(record, "data", title="MRS", reader="official"))
+    other = model_card(changed(record, "data", title="Message-reply pairs", reader="pairs"))
+    assert "Reddit" not in other
+    assert "embedded sample" not in other
+    assert "license" not in front(other)
+
+
+def test_every_language_of_mrs_has_an_example(record: Record) -> None:
+    assert MESSAGES.keys() == record["metrics"]["signatures"].keys()
+
+
+@pytest.mark.parametrize("base", ["tiny", "org/base"])
+def test_a_static_retriever_is_called_one(record: Record, base: str) -> None:
+    """It has the tokenizer of its base, and no encoder."""
+    card = model_card(changed(record, "arguments", encoders="static", dimension=64, model_name_or_path=base))
+    assert "BERT" not in card
+    assert "separate encoders" not in card
+    assert "Started from: scratch (two static tables of token vectors, no encoder), with " in card
+    assert ("with the tokenizer of `org/base`." if base != "tiny" else "with a tokenizer of its own.") in card
+    assert "| `dimension` | 64 |" in card
+    assert "base_model" not in front(card)
+
+
+def test_a_chain_of_base_models(record: Record, tmp_path: Path) -> None:
+    """A run from the folder of a run: the card names both bases, and the hub's is the one in its YAML."""
+    assert started_from("tiny") == started_from(str(tmp_path)) == []
+    first = {"arguments": {"model_name_or_path": "org/base", "model_revision": "v1"}}
+    second = {"arguments": {"model_name_or_path": "./build/stage1"}, "started_from": ["org/base@v1"]}
+    for text, found in (
+        (json.dumps(first), ["org/base@v1"]), (json.dumps(second), ["./build/stage1", "org/base@v1"]), ("{", []),
+        ('{"arguments": {}}', []), ("[]", []),
+    ):  # fmt: skip
+        (tmp_path / "run.json").write_text(text)
+        assert started_from(str(tmp_path)) == found
+    of_base = changed(record, "arguments", model_name_or_path="./build/stage2")
+    card = model_card({**of_base, "started_from": ["./build/stage1", "org/base@v1"]})
+    assert "Started from: `./build/stage2` (which started from `./build/stage1`, and that from `org/base@v1`)." in card
+    assert front(card)["base_model"] == "org/base"
+    assert "base_model" not in front(model_card({**of_base, "started_from": ["tiny"]}))
+
+
+def test_a_static_retriever_from_vectors_is_not_from_scratch(record: Record) -> None:
+    static = changed(record, "arguments", encoders="static", dimension=64, model_name_or_path="org/base")
+    card = model_card(changed(static, "metrics", start="static"))
+    assert "Started from: `org/base`." in card
+    assert front(card)["base_model"] == "org/base"
+
+
+def test_what_the_encoders_are(record: Record) -> None:
+    assert "Two separate encoders" in model_card(record)
+    assert "a small BERT" in model_card(record)
+    assert "| `dimension` |" not in model_card(record)
+    one = model_card(changed(record, "arguments", encoders="one"))
+    assert "One encoder, shared by messages and replies" in one
+    assert "Two separate encoders" not in one
+
+
+@pytest.mark.parametrize("trainer", ["retrieval", "generation"])
+def test_settings_of_adapters_stand_where_there_are_adapters(record: Record, trainer: str) -> None:
+    record = {**record, "trainer": trainer}
+    for peft, there in (("none", False), ("lora", True)):
+        card = model_card(changed(record, "arguments", peft=peft, lora_rank=8, lora_alpha=16.0))
+        assert f"| `peft` | {peft} |" in card
+        assert ("| `lora_rank` | 8 |" in card, "| `lora_alpha` | 16.0 |" in card) == (there, there)
+
+
+def test_one_language(record: Record) -> None:
+    card = model_card(one_language(record))
+    assert front(card)["language"] == ["es"]
+    assert "languages pooled" not in card
+    assert '"es")' in card
+    assert "¿Quedamos mañana?" in card
+
+
+def test_what_a_model_was_trained_and_chosen_on(record: Record) -> None:
+    plan = {"setting": None, "train": ["en", "mt-es"], "sampling_alpha": 0.3, "validation": ["de"], "test": ["es"]}
+    card = model_card({**record, "plan": plan})
+    assert "sources `en mt-es`, drawn by size to the power of 0.3; not a setting of the paper" in card
+    assert "on validation (de)" in card
+    single = {**plan, "setting": "mt", "train": ["mt-es"]}
+    assert "sources `mt-es`; mt setting (section 3.2)" in model_card({**record, "plan": single})
+
+
+def test_the_papers_figures_stand_in_the_card_of_a_setting(record: Record) -> None:
+    assert "the paper's" not in model_card(changed(record, "metrics", paper=[]))
+    row = {"table": 3, "model": "mbert", "language": "es", "rouge": 0.0187, "dist1": 0.0157, "dist2": 0.0353}
+    card = model_card(changed(record, "metrics", paper=[row]))
+    assert "| Table 3 | mbert | es | 0.0187 | 0.0157 | 0.0353 |" in card
+
+
+def test_only_what_was_measured_has_a_column(record: Record) -> None:
+    found = copy.deepcopy(record)
+    own = found["metrics"]["systems"]["Model"]["pooled"]
+    own.pop("wrong_language", None)
+    assert "| wrong language |" not in model_card(found)
+    own["wrong_language"] = 0.125
+    header, row = (
+        next(line for line in model_card(found).splitlines() if line.startswith(start))
+        for start in ("| system |", "| **Model** |")
+    )
+    column = header.split("|").index(" wrong language ")
+    assert row.split("|")[column] == " 0.125 "
+
+
+def one_language(record: Record) -> Record:
+    record = copy.deepcopy(record)
+    figures = record["metrics"]
+    figures["signatures"] = {"es": figures["signatures"]["es"]}
+    record["data"]["rows"] = {"es": record["data"]["rows"]["es"]}
+    return record
+
+
+# --- what the record holds
+
+
+@dataclass
+class Options:
+    data: str
+    output_dir: str
+    model_name_or_path: str
+    lr_scheduler_type: SchedulerType = SchedulerType.LINEAR
+
+
+def arguments(**changes: str) -> Record:
+    options = Options(**{"data": "org/mrs", "output_dir": "build/run", "model_name_or_path": "tiny", **changes})
+    state = TrainerState(best_model_checkpoint="x/checkpoint-2")
+    return run_record(
+        trainer="retrieval", options=[options], seed=1, facts={}, state=state, figures={}, milliseconds={},
+        seconds=1,
+    )["arguments"]  # fmt: skip
+
+
+def test_a_published_record_does_not_tell_where_it_was_made(tmp_path: Path) -> None:
+    """Paths hold the names of people and machines."""
+    found = arguments(data=str(tmp_path / "d"), output_dir=str(tmp_path / "run"), model_name_or_path=str(tmp_path))
+    assert str(tmp_path) not in json.dumps(found)
+    assert str(tmp_path.parent) not in json.dumps(found)
+    assert found["data"].endswith("d")
+    assert found["output_dir"].endswith("run")
+    assert arguments()["data"] == "org/mrs"
+    assert arguments()["output_dir"] == "build/run", "what is relative stays as it was typed"
+
+
+def test_a_local_base_model_is_recorded_as_local(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: Record
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "build" / "base").mkdir(parents=True)
+    for base in ("build/base", str(tmp_path / "build" / "base")):
+        found = arguments(model_name_or_path=base)["model_name_or_path"]
+        card = model_card(changed(record, "arguments", model_name_or_path=found))
+        assert "base_model" not in front(card)
+        assert "base" in card
+        assert str(tmp_path) not in card
+    assert arguments(model_name_or_path="org/base")["model_name_or_path"] == "org/base"
+
+
+def test_a_record_in_memory_and_one_that_was_read_give_the_same_card(record: Record) -> None:
+    found = arguments()
+    assert found == json.loads(json.dumps(found))
+    live = model_card(changed(record, "arguments", **found))
+    assert live == model_card(changed(record, "arguments", **json.loads(json.dumps(found))))
+    assert "SchedulerType" not in live
+
+
+def test_the_shipped_record_and_card_name_nobody() -> None:
+    folder = read_baselines()["sample-retriever"].folder
+    for name in ("run.json", "README.md"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert str(Path.home()) + "/" not in text
+        assert socket.gethostname() not in text
+        assert "SchedulerType" not in text
+        assert not re.search(r'[\s"](/[\w.-]+){2}', text), "a path of the machine that it was made on"
+        assert len(getpass.getuser()) < 5 or getpass.getuser() not in text
+
+
+# --- `mrs models card`
+
+
+@pytest.fixture
+def run(record: Record, tmp_path: Path) -> Path:
+    """A run in one language with predictions that give its figures."""
+    rows = [
+        Prediction("¿Vienes?", "Sí, claro.", ("Sí, claro.", "No", "Vale")),
+        Prediction("Hola", "¡Hola!", ("No", "Ya")),
+    ]
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_predictions(folder / "predictions.es.tsv", rows)
+    record = one_language(record)
+    record.pop("files")  # of the model, which is not here
+    record["metrics"]["systems"]["Model"]["es"].update(
+        weighted=score_file(folder / "predictions.es.tsv", "es")["weighted"]
+    )
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    (folder / "README.md").write_text(model_card(record), encoding="utf-8")
+    return folder
+
+
+def test_a_card_is_made_again_byte_for_byte(run: Path) -> None:
+    before = (run / "README.md").read_bytes()
+    (run / "README.md").unlink()
+    assert models.main(["card", str(run)]) == 0
+    assert (run / "README.md").read_bytes() == before
+    assert sorted(path.name for path in run.iterdir()) == ["README.md", "predictions.es.tsv", "run.json"]
+
+
+@pytest.mark.parametrize("command", ["card", "publish"])
+def test_predictions_of_another_run_are_refused(run: Path, command: str) -> None:
+    before = (run / "README.md").read_bytes()
+    path = run / "predictions.es.tsv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("Sí, claro.\tNo", "Sí.\tNo"), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != text
+    with pytest.raises(InputError, match="they belong to different runs"):
+        models.main([command, str(run), *(["--repo", "org/m", "--dry-run"] if command == "publish" else [])])
+    assert (run / "README.md").read_bytes() == before
+
+
+def test_a_damaged_record_is_named(run: Path) -> None:
+    for text, named in (("{", "damaged"), ("[]", "damaged"), ('{"metrics": {}}', "damaged"), (None, "no run.json")):
+        (run / "run.json").unlink()
+        if text is not None:
+            (run / "run.json").write_text(text)
+        with pytest.raises(InputError, match=named):
+            models.main(["card", str(run)])
+        (run / "run.json").touch()
+
+
+def test_a_record_of_an_older_release_is_named(run: Path) -> None:
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    for gone in ("data", "arguments", "hardware", "plan"):
+        (run / "run.json").write_text(json.dumps({k: v for k, v in record.items() if k != gone}), encoding="utf-8")
+        with pytest.raises(InputError, match=f"'{gone}' is missing"):
+            models.main(["card", str(run)])
+
+
+def test_a_dry_run_prints_files_and_card(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "checkpoint-2").mkdir()
+    (run / "checkpoint-2" / "x.bin").touch()
+    (run / "model.safetensors").touch()
+    assert models.main(["publish", str(run), "--repo", "org/m", "--dry-run"]) == 0
+    listed, _, card = capsys.readouterr().out.partition("\nREADME.md:\n\n")
+    assert [line.split()[-1] for line in listed.partition("\n\nstays")[0].strip().splitlines()[1:]] == [
+        "README.md",
+        "model.safetensors",
+        "run.json",
+    ]
+    assert 'Suggester.load("org/m")' in card
+
+
+def test_messages_and_checkpoints_stay_at_home(run: Path) -> None:
+    (run / "predictions.es.tsv").touch()
+    (run / "response_index" / "es").mkdir(parents=True)
+    (run / "response_index" / "es" / "replies.json").touch()
+    (run / "model.safetensors").touch()
+    files = publication(run, {"trainer": "retrieval"}, "org/m", "# card").files()
+    assert list(files) == ["README.md", "model.safetensors", "response_index/es/replies.json", "run.json"]
+    assert files["README.md"] == b"# card"
+
+
+def test_a_card_of_a_made_up_language(record: Record) -> None:
+    metrics = record["metrics"]
+    first = next(iter(metrics["signatures"]))
+    metrics["signatures"] = {"qaa": metrics["signatures"][first]}
+    for scopes in metrics["systems"].values():
+        scopes["qaa"] = scopes[first]
+    card = model_card(record)
+    assert "qaa (`qaa`)" in card
+    assert MESSAGES["en"][0] in card

@@ -1,0 +1,253 @@
+"""Which data train, validate and test a model: the paper's four settings, free choices, and what is refused."""
+
+from __future__ import annotations
+
+import doctest
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.baselines import TRAINING_SETTINGS as BASELINE_SETTINGS
+from mrs_suggest.common.text.languages import LANGUAGES
+from mrs_suggest.training.reply import settings
+from mrs_suggest.training.reply.settings import SETTINGS, Source, make_plan
+from mrs_suggest.training.sampling import shares
+
+TEN = tuple(LANGUAGES)
+TRANSLATED = tuple(f"mt-{code}" for code in TEN if code != "en")
+WHOLE = (*TRANSLATED, *(f"{code}-responses" for code in TEN), *reversed(TEN))  # in no order
+
+
+def trained_on(plan: settings.TrainingPlan) -> list[str]:
+    return [source.config for source in plan.sources]
+
+
+def test_examples_in_the_docstrings() -> None:
+    found = doctest.testmod(settings)
+    assert found.attempted
+    assert not found.failed
+
+
+def test_the_settings_are_those_of_the_list_of_baselines() -> None:
+    assert tuple(SETTINGS) == BASELINE_SETTINGS
+    assert all("section 3.2" in setting.source for setting in SETTINGS.values())
+
+
+def test_without_a_setting_every_language_is_trained_and_tested() -> None:
+    plan = make_plan(WHOLE)
+    assert plan.setting is None
+    assert trained_on(plan) == list(TEN) == list(plan.validation) == list(plan.test)
+    assert plan.sampling_alpha == 1.0
+    plan = make_plan(WHOLE, languages=["ja", "en"])
+    assert trained_on(plan) == ["ja", "en"] == list(plan.validation) == list(plan.test)
+
+
+def test_monolingual() -> None:
+    plan = make_plan(WHOLE, "monolingual", ["nl"])
+    assert (trained_on(plan), plan.validation, plan.test) == (["nl"], ("nl",), ("nl",))
+    assert make_plan(["ja", "ja-responses"], "monolingual").test == ("ja",)
+
+
+def test_made_up_languages_follow_those_of_mrs() -> None:
+    generated = ["qab", "en", "qaa", "en-responses", "mt-qaa", "text-qaa"]
+    assert make_plan(generated, "zero_shot").test == ("en", "qab", "qaa")
+    assert trained_on(make_plan(generated, "mt", ["qaa"])) == ["mt-qaa"]
+    assert trained_on(make_plan(generated, train=["en", "mt-qaa"])) == ["en", "mt-qaa"]
+
+
+def test_zero_shot_trains_and_validates_on_english() -> None:
+    plan = make_plan(WHOLE, "zero_shot")
+    assert (trained_on(plan), plan.validation, plan.test) == (["en"], ("en",), TEN)
+    assert make_plan(WHOLE, "zero_shot", ["ru"]).test == ("ru",)
+    assert make_plan(WHOLE, "zero_shot", ["ru"], validation=["ru"]).validation == ("ru",)
+
+
+def test_mt_trains_on_translated_pairs_and_checks_on_real_ones() -> None:
+    plan = make_plan(WHOLE, "mt", ["it"])
+    assert plan.sources == (Source("it", translated=True),)
+    assert (plan.validation, plan.test) == (("it",), ("it",))
+    plan = make_plan(WHOLE, "mt")
+    assert trained_on(plan) == list(TRANSLATED)
+    assert plan.validation == plan.test == TEN[1:]
+    plan = make_plan(["en", "es", "de", "mt-de"], "mt")  # `all` is what is there
+    assert (trained_on(plan), plan.test) == (["mt-de"], ("de",))
+    plan = make_plan(WHOLE, "mt", ["en", "es"])  # English may be tested, but there is no English to train on
+    assert (trained_on(plan), plan.validation, plan.test) == (["mt-es"], ("es",), ("en", "es"))
+
+
+def test_multilingual_takes_the_five_large_languages_in_equal_shares() -> None:
+    plan = make_plan(WHOLE, "multilingual")
+    assert trained_on(plan) == ["en", "es", "de", "pt", "fr"] == list(plan.validation)
+    assert plan.test == TEN
+    assert plan.sampling_alpha == 0.0
+    assert make_plan(WHOLE, "multilingual", sampling_alpha=0.3).sampling_alpha == 0.3
+    plan = make_plan(WHOLE, "multilingual", ["ja"], train=["en", "mt-ja"])
+    assert (trained_on(plan), plan.validation, plan.test) == (["en", "mt-ja"], ("en", "ja"), ("ja",))
+
+
+def test_real_and_translated_pairs_mix() -> None:  # section 6 of the paper
+    plan = make_plan(WHOLE, languages=["es"], train=["en", "mt-es"], validation=["en"])
+    assert plan.sources == (Source("en"), Source("es", translated=True))
+    assert (plan.validation, plan.test) == (("en",), ("es",))
+    plan = make_plan(WHOLE, "zero_shot", train=["en", "mt-es"])
+    assert (trained_on(plan), plan.validation) == (["en", "mt-es"], ("en",))
+
+
+SMALL = ["en", "es", "mt-de", "mt-es", "en-responses"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "sentence"),
+    [
+        ({"setting": "few_shot"}, "--setting few_shot: expected one of monolingual, zero_shot, mt, multilingual"),
+        ({"setting": "monolingual"}, "--languages all: --setting monolingual trains one model for one language"),
+        ({"setting": "monolingual", "languages": ["en", "es"]}, r"these are 2 \(en es\); name one"),
+        ({"setting": "multilingual"}, "--setting multilingual: training needs de pt fr, but the data have en es mt-es"),
+        ({"setting": "mt", "languages": ["en"]}, "--languages en: --setting mt trains on pairs translated from Eng"),
+        ({"setting": "mt", "languages": ["de"]}, "--languages: de needs the config 'de', but the data have en es mt-"),
+        ({"setting": "mt"}, "--languages: de needs the config 'de'"),
+        ({"languages": ["ja"]}, "--languages: ja needs the config 'ja', but the data have en es mt-es mt-de"),
+        ({"languages": ["xx"]}, "--languages: unknown language 'xx'; mrs_suggest/common/text/languages.yaml lists"),
+        ({"languages": ["mt-es"]}, "--languages: unknown language 'mt-es'"),
+        ({"languages": ["es", "es"]}, "--languages es es: es is named twice"),
+        ({"languages": ["all", "es"]}, "--languages all es: `all` cannot be combined"),
+        ({"languages": []}, "--languages: expected a language or more, found none"),
+        ({"train": []}, "--train: expected a config or more, found none"),
+        ({"train": ["en", "en"]}, "--train en en: en is named twice"),
+        ({"train": ["mt-en"]}, "--train mt-en: expected mt-LANG for another language"),
+        ({"train": ["mt-xx"]}, "--train mt-xx: unknown language 'xx'"),
+        ({"train": ["en-responses"]}, "--train en-responses: unknown language"),
+        ({"train": ["mt-fr"]}, "--train mt-fr: the data have en es mt-es mt-de; name some of these"),
+        ({"validation": []}, "--validation: expected a language or more, found none"),
+        ({"validation": ["de"]}, "--validation: de needs the config 'de'"),
+        ({"validation": ["en", "en"]}, "--validation en en: en is named twice"),
+        ({"sampling_alpha": 1.5}, "--sampling_alpha 1.5: expected a number from 0"),
+        ({"sampling_alpha": float("nan")}, "--sampling_alpha nan: expected a number from 0"),
+        ({"setting": "multilingual", "train": ["mt-de"]}, "--setting multilingual: validates on de, but the data"),
+    ],
+)
+def test_impossible_wishes_are_refused_by_option(wish: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        make_plan(SMALL, **wish)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("configs", "wish", "sentence"),
+    [
+        (["es", "fr"], {"setting": "zero_shot"}, "--setting zero_shot: training needs en, but the data have es fr"),
+        (["en", "es"], {"setting": "mt"}, "--setting mt: no mt-LANG config, the data have en es;"),
+        (["en", "es"], {"setting": "mt", "languages": ["es"]}, "--setting mt: no mt-LANG config"),
+        (["en", "es", "it", "mt-es"], {"setting": "mt", "languages": ["it"]}, "--setting mt: training needs mt-it, b"),
+        (["es"], {"setting": "zero_shot", "train": ["es"]}, "--setting zero_shot: validates on en, but the data have"),
+        (["tlh", "en-responses"], {}, "--languages all: the data have no known language; prepare data"),
+    ],
+)
+def test_data_that_lack_what_the_setting_needs(configs: list[str], wish: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make_plan(configs, **wish)  # type: ignore[arg-type]
+
+
+CODES = ["en", "es", "de", "ja", "all", "xx"]
+SOURCES = ["en", "es", "mt-es", "mt-ja", "mt-en", "ja"]
+
+
+@given(
+    lacking=st.sets(st.sampled_from([*TEN, *TRANSLATED]), max_size=3) | st.just({*TEN[3:], *TRANSLATED[1:]}),
+    setting=st.sampled_from([None, *SETTINGS]),
+    languages=st.lists(st.sampled_from(CODES), max_size=3),
+    train=st.none() | st.lists(st.sampled_from(SOURCES), max_size=3),
+    validation=st.none() | st.lists(st.sampled_from(CODES), max_size=2),
+    alpha=st.none() | st.floats(),
+)
+def test_a_plan_can_be_fulfilled_or_is_refused(
+    lacking: set[str],
+    setting: str | None,
+    languages: list[str],
+    train: list[str] | None,
+    validation: list[str] | None,
+    alpha: float | None,
+) -> None:
+    configs = {*TEN, *TRANSLATED} - lacking
+    plan, refusal = None, ""
+    try:
+        plan = make_plan(configs, setting, languages, train, validation, alpha)
+    except InputError as error:
+        refusal = str(error)
+    if plan is None:
+        assert refusal.startswith("--")
+        assert refusal.endswith(".")
+        return
+    for names in (trained_on(plan), plan.validation, plan.test):
+        assert names
+        assert set(names) <= configs
+        assert len(set(names)) == len(names)
+    assert 0 <= plan.sampling_alpha <= 1
+    assert languages == ["all"] or list(plan.test) == languages
+    assert train is None or trained_on(plan) == train
+    assert validation in (None, ["all"]) or list(plan.validation) == validation
+    assert alpha is None or plan.sampling_alpha == alpha
+    if setting == "mt" and train is None:
+        assert all(source.translated for source in plan.sources)
+
+
+@given(
+    setting=st.sampled_from([None, "zero_shot", "mt", "multilingual"]),
+    languages=st.lists(st.sampled_from(TEN[1:]), min_size=1, unique=True),
+    validation=st.none() | st.lists(st.sampled_from(TEN), min_size=1, unique=True),
+)
+def test_whole_data_fulfil_every_sound_wish(
+    setting: str | None, languages: list[str], validation: list[str] | None
+) -> None:
+    plan = make_plan(WHOLE, setting, languages, validation=validation)
+    assert list(plan.test) == languages
+    assert make_plan(WHOLE, "monolingual", languages[:1]).test == (languages[0],)
+
+
+@given(code=st.sampled_from(TEN), translated=st.booleans())
+def test_a_source_and_its_config_name_each_other(code: str, translated: bool) -> None:
+    if translated and code == "en":
+        return
+    source = Source(code, translated)
+    assert Source.parse(source.config) == source
+
+
+SIZES = st.lists(st.integers(1, 10**12), min_size=1, max_size=10)
+
+
+@given(sizes=SIZES, alpha=st.floats(0, 1))
+def test_shares_are_probabilities_in_the_order_of_the_sizes(sizes: list[int], alpha: float) -> None:
+    found = shares(sizes, alpha)
+    assert found.shape == (len(sizes),)
+    assert found.sum() == pytest.approx(1)
+    assert (found > 0).all()
+    order = np.argsort(sizes, kind="stable")
+    assert (np.diff(found[order]) >= -1e-15).all()
+    assert found == pytest.approx(shares([size * 7 for size in sizes], alpha))  # only proportions count
+
+
+@given(sizes=SIZES)
+def test_alpha_zero_is_equal_and_one_is_proportional(sizes: list[int]) -> None:
+    assert shares(sizes, 0) == pytest.approx(np.full(len(sizes), 1 / len(sizes)))
+    assert shares(sizes, 1) == pytest.approx(np.array(sizes) / sum(sizes))
+
+
+def test_shares_by_hand() -> None:  # Liang et al. 2020, section 3: 0.3
+    assert shares([1_000_000, 1000], 0.3) == pytest.approx([0.888, 0.112], abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "alpha", "sentence"),
+    [
+        ([], 1, "--train: every source needs at least one training example, found none"),
+        ([10, 0], 0, "found 10 0; leave empty ones out"),
+        ([10], -0.1, "--sampling_alpha -0.1"),
+        ([10], float("nan"), "--sampling_alpha nan"),
+    ],
+)
+def test_shares_of_nothing_are_refused(sizes: list[int], alpha: float, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        shares(sizes, alpha)

@@ -1,0 +1,306 @@
+"""The folder and the record of a run, and its curves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertConfig, BertModel, TrainerState
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.predictions import predictions_name
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
+from mrs_suggest.models.retrieval.routes import encoders
+from mrs_suggest.models.retrieval.tiny import train_tokenizer
+from mrs_suggest.training.export.curves import draw_curves
+from mrs_suggest.training.export.families import adapter_publication, publication
+from mrs_suggest.training.reply.retrieval.retrieval_evaluation import RetrievalParts
+from mrs_suggest.training.reply.settings import Source, TrainingPlan
+from mrs_suggest.training.run import RunFolder, last_checkpoint, require_best_weights, run_record
+from mrs_trainers.retrieval import Retrieval
+
+
+def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
+    """A checkpoint as the trainer leaves it; `trainer_state.json` is what it writes last."""
+    path = folder / f"checkpoint-{step}"
+    path.mkdir(parents=True)
+    (path / "modules.json").write_text("[]")
+    if complete:
+        (path / "trainer_state.json").write_text("{}")
+    return path
+
+
+def test_a_new_folder_is_accepted_and_a_foreign_one_is_refused(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "new", False, None)
+    (tmp_path / "note.txt").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="is not empty and not the folder of a run"):
+            RunFolder(tmp_path, overwrite, None)
+    assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+def test_a_finished_run_is_not_replaced_unasked(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    checkpoint(tmp_path, 5)
+    with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
+        RunFolder(tmp_path, False, None)
+    assert (tmp_path / "run.json").exists()
+    RunFolder(tmp_path, True, None).begin({})
+    assert not (tmp_path / "run.json").exists()
+    assert not list(tmp_path.glob("checkpoint-*"))
+
+
+def test_another_run_s_checkpoints_are_not_gone_on_with(tmp_path: Path) -> None:
+    RunFolder(tmp_path, False, None).begin({"train": ["es"], "seed": 1})
+    checkpoint(tmp_path, 5)
+    run = RunFolder(tmp_path, False, "last")
+    run.require_same({"train": ["es"], "seed": 1})
+    with pytest.raises(InputError, match=r"started differently \(train \['es'\] before, \['de'\] now\)"):
+        run.require_same({"train": ["de"], "seed": 1})
+
+
+def test_a_run_that_was_cut_off_is_not_replaced_unasked(tmp_path: Path) -> None:
+    checkpoint(tmp_path, 5)
+    with pytest.raises(InputError, match=r"last to continue it, or --overwrite to start again\."):
+        RunFolder(tmp_path, False, None)
+    RunFolder(tmp_path, False, "last")
+    RunFolder(tmp_path, True, "last")
+    assert (tmp_path / "checkpoint-5").is_dir()
+
+
+def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_the_new_one(tmp_path: Path) -> None:
+    """The new run may have fewer languages: an index of the old model would answer with the new model's vectors."""
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "response_index" / "en").mkdir(parents=True)
+    (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
+    (tmp_path / "tokenizer_config.json").write_text("{}")  # a configuration and a part of the tokenizer
+    RunFolder(tmp_path, True, None).begin({})
+    assert not (tmp_path / "tokenizer_config.json").exists()
+    assert not (tmp_path / "adapter").exists()
+    assert not (tmp_path / "response_index").exists()
+    assert not (tmp_path / "predictions.en.tsv").exists()
+
+
+def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
+    for step in (5, 100, 20):
+        checkpoint(tmp_path, step)
+    assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
+    assert last_checkpoint(tmp_path, str(tmp_path / "checkpoint-20")) == str(tmp_path / "checkpoint-20")
+    assert last_checkpoint(tmp_path, None) is None
+
+
+def test_a_checkpoint_that_was_cut_off_is_not_the_last(tmp_path: Path) -> None:
+    """A kill while a checkpoint is written leaves its folder without `trainer_state.json`."""
+    for step in (5, 20):
+        checkpoint(tmp_path, step)
+    checkpoint(tmp_path, 100, complete=False)
+    assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-20")
+
+
+def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no complete checkpoint; start again with --overwrite true\."):
+        last_checkpoint(tmp_path, "last")
+    with pytest.raises(InputError, match=r"no such folder\."):
+        last_checkpoint(tmp_path, str(tmp_path / "checkpoint-7"))
+
+
+def test_predictions_names() -> None:
+    assert predictions_name("es") == "predictions.es.tsv"
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_other_weights_than_the_best_checkpoints_are_an_error(tmp_path: Path, side: int) -> None:
+    tokenizer = train_tokenizer(["a b c d e f g h"] * 3, 40)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    BertModel(config).save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    model = build_dual_encoder(str(tmp_path / "base"), "mean")
+    model.save_pretrained(str(tmp_path / "checkpoint-3"))
+    recipe, parts, best = Retrieval(), RetrievalParts(model), tmp_path / "checkpoint-3"
+    require_best_weights(recipe.weights(parts), recipe.stored_weights(parts, best), str(best))
+    with torch.no_grad():
+        encoders(model)[side].embeddings.word_embeddings.weight[3, 2] += 1e-4
+    with pytest.raises(RuntimeError, match=rf"not those of the best checkpoint .*checkpoint-3 \({side}\..*word_emb"):
+        require_best_weights(recipe.weights(parts), recipe.stored_weights(parts, best), str(best))
+
+
+def test_weights_that_the_best_checkpoint_lacks_are_an_error() -> None:
+    kept = {"a": torch.ones(2), "b": torch.ones(2)}
+    require_best_weights(kept, {**kept, "more": torch.ones(1)}, "x")
+    with pytest.raises(RuntimeError, match=r"\(b\)"):
+        require_best_weights(kept, {"a": torch.ones(2)}, "x")
+
+
+@pytest.mark.parametrize(
+    ("log", "best"),
+    [
+        ([], None),
+        (
+            [
+                {"step": 1, "loss": 2.0, "learning_rate": 0.1},
+                {"step": 2, "loss": 1.5},
+                {"step": 2, "eval_weighted_rouge": 0.1, "eval_mrr": 0.3, "eval_p_at_1": 0.1},
+                {"step": 2, "train_runtime": 1.0, "train_loss": 1.7},
+            ],
+            2,
+        ),
+        ([{"step": 1, "eval_mrr": 0.2}], 1),
+    ],
+    ids=["empty", "full", "no loss"],
+)
+def test_curves_are_a_png(tmp_path: Path, log: list[dict[str, Any]], best: int | None) -> None:
+    from PIL import Image
+
+    draw_curves(log, best, tmp_path / "curves.png", {"weighted_rouge": "weighted ROUGE", "mrr": "MRR"})
+    with Image.open(tmp_path / "curves.png") as image:
+        image.load()
+        assert image.format == "PNG"
+        assert image.width > 600
+
+
+@dataclass
+class Options:
+    """What a trainer's arguments hold, secrets too."""
+
+    message_tokens: int = 70
+    languages: tuple[str, ...] = ("es",)
+    output: Path = Path("build/x")
+    hub_token: str = "hf_secret"
+    push_to_hub_token: str | None = "hf_secret"
+
+
+PLAN = TrainingPlan("mt", (Source("es", True), Source("en")), 0.3, ("es",), ("es", "en"))
+
+
+def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
+    state = TrainerState(best_model_checkpoint=str(tmp_path / "checkpoint-40"), best_metric=0.25)
+    state.global_step, state.epoch = 60, 1.5
+    record = run_record(
+        trainer="retrieval", options=(Options(),), seed=7, state=state, figures={"a": 1},
+        facts={"data": {"id": "x"}, "plan": PLAN.facts()}, milliseconds={"Model": 0.5}, seconds=1.26,
+    )  # fmt: skip
+    text = json.dumps(record)
+    assert "hf_secret" not in text
+    assert record["best_step"] == 40
+    assert (record["steps"], record["epochs"], record["best_metric"]) == (60, 1.5, 0.25)
+    assert record["seconds"] == 1.3
+    assert (record["seed"], record["data"], record["metrics"]) == (7, {"id": "x"}, {"a": 1})
+    assert record["milliseconds"] == {"Model": 0.5}
+    assert record["plan"] == {
+        "setting": "mt", "train": ["mt-es", "en"], "sampling_alpha": 0.3, "validation": ["es"], "test": ["es", "en"],
+    }  # fmt: skip
+    assert {"python", "torch", "transformers", "sentence-transformers"} <= record["versions"].keys()
+    assert record["hardware"]["cores"] >= 1
+    assert "commit" in record
+
+
+def test_the_record_keeps_lengths_in_tokens() -> None:
+    """`message_tokens` is no secret: without it the run cannot be repeated."""
+    record = run_record(
+        trainer="retrieval", options=(Options(),), seed=7, facts={"data": {}}, state=TrainerState(), figures={},
+        milliseconds={}, seconds=1,
+    )  # fmt: skip
+    assert record["best_step"] is None
+    assert record["arguments"]["message_tokens"] == 70
+    assert "hub_token" not in record["arguments"]
+
+
+def test_the_record_has_no_folders_of_this_machine() -> None:
+    @dataclass
+    class Places:
+        text: list[str]
+        data: str
+
+    places = Places(
+        ["ht=/home/me/ht.txt", "en=org/en:a:b", "/home/me/x", "de=https://me:secret@h/de.txt?token=secret"],
+        "/home/me/data",
+    )
+    record = run_record(
+        trainer="pretraining", options=(places,), seed=7, facts={"data": {}}, state=TrainerState(), figures={},
+        milliseconds={}, seconds=1,
+    )  # fmt: skip
+    assert record["arguments"] == {
+        "text": ["ht=.../ht.txt", "en=org/en:a:b", ".../x", "de=https://***@h/de.txt?***"],
+        "data": ".../data",
+    }
+
+
+# --- what of a run is published
+
+RETRIEVER = (
+    "README.md", "run.json", "curves.png", "modules.json", "config_sentence_transformers.json", "router_config.json",
+    "config.json",
+    "query_0_Transformer/config.json", "query_0_Transformer/model.safetensors", "query_0_Transformer/tokenizer.json",
+    "query_1_Pooling/config.json", "response_index/es/replies.json", "response_index/es/vectors.safetensors",
+    "languages.safetensors",
+)  # fmt: skip
+GENERATOR = (
+    "README.md", "run.json", "curves.png", "config.json", "generation_config.json", "generator.json",
+    "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json",
+    "tokenizer.json", "tokenizer_config.json", "sentencepiece.bpe.model", "languages.safetensors",
+)  # fmt: skip
+ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "document/adapter_config.json",
+           "document/adapter_model.safetensors")  # fmt: skip
+PRIVATE = (
+    "secrets.json", "training_args.bin", "pytorch_model.bin", "optimizer.pt", "wandb/run-1/output.log", "notes.txt",
+    "runs/events.out.tfevents.1", "predictions.es.tsv", "predictions.tsv", "checkpoint-5/model.safetensors",
+    "response_index/es/predictions.es.tsv", "response_index/secrets.json", "response_index/es/deep/replies.json",
+    "query_0_Transformer/training_args.bin", "query_0_Transformer/modeling_x.py", ".env", "resume.json",
+    "adapter/optimizer.pt", "adapter/query/README.md", "other/model.safetensors",
+)  # fmt: skip
+
+
+def make_files(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+@pytest.mark.parametrize(("trainer", "names"), [("retrieval", RETRIEVER), ("generation", GENERATOR)])
+def test_only_the_model_s_own_files_are_published(tmp_path: Path, trainer: str, names: tuple[str, ...]) -> None:
+    own = (*names, *(f"adapter/{name}" for name in ("adapter.json", *ADAPTER)))
+    make_files(tmp_path, *own, *PRIVATE)
+    what = publication(tmp_path, {"trainer": trainer}, "org/m", "# Card")
+    assert set(what.files()) == set(own)
+    stays = what.left_behind()
+    assert stays["predictions.es.tsv"] == "holds the texts of the test split"
+    assert stays["wandb/"] == "a training log"
+    assert "pickle" in stays["training_args.bin"]
+    assert {"secrets.json", "checkpoint-5/", "adapter/optimizer.pt"} <= stays.keys()
+
+
+def test_a_link_in_a_run_is_refused(tmp_path: Path) -> None:
+    make_files(tmp_path, *RETRIEVER)
+    (tmp_path / "response_index" / "en").symlink_to("/etc")
+    with pytest.raises(InputError, match="response_index/en: is a link, and would be published"):
+        publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
+
+
+def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
+    make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
+    with pytest.raises(InputError, match="has no weights"):
+        publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
+    families = "retrieval, generation, text_generation, staple_generation, multiple_choice, pretraining, understanding"
+    with pytest.raises(InputError, match=f"expected the trainer to be one of {families}, found 'x'"):
+        publication(tmp_path, {"trainer": "x"}, "org/m", "# Card")
+
+
+def test_only_the_adapters_own_files_are_published(tmp_path: Path) -> None:
+    make_files(tmp_path, *RETRIEVER, *PRIVATE, *(f"adapter/{name}" for name in ADAPTER))
+    record = {"version": 2, "family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0"}
+    shape = {"pooling": "mean", "message_tokens": 4, "reply_tokens": 4, "encoders": "two"}
+    (tmp_path / "adapter" / "adapter.json").write_text(json.dumps({**record, **shape}))
+    metrics = {"systems": {"Model": {"pooled": {}}}, "signatures": {}}
+    (tmp_path / "run.json").write_text(json.dumps({"trainer": "retrieval", "metrics": metrics}))
+    what = adapter_publication(tmp_path, "org/m", "# Card")
+    indexes = {name for name in RETRIEVER if name.startswith(("response_index/", "languages"))}
+    assert set(what.files()) == {"README.md", "adapter.json", "run.json", "curves.png", *ADAPTER, *indexes}
