@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from datasets.utils.logging import disable_progress_bar as no_data_bars
+from mrs_trainers.pretraining import Pretraining, PretrainingTrainingArguments
 from torch import Tensor
 from torch.nn import functional
 from training_race import (
@@ -50,7 +51,6 @@ from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer
 from mrs_suggest.training.pretraining.mixture import WHICH
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.texts import Splits, TextData
-from mrs_trainers.pretraining import Pretraining, PretrainingTrainingArguments
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = {"accelerate": 0.95, "padded": 1.4}

@@ -38,6 +38,8 @@ import numpy as np
 import torch
 from datasets import Dataset
 from datasets.utils.logging import disable_progress_bar as no_data_bars
+from mrs_trainers.generation import Generation, GenerationArguments, GenerationTrainingArguments
+from mrs_trainers.retrieval import Retrieval
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.sentence_transformer.losses import (
     CachedMultipleNegativesRankingLoss,
@@ -71,8 +73,6 @@ from mrs_suggest.training.reply.data import RunData
 from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments, RetrievalTrainingArguments
 from mrs_suggest.training.reply.settings import make_plan
 from mrs_suggest.training.sampling import WINDOW
-from mrs_trainers.generation import Generation, GenerationArguments, GenerationTrainingArguments
-from mrs_trainers.retrieval import Retrieval
 
 RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("retrieval", "generation", "sorting")

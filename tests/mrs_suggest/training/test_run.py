@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from mrs_trainers.retrieval import Retrieval
 from transformers import BertConfig, BertModel, TrainerState
 
 from mrs_suggest.common.errors import InputError
@@ -21,7 +22,6 @@ from mrs_suggest.training.export.families import adapter_publication, publicatio
 from mrs_suggest.training.reply.retrieval.retrieval_evaluation import RetrievalParts
 from mrs_suggest.training.reply.settings import Source, TrainingPlan
 from mrs_suggest.training.run import RunFolder, last_checkpoint, require_best_weights, run_record
-from mrs_trainers.retrieval import Retrieval
 
 
 def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:

@@ -57,8 +57,9 @@ def training(batch: int) -> Any:
 
 
 def test_what_helps_a_retriever() -> None:
-    from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments
     from mrs_trainers.retrieval import Retrieval
+
+    from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments
 
     recipe, options = Retrieval(), RetrievalArguments()
     assert recipe.saves_memory(options, training(256), True).startswith("lower --mini_batch_size to less than 64")
