@@ -18,17 +18,13 @@ The rival's process reads the file, tokenizes, scores and counts as above; ours 
 which also computes intervals, ceilings, precision and recall. Where Punkt's parameters are found (--punkt, the folder
 of MRS_SHARED_DATA, an installed NLTK resource), both split sentences, as the script really does; otherwise neither.
 
-Then `mrs_metrics.rouge_stream`: two processes against one, on the first and second workload (as above, and five times
-as long), with equal figures; and the memory of a process that streams 1,000,000 examples without a repeated text.
-
-Run: python benchmarks/bench_rouge.py [--examples N] [--stream N] [--punkt FOLDER]; needs nltk 3.8.1 and rouge 1.0.1.
+Run: python benchmarks/bench_rouge.py [--examples N] [--punkt FOLDER]; needs nltk 3.8.1 and rouge 1.0.1.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import platform
 import random
@@ -38,8 +34,6 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from importlib import metadata
 from itertools import count, cycle, islice
 from pathlib import Path
@@ -51,7 +45,6 @@ SAMPLE = ROOT / "mrs_datasets" / "sample" / "data" / "en" / "train-00000-of-0000
 SEED = 20210605
 N_SUGGESTIONS = 3
 FULL_SIZE = 10_000
-STREAM_SIZE = 1_000_000
 OUR_RUNS, RIVAL_RUNS = 5, 2
 PROCESS_RUNS = 2
 
@@ -240,44 +233,6 @@ def race(predictions: list[list[str]], references: list[str]) -> dict[str, Any]:
     return {"seconds": seconds, "ratio": round(seconds["rival"] / seconds["ours"], 1), "scores": scores}
 
 
-def race_processes(predictions: list[list[str]], references: list[str], times: int = 1) -> dict[str, Any]:
-    """Time one process against two; AssertionError where their figures are not equal."""
-    from mrs_metrics.rouge_stream import aggregate_stream, score_stream
-
-    examples = list(zip(predictions, references, strict=True)) * times
-    seconds, results = best_of(
-        {"one": OUR_RUNS, "two": OUR_RUNS},
-        {
-            "one": lambda: aggregate_stream(score_stream(examples)),
-            "two": lambda: aggregate_stream(score_stream(examples, workers=2)),
-        },
-    )
-    if results["one"] != results["two"]:
-        raise AssertionError(f"The figures differ: {results['one']} against {results['two']}.")
-    return {"examples": len(examples), "seconds": seconds, "ratio": round(seconds["one"] / seconds["two"], 2)}
-
-
-def stream_memory(n_examples: int) -> dict[str, Any]:
-    """Stream examples whose texts never repeat; return the process's peak memory in MB on the way, and the speed."""
-    from mrs_metrics.rouge_stream import aggregate_stream, score_stream
-
-    predictions, references = make_workload(2_000)
-    peaks: dict[str, float] = {}
-
-    def examples() -> Iterator[tuple[list[str], str]]:
-        rows = cycle(zip(predictions, references, strict=True))
-        for number, (suggestions, reference) in enumerate(islice(rows, n_examples)):
-            if number in (n_examples // 100, n_examples // 10):
-                peaks[f"after {number:,}"] = peak_mb()
-            yield [f"{text} {number}" for text in suggestions], f"{reference} {number}"
-
-    start = time.perf_counter()
-    figures = aggregate_stream(score_stream(examples()))
-    seconds = time.perf_counter() - start
-    peaks[f"after {n_examples:,}"] = peak_mb()
-    return {"examples": figures["n"], "seconds": round(seconds, 1), "peak_mb": peaks}
-
-
 def find_punkt() -> str | None:
     """The folder of Punkt's parameters that this machine has, or None."""
     from mrs_metrics.punkt import find_parameters
@@ -287,16 +242,10 @@ def find_punkt() -> str | None:
     return str(folder) if folder and folder.is_dir() else None
 
 
-def peak_mb() -> float:
-    """Return this process's highest resident memory so far, in MB (Linux counts it in KB)."""
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
-
-
 def main() -> None:
     """Race on the workloads; print and write the ratios."""
     parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     parser.add_argument("--examples", type=int, default=FULL_SIZE, help="examples of a workload (default 10,000)")
-    parser.add_argument("--stream", type=int, default=STREAM_SIZE, help="examples of the stream (default 1,000,000)")
     parser.add_argument("--punkt", help="folder of Punkt's parameters, for the whole processes")
     parser.add_argument("--rival", type=Path, help=argparse.SUPPRESS)  # in the rival's own process
     options = parser.parse_args()
@@ -304,8 +253,6 @@ def main() -> None:
         official_process(options.rival, options.punkt)
         return
     punkt = options.punkt or find_punkt()
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh:
-        stream = fresh.submit(stream_memory, options.stream).result()
     repeating = make_workload(options.examples)
     distinct = make_distinct(*repeating)
     *_, source = real = make_real(options.examples)
@@ -324,13 +271,6 @@ def main() -> None:
             "replies repeat": race_whole_processes(*repeating, punkt),
             "all distinct": race_whole_processes(*distinct, punkt),
         },
-        "two_processes": {
-            "replies repeat": race_processes(*repeating),
-            "replies repeat, five times": race_processes(*repeating, times=5),
-            "all distinct": race_processes(*distinct),
-            "all distinct, five times": race_processes(*distinct, times=5),
-        },
-        "stream": stream,
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
         "versions": {
             "python": platform.python_version(),
@@ -358,13 +298,6 @@ def show(record: dict[str, Any]) -> None:
             f"{name}, whole process (sentences: {result['sentences']}): CPU time ours {ours:.1f} s, "
             f"rival {rival:.1f} s, {result['ratio']} times"
         )
-    for name, result in record["two_processes"].items():
-        one, two = result["seconds"]["one"], result["seconds"]["two"]
-        print(
-            f"{name}, {result['examples']:,}: one process {one:.2f} s, two {two:.2f} s, {result['ratio']} times as fast"
-        )
-    stream = record["stream"]
-    print(f"{stream['examples']:,} examples as a stream: {stream['seconds']:.0f} s; peak memory {stream['peak_mb']} MB")
 
 
 if __name__ == "__main__":

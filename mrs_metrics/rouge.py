@@ -126,8 +126,6 @@ def score_examples(
 ) -> RougeScores:
     """Score each example's best suggestion against its reference.
 
-    For files that do not fit into memory, and to use several processes, see `mrs_metrics.rouge_stream`.
-
     Args:
         predictions: for each example its suggestions, best first; any number, three in MRS.
         references: for each example the reply that was really given, or a list of several.

@@ -80,4 +80,3 @@ def test_the_pages_show_the_new_figures() -> None:
 @pytest.mark.parametrize("name", ["mrs_rouge", "dist_n"])
 def test_a_space_takes_the_shared_check_along(name: str) -> None:
     assert "topic_suggestions.py" in module_files(name)
-    assert "topic_rouge_stream.py" not in module_files(name)
