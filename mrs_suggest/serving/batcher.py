@@ -135,9 +135,9 @@ class Batcher(Generic[Question, Answer]):
         Raises:
             QueueFullError: there is no room for all of them.
         """
-        self._waiting = deque(entry for entry in self._waiting if not entry[1].done())
-        if len(self._waiting) + len(questions) > self._room:
-            waiting = len(self._waiting)
+        if len(self._waiting) + len(questions) > self._room:  # those that nobody waits for any more make room
+            self._waiting = deque(entry for entry in self._waiting if not entry[1].done())
+        if (waiting := len(self._waiting)) + len(questions) > self._room:
             seconds = math.ceil(self._times.until(waiting, self._times.most(self._seconds, self._most)))
             raise QueueFullError(max(1, min(seconds, LONGEST_PAUSE)))
         loop, now = asyncio.get_running_loop(), time.monotonic()
