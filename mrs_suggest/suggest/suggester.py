@@ -67,7 +67,7 @@ class Suggester:
             raise InputError(f"--precision {precision:g}: {error}.") from None
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
         self._kept: dict[object, ServedModel] = {}
-        self._fits: ServedModel | None = None
+        self._fits: dict[ServedModel, ServedModel] = {}  # of the model and its parts in `_kept`
 
     @staticmethod
     def load(
@@ -268,11 +268,13 @@ class Suggester:
         from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
         from mrs_suggest.suggest.tagged_suggester import TaggedSuggester
 
-        if model is self.model:
-            if self._fits is None and isinstance(model, RetrievalSuggester):
-                self._fits = FittingSuggester(model)
-            return self._fits or model
-        return FittingSuggester(model) if isinstance(model, TaggedSuggester) else model
+        if not isinstance(model, RetrievalSuggester | TaggedSuggester):
+            return model
+        found = self._fits.get(model)
+        if found is None:
+            found, kept = FittingSuggester(model), {self.model, *self._kept.values()}
+            self._fits = {one: fits for one, fits in self._fits.items() if one in kept} | {model: found}
+        return found
 
     def _other_language(self, message: str, language: str) -> str | None:
         """The language that a message is surely in, if it is not the one that the caller gave."""
