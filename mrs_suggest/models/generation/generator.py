@@ -23,13 +23,8 @@ from mrs_suggest.common.suggest_arguments import require_count, require_messages
 from mrs_suggest.models.adapters import base_of, has_adapter, load_adapter
 from mrs_suggest.models.checkpoint_loading import at
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
-from mrs_suggest.models.generation.decoding.beam_search import (
-    Hypothesis,
-    blocked_token_ids,
-    decode,
-    ends_and_pad,
-    suggestions,
-)
+from mrs_suggest.models.generation.decoding import beam_search
+from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, decode, ends_and_pad
 from mrs_suggest.models.generation.decoding.forced_language import with_forced_token
 from mrs_suggest.models.generation.decoding.sampling import Sampling, sample
 from mrs_suggest.models.generation.decoding.settings import Decoding
@@ -150,7 +145,7 @@ class ReplyWriter(ABC):
     def __init__(self, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
         self.coder, self.decoding = coder, decoding
         self.languages = list(languages)
-        blocked = blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
+        blocked = beam_search.blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
         self._blocked = [coder.direction.ordered(ids) for ids in blocked]
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
@@ -168,7 +163,7 @@ class ReplyWriter(ABC):
         settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
         found = self._search(inputs, self.coder.prompt(language), settings)
         texts = [[(self.coder.text(tokens), score) for tokens, score in row] for row in found]
-        return [suggestions(row, k, self.decoding.blocked) for row in texts]
+        return [beam_search.suggestions(row, k, self.decoding.blocked) for row in texts]
 
     def hypotheses(self, texts: Sequence[str], language: str, settings: Decoding) -> list[list[Hypothesis]]:
         """What all beams find for each source, best first, with the model's own scores, without penalties.
