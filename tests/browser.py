@@ -125,6 +125,9 @@ class Browser:
     def open(self, url: str) -> None:
         self._say(f"{self.session}/url", {"url": url})
 
+    def reload(self) -> None:
+        self._say(f"{self.session}/refresh", {})
+
     def find(self, css: str) -> str:
         """Wait for an element and return its address."""
         found = self._say(f"{self.session}/element", {"using": "css selector", "value": css})

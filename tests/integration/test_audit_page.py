@@ -49,12 +49,11 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def show(browser: Browser, path: Path, again: bool = False) -> None:
-    """Open a page; unless `again`, without the answers that the browser has from other tests of the same sheet."""
+def show(browser: Browser, path: Path) -> None:
+    """Open a page without the answers that the browser has from other tests of the same sheet."""
     browser.open(path.as_uri())
-    if not again:
-        browser.script("localStorage.clear()")
-        browser.open(path.as_uri())
+    browser.script("localStorage.clear()")
+    browser.reload()
 
 
 def downloaded(browser: Browser, out: Path, annotator: int = 1) -> Path:
@@ -110,7 +109,7 @@ def test_what_is_clicked_is_what_is_read(browser: Browser, out: Path, capsys: py
     browser.press("\ue00c")  # Escape: letters are answers again
     browser.press("nnu")
     # reload: answers and comment are kept, and nothing was sent anywhere
-    show(browser, page_of(out), again=True)
+    browser.reload()
     assert browser.text("#where") == "English, pair 3 of 5"
     assert pressed(browser) == {"toxic": "no", "private": "no", "wrong language": "unsure"}
     assert browser.script("return document.getElementById('comment').value") == '=odd, "very"\nno yes'
@@ -121,7 +120,7 @@ def test_what_is_clicked_is_what_is_read(browser: Browser, out: Path, capsys: py
     assert given_answers(out, partial=True) == expected
     assert main(["data", "audit", "read", str(out)]) == 2
     assert "annotator-1.csv, row 5: no answer in the column 'toxic' (and 7 more)" in capsys.readouterr().err
-    show(browser, page_of(out), again=True)
+    browser.reload()
     for item in items[3:]:
         browser.click("#rest")
         expected[item] = dict.fromkeys(QUESTIONS, "no")
@@ -208,7 +207,7 @@ def test_a_browser_that_keeps_nothing_says_so(browser: Browser, out: Path) -> No
     broken = "Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })"
     script = browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=broken)["identifier"]
     try:
-        show(browser, page_of(out), again=True)
+        browser.reload()
         assert "does not keep answers" in browser.text("#notice")
         browser.press("aaaay")
         assert "does not keep answers" in browser.text("#notice")
