@@ -67,7 +67,7 @@ def _publish(options: argparse.Namespace) -> int:
     from mrs_suggest.serving.page.page_space import space_files
     from mrs_suggest.training.export.checked_card import checked_card
     from mrs_suggest.training.export.families import publication
-    from mrs_suggest.training.run import read_record
+    from mrs_suggest.training.record import read_record
 
     require_repo_id(options.repo)
     change_of(options, options.repo)

@@ -19,7 +19,7 @@ from mrs_suggest.reproduce.table import DATA, EMBEDDED, FULL, TINY, CellSpec, Ta
 from mrs_suggest.training.export.allowlist import RECORD
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.options import TINY as UNTRAINED
-from mrs_suggest.training.run import LAST, whole_checkpoints
+from mrs_suggest.training.record import LAST, whole_checkpoints
 
 DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
 STATE = "cell.json"

@@ -18,7 +18,7 @@ from mrs_suggest.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results, 
 from mrs_suggest.reproduce.table import TableSpec
 from mrs_suggest.training.export.allowlist import CURVE_POINTS, CURVES, RECORD
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.run import without_place
+from mrs_suggest.training.record import without_place
 
 LEADING = {"weighted": "ROUGE", "mrr": "MRR"}  # the metrics whose leads are told
 PAPER = "_paper_"  # the row of the printed figures, below ours

@@ -19,7 +19,7 @@ from mrs_suggest.reproduce.table import FULL, Place, TableSpec
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.baselines import BASELINES
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 
 Interval = list[float]
 NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file

@@ -30,7 +30,7 @@ from mrs_suggest.reproduce.processes import Measured, StopSignals, end_all, star
 from mrs_suggest.reproduce.table import EMBEDDED, FULL
 from mrs_suggest.training.export.allowlist import RECORD
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 
 LOG = "log.txt"
 LOCK = ".lock"

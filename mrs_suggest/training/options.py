@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision
 from mrs_suggest.common.hub.hub import split_revision
 
@@ -31,6 +32,7 @@ WITHOUT_EFFECT = {
     "save_only_model": "such a checkpoint cannot be resumed",
 }
 ADAPTERS = ("none", "lora")
+TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")  # packages, each an extra of its name
 
 
 @dataclass
@@ -67,7 +69,7 @@ class RunArguments:
 
 @dataclass
 class LoraArguments(RunArguments):
-    """Those of one that can train adapters instead of the whole model; it needs `AdapterCheckpoints` as a base."""
+    """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
     peft: str = field(default="none", metadata={"help": "none, or lora: train low-rank adapters (Hu et al. 2022)"})
     lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
@@ -107,18 +109,25 @@ LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds
 Arguments = TypeVar("Arguments", bound=RunArguments)
 
 
-def require_sound(
-    options: RunArguments,
+def sound(
+    options: Arguments,
     training: TrainingArguments,
     metrics: Sequence[str],
     without_effect: Mapping[str, str] | None = None,
-) -> None:
-    """Refuse options with which the libraries would fail later, before anything is replaced.
+) -> Arguments:
+    """The options with `--model_name_or_path ORG/NAME@REVISION` split, once the libraries would not fail with them.
 
     Args:
         metrics: those that can choose the checkpoint.
         without_effect: options of the library's trainer that have no effect for the task or model, and why.
+
+    Raises:
+        InputError: it names the option; nothing has been replaced.
     """
+    for name in training.report_to or ():
+        if name in TRACKERS and importlib.util.find_spec(name) is None:
+            raise MissingExtraError(name, name, f"--report_to {name}")
+    training.load_best_model_at_end &= evaluates(training)  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
     require_least(training, "per_device_train_batch_size", 1)
@@ -154,6 +163,17 @@ def require_sound(
     if isinstance(options, LoraArguments):
         _require_sound_lora(options)
     _require_integrations(list(training.report_to or ()))  # the library has made a list of it
+    return with_model_revision(options)
+
+
+def evaluates(training: TrainingArguments) -> bool:
+    """Whether the run validates while it trains."""
+    return training.eval_strategy != "no"
+
+
+def has_steps(training: TrainingArguments) -> bool:
+    """Whether there is anything to train: `--max_steps 0` alone evaluates and exports a model as it is."""
+    return training.num_train_epochs > 0 or training.max_steps != 0
 
 
 def _require_sound_lora(options: LoraArguments) -> None:

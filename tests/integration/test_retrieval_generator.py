@@ -18,7 +18,7 @@ from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.suggest.ranked_suggester import RankedSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.families import publication
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration

@@ -159,7 +159,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _export_encoder(options: argparse.Namespace) -> dict[str, Any]:
-    from mrs_suggest.training.reply.retrieval.encoder_export import LEAST, export_encoder
+    from mrs_suggest.training.retrieval.encoder_export import LEAST, export_encoder
 
     if options.largest_loss is not None:
         raise InputError("--largest-loss: is of a generator; a retriever's limit is --least-agreement.")
@@ -170,7 +170,7 @@ def _export_encoder(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _export_generator(options: argparse.Namespace) -> dict[str, Any]:
-    from mrs_suggest.training.reply.generation.generator_export import LARGEST_LOSS, export_generator
+    from mrs_suggest.training.generation.generator_export import LARGEST_LOSS, export_generator
 
     if options.messages is not None:
         raise InputError("--messages: a generator's replies are compared with real ones; pass --data instead.")
@@ -187,7 +187,7 @@ def _publish(options: argparse.Namespace) -> None:
     from mrs_suggest.common.io.manifest import has_hashes, require_undamaged
     from mrs_suggest.training.export.checked_card import checked_card
     from mrs_suggest.training.export.families import adapter_publication, publication
-    from mrs_suggest.training.run import read_record
+    from mrs_suggest.training.record import read_record
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)

@@ -12,7 +12,7 @@ from mrs_suggest.models.starting_points import MULTIPLE_CHOICE
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.export.families import model_card
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 
 
 def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:

@@ -10,10 +10,10 @@ from transformers import Seq2SeqTrainingArguments
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
-from mrs_suggest.training.decoder_options import DecoderArguments, with_decoder
+from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
 from mrs_suggest.training.generation.remedies import OF_REPLIES, RemedyArguments, require_sound_remedies
+from mrs_suggest.training.generation.training import BEST_METRIC
 from mrs_suggest.training.options import FROM_SCRATCH, TrainerDefaults, is_given, require_least
-from mrs_suggest.training.reply.generation.generation_training import BEST_METRIC
 from mrs_suggest.training.reply.options import ReplyArguments
 from mrs_suggest.training.staple.options import STAPLE, StapleArguments
 

@@ -30,9 +30,9 @@ from mrs_suggest.training.export.card import (
     sizes,
     steps_of,
 )
-from mrs_suggest.training.reply.generation.remedy_card import remedies, wrong_languages
+from mrs_suggest.training.generation.remedy_card import remedies, wrong_languages
 from mrs_suggest.training.reply.guard.guard_card import guard_paragraph
-from mrs_suggest.training.reply.retrieval.ranking_card import ranking, response_sets
+from mrs_suggest.training.retrieval.ranking_card import ranking, response_sets
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),

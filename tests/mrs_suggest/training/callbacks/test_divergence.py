@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
 
 from mrs_suggest.common.errors import InputError, run_with_sentence
-from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged, require_finite_weights
+from mrs_suggest.training.trainer import OurTrainer, require_finite_weights
 
 NAN, INF = float("nan"), float("inf")
 
@@ -32,7 +32,7 @@ class Root(nn.Module):
         return {"loss": (self.weight * x).sqrt().sum()}
 
 
-class Stopping(StopsWhenDiverged, Trainer):
+class Stopping(OurTrainer, Trainer):
     def get_train_dataloader(self) -> DataLoader[Any]:
         return DataLoader(self.train_dataset, batch_size=1, collate_fn=self.data_collator)  # type: ignore[arg-type]
 

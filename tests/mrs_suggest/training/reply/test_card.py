@@ -25,8 +25,8 @@ from mrs_suggest.common.text.predictions import Prediction, write_predictions
 from mrs_suggest.evaluation.scores.scoring import score_file
 from mrs_suggest.training.export.base_model import base_license, started_from
 from mrs_suggest.training.export.families import model_card, publication
+from mrs_suggest.training.record import run_record
 from mrs_suggest.training.reply.card import MESSAGES
-from mrs_suggest.training.run import run_record
 from tests.hub.store import card_errors
 
 Record = dict[str, Any]
