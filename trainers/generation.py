@@ -20,6 +20,7 @@ from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_confi
 from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.training.generation.options import REPLY, GenerationArguments, GenerationTrainingArguments
 from mrs_suggest.training.generation.run import run
+from mrs_suggest.training.options import SHOWN
 from mrs_suggest.training.staple.options import STAPLE
 from mrs_suggest.training.staple.run import run as run_staple
 from mrs_suggest.training.text_generation.run import run as run_text
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train generation` uses it too."""
-    return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), "generation", __doc__ or "")
+    return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), "generation", __doc__ or "", SHOWN)
 
 
 def train(options: GenerationArguments, training: GenerationTrainingArguments) -> object:

@@ -17,6 +17,7 @@ from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_confi
 from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.training.choice.options import ChoiceArguments, ChoiceTrainingArguments
 from mrs_suggest.training.choice.run import run
+from mrs_suggest.training.options import SHOWN
 
 if TYPE_CHECKING:
     from transformers import HfArgumentParser
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train multiple_choice` uses it too."""
-    return make_dataclass_parser((ChoiceArguments, ChoiceTrainingArguments), "multiple_choice", __doc__ or "")
+    return make_dataclass_parser((ChoiceArguments, ChoiceTrainingArguments), "multiple_choice", __doc__ or "", SHOWN)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

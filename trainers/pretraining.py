@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
+from mrs_suggest.training.options import SHOWN
 from mrs_suggest.training.pretraining.options import PretrainingArguments, PretrainingTrainingArguments
 from mrs_suggest.training.pretraining.run import run
 
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train pretraining` uses it too."""
-    return make_dataclass_parser((PretrainingArguments, PretrainingTrainingArguments), "pretraining", __doc__ or "")
+    return make_dataclass_parser(
+        (PretrainingArguments, PretrainingTrainingArguments), "pretraining", __doc__ or "", SHOWN
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

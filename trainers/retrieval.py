@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
+from mrs_suggest.training.options import SHOWN
 from mrs_suggest.training.retrieval.options import RetrievalArguments, RetrievalTrainingArguments
 from mrs_suggest.training.retrieval.run import run
 
@@ -28,7 +29,7 @@ QUICKSTART = Path(__file__).parent / "configs" / "retrieval" / "quickstart.yaml"
 
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train retrieval` uses it too."""
-    return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), "retrieval", __doc__ or "")
+    return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), "retrieval", __doc__ or "", SHOWN)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
+from mrs_suggest.training.options import SHOWN
 from mrs_suggest.training.understanding.options import UnderstandingArguments, UnderstandingTrainingArguments
 from mrs_suggest.training.understanding.run import run
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def make_parser() -> HfArgumentParser:
     """The parser of this trainer; `mrs train understanding` uses it too."""
     return make_dataclass_parser(
-        (UnderstandingArguments, UnderstandingTrainingArguments), "understanding", __doc__ or ""
+        (UnderstandingArguments, UnderstandingTrainingArguments), "understanding", __doc__ or "", SHOWN
     )
 
 

@@ -32,6 +32,14 @@ WITHOUT_EFFECT = {
     "save_only_model": "such a checkpoint cannot be resumed",
 }
 ADAPTERS = ("none", "lora")
+# The settings of the library's trainers that are options; all others are set by `trainer:` in YAML, or by `--set`.
+SHOWN = (
+    "output_dir", "per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps",
+    "num_train_epochs", "max_steps", "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay",
+    "label_smoothing_factor", "seed", "bf16", "fp16", "use_cpu", "logging_steps", "eval_strategy", "eval_steps",
+    "save_strategy", "save_steps", "save_total_limit", "load_best_model_at_end", "metric_for_best_model", "report_to",
+    "resume_from_checkpoint", "push_to_hub", "hub_model_id", "hub_private_repo",
+)  # fmt: skip
 TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")  # packages, each an extra of its name
 
 
@@ -43,6 +51,10 @@ class RunArguments:
         scratch: the names of models that the trainer builds.
     """
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "data_revision",
+        "model_revision",
+    )
     scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
     data: str = field(
@@ -71,6 +83,10 @@ class RunArguments:
 class LoraArguments(RunArguments):
     """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "lora_alpha",
+        "lora_dropout",
+    )
     peft: str = field(default="none", metadata={"help": "none, or lora: train low-rank adapters (Hu et al. 2022)"})
     lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
     lora_alpha: float = field(default=32.0, metadata={"help": "their scale is lora_alpha / lora_rank"})

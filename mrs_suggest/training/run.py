@@ -117,7 +117,7 @@ class Run:
         self._repo_id = None if options.estimate else _repository(options, training)
         if options.estimate:
             if not has_steps(training):
-                raise InputError("--estimate: tries training steps, and --max_steps 0 has none; leave it out.")
+                raise InputError("--estimate: tries steps of training, and --max_steps 0 has none; leave it out.")
             training.output_dir = self._open.enter_context(tempfile.TemporaryDirectory(prefix="mrs-estimate-"))
             training.report_to, training.resume_from_checkpoint, training.push_to_hub = [], None, False
         self.folder = Path(training.output_dir or ".")

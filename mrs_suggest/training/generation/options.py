@@ -30,6 +30,13 @@ MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no sourc
 class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, DecoderArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "groups",
+        "diversity_penalty",
+        "no_repeat_ngram",
+        "min_tokens",
+        "length_penalty",
+    )
     scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
     task: str = field(
         default=REPLY,

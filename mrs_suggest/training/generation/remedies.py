@@ -7,6 +7,7 @@ Zhang et al. 2021 (MRS), section 5.2, find it; each option here is a known remed
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import find_language
@@ -17,6 +18,12 @@ from mrs_suggest.training.options import RunArguments, is_given, require_least, 
 class RemedyArguments(RunArguments):
     """What keeps a generator from forgetting languages that it is not trained on."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "freeze_decoder_layers",
+        "interpolate_start",
+        "wrong_language_limit",
+        "watch_languages",
+    )
     force_language_token: bool | None = field(
         default=None,
         metadata={

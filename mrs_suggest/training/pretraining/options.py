@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -55,6 +56,16 @@ OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", 
 class PretrainingArguments(DecoderArguments):
     """Which text, how it is cut into rows, and what trains on it."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "batches",
+        "length_window",
+        "vocabulary",
+        "tiny_layers",
+        "span_share",
+        "span_length",
+        "restart_positions",
+        "language_ids",
+    )
     data: str = field(
         default="sample",
         metadata={"help": "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"},

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -50,6 +50,17 @@ PERTURBED = 20  # copies; ours: with --distill vectors on the sample, few epochs
 class RetrievalArguments(RankerArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "dimension",
+        "mask_duplicates",
+        "teacher_prompt",
+        "teacher_temperature",
+        "distill_weight",
+        "perturbed",
+        "gather_across_devices",
+        "layer_decay",
+        "dropout",
+    )
     length_window: int = field(
         default=0,
         metadata={

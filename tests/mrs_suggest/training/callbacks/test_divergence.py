@@ -92,11 +92,11 @@ def test_a_gradient_scaler_may_find_its_scale_by_overflowing(tmp_path: Path) -> 
     run = trainer(tmp_path, [1.0])
     run.accelerator.scaler = object()
     run._losses, run._norm = torch.tensor(1.0), torch.tensor(INF)
-    run.require_finite()
+    run.stop_if_diverged()
     run.args.fp16 = True
     run._losses, run._norm = torch.tensor(NAN), torch.tensor(INF)
     with pytest.raises(InputError, match=r"at step 1 the loss is nan\).*, or leave --fp16 out\.$"):
-        run.require_finite()
+        run.stop_if_diverged()
 
 
 def test_a_sound_run_ends_as_without(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.suggest.generation_suggester import Writer
-from mrs_suggest.training.generation import generation_training
+from mrs_suggest.training.generation import training as generation_training
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,

@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from mrs_suggest.evaluation.language_data import LanguageData, ResponseSet
 from mrs_suggest.suggest.index.response_index import ResponseIndex
-from mrs_suggest.training.retrieval import retrieval_evaluation
+from mrs_suggest.training.retrieval import evaluation as retrieval_evaluation
 from mrs_suggest.training.retrieval.evaluation import METRICS, ReplyEvaluator, rouge_mrr, sweep_alpha
 
 FREQUENT, RARE = ["see you there then"], [f"rare reply number {word}" for word in ("one", "two", "three", "four")]
