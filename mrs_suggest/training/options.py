@@ -178,7 +178,6 @@ def sound(
             raise InputError("--patience: counts evaluations, and --eval_strategy no has none; leave one out.")
     if isinstance(options, LoraArguments):
         _require_sound_lora(options)
-    _require_integrations(list(training.report_to or ()))  # the library has made a list of it
     return with_model_revision(options)
 
 
@@ -211,7 +210,7 @@ def trains_lora(options: RunArguments) -> bool:
     return isinstance(options, LoraArguments) and options.peft == "lora"
 
 
-def _require_integrations(names: Sequence[str]) -> None:
+def require_integrations(names: Sequence[str]) -> None:
     """Refuse an integration that is not known, not installed or not set up: each raises an error when it is created."""
     from transformers.integrations import get_reporting_integration_callbacks
 

@@ -46,7 +46,15 @@ from mrs_suggest.training.export.base_model import base_license, started_from
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.export.curves import curve_points, draw_curves
 from mrs_suggest.training.export.family import Family
-from mrs_suggest.training.options import LORA_OPTIONS, LoraArguments, RunArguments, evaluates, has_steps, trains_lora
+from mrs_suggest.training.options import (
+    LORA_OPTIONS,
+    LoraArguments,
+    RunArguments,
+    evaluates,
+    has_steps,
+    require_integrations,
+    trains_lora,
+)
 from mrs_suggest.training.record import (
     RunFolder,
     last_checkpoint,
@@ -131,7 +139,9 @@ class Run:
         self.writes = False
 
     def __enter__(self) -> Self:
-        self._open.enter_context(inside(self.folder, self._training.report_to or (), self._training.project))
+        trackers = list(self._training.report_to or ())
+        self._open.enter_context(inside(self.folder, trackers, self._training.project))
+        require_integrations(trackers)  # imports them, which read where to write
         return self
 
     def __exit__(
