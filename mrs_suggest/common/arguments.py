@@ -164,7 +164,7 @@ def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
         raise InputError(f"--config {path}: key {OTHERS!r}: expected a mapping of the library's settings to values.")
     if twice := sorted(values.keys() & others.keys()):
         raise InputError(f"--config {path}: {twice[0]!r} stands at the top and under {OTHERS!r}; leave one out.")
-    library = {field.name for field in dataclasses.fields(parser.dataclass_types[-1])}
+    library = {field.name for field in dataclasses.fields(list(parser.dataclass_types)[-1])}
     actions = {action.dest: action for action in parser._actions}
     words: list[str] = []
     for key, value in {**values, **others}.items():

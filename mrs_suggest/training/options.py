@@ -83,7 +83,7 @@ class RunArguments:
 class LoraArguments(RunArguments):
     """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
+    advanced = (
         "lora_alpha",
         "lora_dropout",
     )

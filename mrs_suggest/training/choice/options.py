@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -41,7 +40,7 @@ WITHOUT_EFFECT = {
 class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
+    advanced = (
         "test_data_revision",
         "encoder_dropout",
         "vocabulary",

@@ -30,7 +30,7 @@ MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no sourc
 class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, DecoderArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
+    advanced = (
         "groups",
         "diversity_penalty",
         "no_repeat_ngram",

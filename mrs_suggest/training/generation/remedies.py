@@ -7,7 +7,6 @@ Zhang et al. 2021 (MRS), section 5.2, find it; each option here is a known remed
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import find_language
@@ -18,7 +17,7 @@ from mrs_suggest.training.options import RunArguments, is_given, require_least, 
 class RemedyArguments(RunArguments):
     """What keeps a generator from forgetting languages that it is not trained on."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
+    advanced = (
         "freeze_decoder_layers",
         "interpolate_start",
         "wrong_language_limit",

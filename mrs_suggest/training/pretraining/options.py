@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -56,7 +55,7 @@ OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", 
 class PretrainingArguments(DecoderArguments):
     """Which text, how it is cut into rows, and what trains on it."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
+    advanced = (
         "batches",
         "length_window",
         "vocabulary",

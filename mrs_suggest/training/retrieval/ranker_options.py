@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -22,7 +21,7 @@ GENERATED = SUGGESTIONS  # the search keeps five beams in any case, so as many r
 class RankerArguments(ReplyArguments):
     """Whether suggestions come from a ranker over several scores, and what it remembers and mixes."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
+    advanced = (
         "ranker_parts",
         "memory_dimension",
         "memory_prototypes",

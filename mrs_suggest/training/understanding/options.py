@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -32,7 +31,7 @@ WITHOUT_EFFECT = {
 class UnderstandingArguments(LoraArguments):
     """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
+    advanced = (
         "length_window",
         "window_overlap",
         "vocabulary",
