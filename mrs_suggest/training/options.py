@@ -83,7 +83,7 @@ class RunArguments:
 class LoraArguments(RunArguments):
     """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
-    advanced = (
+    advanced: ClassVar[tuple[str, ...]] = (
         "lora_alpha",
         "lora_dropout",
     )
@@ -121,7 +121,12 @@ class TrainerDefaults(Bfloat16Anywhere):
     )
 
 
-LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds
+def added_options(kind: type) -> tuple[str, ...]:
+    """The options that a class adds to those of its bases."""
+    return tuple(name for name, hint in kind.__annotations__.items() if not str(hint).startswith("ClassVar"))
+
+
+LORA_OPTIONS = added_options(LoraArguments)
 Arguments = TypeVar("Arguments", bound=RunArguments)
 
 

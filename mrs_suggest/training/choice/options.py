@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -40,7 +41,7 @@ WITHOUT_EFFECT = {
 class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
-    advanced = (
+    advanced: ClassVar[tuple[str, ...]] = (
         "test_data_revision",
         "encoder_dropout",
         "vocabulary",

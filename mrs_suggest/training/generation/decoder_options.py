@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, is_encoder
@@ -14,7 +14,7 @@ from mrs_suggest.training.options import FROM_SCRATCH, LoraArguments, require_le
 class DecoderArguments(LoraArguments):
     """Which decoder an encoder gets."""
 
-    advanced = ("decoder_layers",)
+    advanced: ClassVar[tuple[str, ...]] = ("decoder_layers",)
     decoder: str | None = field(
         default=None,
         metadata={

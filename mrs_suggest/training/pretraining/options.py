@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -55,7 +56,7 @@ OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", 
 class PretrainingArguments(DecoderArguments):
     """Which text, how it is cut into rows, and what trains on it."""
 
-    advanced = (
+    advanced: ClassVar[tuple[str, ...]] = (
         "batches",
         "length_window",
         "vocabulary",

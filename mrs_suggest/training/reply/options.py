@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
@@ -39,7 +39,7 @@ WITHOUT_EFFECT = {
 class ReplyArguments(LoraArguments):
     """Where training pairs come from, how they are drawn, and what is evaluated."""
 
-    advanced = (
+    advanced: ClassVar[tuple[str, ...]] = (
         "batches",
         "length_window",
         "vocabulary",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -50,7 +50,7 @@ PERTURBED = 20  # copies; ours: with --distill vectors on the sample, few epochs
 class RetrievalArguments(RankerArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
-    advanced = (
+    advanced: ClassVar[tuple[str, ...]] = (
         "dimension",
         "mask_duplicates",
         "teacher_prompt",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -21,7 +22,7 @@ GENERATED = SUGGESTIONS  # the search keeps five beams in any case, so as many r
 class RankerArguments(ReplyArguments):
     """Whether suggestions come from a ranker over several scores, and what it remembers and mixes."""
 
-    advanced = (
+    advanced: ClassVar[tuple[str, ...]] = (
         "ranker_parts",
         "memory_dimension",
         "memory_prototypes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -31,7 +32,7 @@ WITHOUT_EFFECT = {
 class UnderstandingArguments(LoraArguments):
     """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
 
-    advanced = (
+    advanced: ClassVar[tuple[str, ...]] = (
         "length_window",
         "window_overlap",
         "vocabulary",
