@@ -101,9 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="cells at once (default 1); auto: as many as memory and cores allow, by what finished cells have taken",
     )
     parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="list the cells with state, steps, estimated time and command, and stop",
+        "--dry-run", action="store_true", help="list the cells with state, steps, estimated time and command, and stop"
     )
     return parser
 

@@ -25,10 +25,7 @@ import yaml
 from mrs_metrics.translations_f1 import read_paper
 
 _FOLDER = "error_words"
-_SCRIPTS = {
-    "katakana": re.compile(r"[\u30a0-\u30ff]{2,}"),
-    "latin": re.compile(r"[a-z]{2,}"),
-}
+_SCRIPTS = {"katakana": re.compile(r"[\u30a0-\u30ff]{2,}"), "latin": re.compile(r"[a-z]{2,}")}
 _RUNS = re.compile(
     r"[\u3400-\u9fff々]+|[\u3040-\u309f]+|[\u30a0-\u30ffー]+|[0-9]+|[^\W0-9\u3040-\u30ff\u3400-\u9fff]+|\S"
 )

@@ -241,7 +241,7 @@ def test_wrong_runs_and_sources_are_one_sentence(
         ([f"a b={staple_run}", *data], "is no name of a member"),
         ([other_run, *data, "--dropout_passes", 2], "was trained without dropout; pass --dropout_rate"),
         ([other_run, *text], "--language: could be any of pt es"),
-        ([staple_run, *text, "--split", "test"], "--split: is of --data"),
+        ([staple_run, *text, "--split", "test"], "--split: applies to --data"),
         ([staple_run, "--text", tmp_path / "empty.txt"], "has no text"),
         ([staple_run, "--text", tmp_path / "none.txt"], "no such file"),
         ([staple_run, "--data", "sample"], "has the columns message, reply"),
