@@ -18,7 +18,6 @@ from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
     from mrs_suggest.reproduce.cells import Cell, Setup
-    from mrs_suggest.reproduce.jobs import Jobs
 
 CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
 TABLES = CONFIGS / "reproduce"
@@ -96,9 +95,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="DIR", help="where to write (default build/reproduce/TABLE)")
     parser.add_argument(
         "--jobs",
-        default="1",
-        metavar="N|auto",
-        help="cells at once (default 1); auto: as many as memory and cores allow, by what finished cells have taken",
+        type=int,
+        default=1,
+        metavar="N",
+        help="cells to run at once (default 1)",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="list the cells with state, steps, estimated time and command, and stop"
@@ -110,13 +110,13 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
     from mrs_suggest.reproduce.claims.preference import read_sheets
-    from mrs_suggest.reproduce.jobs import Jobs
     from mrs_suggest.reproduce.processes import Stopped, StopSignals
     from mrs_suggest.reproduce.report import write_report
     from mrs_suggest.reproduce.runner import FAILED_NOW, prepare_data, run_cells
     from mrs_suggest.reproduce.table import at_scale, only_tables, read_table, with_checkpoints
 
-    jobs = Jobs.parse(options.jobs)
+    if options.jobs < 1:
+        raise InputError(f"--jobs {options.jobs}: expected a whole number from 1.")
     table = read_table(TABLES, options.table)
     table = at_scale(table, options.scale)
     sheets = read_sheets(options.sheets) if options.sheets else None
@@ -141,9 +141,9 @@ def main(argv: Sequence[str]) -> int:
         with StopSignals() as signals:
             setup = prepare_data(setup, sources, used, options.dry_run, _say)
             if options.dry_run:
-                list_cells(setup, cells, jobs)
+                list_cells(setup, cells, options.jobs)
                 return 0
-            problems = {} if options.page else run_cells(setup, cells, _say, jobs, signals)
+            problems = {} if options.page else run_cells(setup, cells, _say, options.jobs, signals)
     except Stopped as stopped:
         _say(f"mrs reproduce: stopped by {stopped.name}; the same command goes on where this one ended.")
         return stopped.code
@@ -175,7 +175,7 @@ def _model(given: str | None) -> Path | None:
     return Path(given)
 
 
-def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: Jobs) -> None:
+def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
     """Print each cell with its state, steps, estimated time and command, and the time of all."""
     from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, States
     from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
@@ -199,10 +199,10 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: Jobs) -> None:
             continue
         print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
     empty = len(cells) - finished - len(left)
-    at_once = f", {jobs.number} at once" if jobs.number > 1 and not jobs.auto else ""
+    at_once = f", {jobs} at once" if jobs > 1 else ""
     print(
         f"{len(cells)} cells: {finished} finished, {empty} that cannot run, {len(left)} to run"
-        + (f" (time{at_once}: {told_total(left, 1 if jobs.auto else jobs.number)})" if left else "")
+        + (f" (time{at_once}: {told_total(left, jobs)})" if left else "")
     )
 
 

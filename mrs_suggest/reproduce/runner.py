@@ -25,8 +25,7 @@ from mrs_suggest.common.launcher import announce_launcher
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, place_of, run_of
 from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
-from mrs_suggest.reproduce.jobs import Jobs
-from mrs_suggest.reproduce.processes import Measured, StopSignals, end_all, start
+from mrs_suggest.reproduce.processes import StopSignals, end_all, start
 from mrs_suggest.reproduce.table import EMBEDDED, FULL
 from mrs_suggest.training.export.allowlist import RECORD
 from mrs_suggest.training.export.card import Record
@@ -39,7 +38,7 @@ FAILED_NOW = "failed"  # how the problem of a run that failed begins
 INTERVAL = 0.2  # seconds between two looks at the processes
 ENDING = 60  # seconds that what a killed command has left may take to notice it
 SECONDS_BETWEEN_LINES = 60  # where the output is not a terminal
-ONE = Jobs()
+THREADS = "OMP_NUM_THREADS"
 Say = Callable[[str], None]
 
 
@@ -112,7 +111,7 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
 
 
 def run_cells(
-    setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: Jobs = ONE, signals: StopSignals | None = None
+    setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: int = 1, signals: StopSignals | None = None
 ) -> dict[str, str]:
     """Run what is not finished; return why cells have no run, by their names. Failed ones do not stop the others.
 
@@ -135,7 +134,8 @@ class _Running:
     cell: Cell
     head: str
     note: Record
-    process: Measured
+    process: subprocess.Popen[bytes]
+    started: float = field(default_factory=time.time)
     told: float = field(default_factory=time.time)
 
 
@@ -143,7 +143,7 @@ class _Runs:
     """The cells that wait, run, and have ended."""
 
     def __init__(
-        self, setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: Jobs, signals: StopSignals, lock: int
+        self, setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: int, signals: StopSignals, lock: int
     ) -> None:
         self._setup, self._cells, self._jobs, self._signals, self._lock = setup, cells, jobs, signals, lock
         self._say, self._terminal = say, sys.stderr.isatty()
@@ -177,7 +177,7 @@ class _Runs:
             lacking = next((f"needs {one}" for one in cell.needs() if one in self._problems), "")
             problem = self._states.unavailable(name) or lacking
             state = "" if problem else self._states.state(name)
-            if not problem and state != DONE and not self._has_room(name):
+            if not problem and state != DONE and len(self._running) >= self._jobs:
                 return
             self._waiting.remove(name)
             if problem:
@@ -188,13 +188,6 @@ class _Runs:
             else:
                 self._tell(f"{self._heads[name]}: {state}, starts")
                 self._start(name, resume=state == INTERRUPTED)
-
-    def _has_room(self, name: str) -> bool:
-        running = [(self._peak(other), one.process.memory) for other, one in self._running.items()]
-        return self._jobs.allow(self._peak(name), running)
-
-    def _peak(self, name: str) -> int | None:
-        return self._estimates.peak(self._states.identity(name))
 
     def _start(self, name: str, resume: bool) -> None:
         setup, cell = self._setup, self._cells[name]
@@ -207,18 +200,16 @@ class _Runs:
         command = cell.command(setup, resume)
         note = {"cell": name, "command": shlex.join(["mrs", *command]), "identity": self._states.identity(name)}
         _note(place, note)
-        environment = self._jobs.environment()
-        process = start([*_mrs(), *command], place / LOG, resume, environment, [self._lock])
+        process = start([*_mrs(), *command], place / LOG, resume, environment(self._jobs), [self._lock])
         self._running[name] = _Running(cell, self._heads[name], {**note, "resumed": resume}, process)
 
     def _look(self) -> None:
         """See which cells have ended; say now and then where the others stand."""
         for name, one in list(self._running.items()):
-            code = one.process.ended()
+            code = one.process.poll()
             if code is not None:
-                at_once = len(self._running)
                 del self._running[name]
-                self._end(name, one, code, at_once)
+                self._end(name, one, code)
             elif not self._terminal and time.time() - one.told >= SECONDS_BETWEEN_LINES:
                 one.told = time.time()
                 self._say(f"{one.head}: {_last_line(place_of(name, self._setup) / LOG)}")
@@ -231,11 +222,10 @@ class _Runs:
             ]
             print(f"\r{'; '.join(lines):<{width}}", end="", file=sys.stderr, flush=True)
 
-    def _end(self, name: str, one: _Running, code: int, at_once: int) -> None:
+    def _end(self, name: str, one: _Running, code: int) -> None:
         place, run = place_of(name, self._setup), run_of(name, self._setup)
-        seconds = time.time() - one.process.started
-        peak = round(one.process.peak / 2**20)
-        note = {**one.note, "code": code, "seconds": round(seconds, 1), "peak_mib": peak, "at_once": at_once}
+        seconds = time.time() - one.started
+        note = {**one.note, "code": code, "seconds": round(seconds, 1)}
         if code or not (run / RECORD).is_file():
             _note(place, note)
             self._problems[name] = f"{FAILED_NOW} with exit code {code}: {_last_line(place / LOG)}"
@@ -247,7 +237,7 @@ class _Runs:
         self._estimates.add(note)
         for checkpoint in run.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)  # two of them take more space than the model, and nothing is resumed any more
-        self._tell(f"{one.head}: finished in {told_duration(seconds)} ({peak:,} MiB); {self._left()}")
+        self._tell(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
 
     def _left(self) -> str:
         """The time that the cells take which are not finished."""
@@ -257,7 +247,7 @@ class _Runs:
                 continue
             seconds = self._estimates.seconds(self._states.identity(name), self._steps[name])
             if seconds is not None and name in self._running:
-                seconds = max(0.0, seconds - (time.time() - self._running[name].process.started))
+                seconds = max(0.0, seconds - (time.time() - self._running[name].started))
             left.append(seconds)
         return f"{len(left)} left: {told_total(left, len(self._running) + 1)}" if left else "none left"
 
@@ -270,6 +260,16 @@ class _Runs:
         if self._terminal:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
         yield
+
+
+def environment(jobs: int) -> dict[str, str]:
+    """The number of threads of a run's process: the user's own (one by default), but with all runs together no more
+    than there are cores, since threads that wait for a core take several times as long.
+    """
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    given = os.environ.get(THREADS, "")
+    shared = max(1, cores // jobs)
+    return {THREADS: str(shared)} if given.isdecimal() and int(given) > shared else {}
 
 
 def _put_aside(run: Path) -> None:

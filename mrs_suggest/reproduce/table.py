@@ -35,26 +35,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass as plain_dataclass
+from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.comparison import POOLED
-from mrs_suggest.reproduce.claims.claim_spec import ClaimSpec
 from mrs_suggest.suggest.answering import MODEL
 
 REFERENCE = "@"
 DATA = re.compile(r"\{data:([\w-]+)\}")
 EMBEDDED = "sample"  # data that come with the package
 FULL, TINY = "full", "tiny"  # scales: as configured; tiny models, a few steps
+CLOSE, WORSE, BETTER = "close", "worse", "better"  # what a claim says of the first of two rows
 Options = Mapping[str, Any]
-Kind = TypeVar("Kind")
+STRICT = ConfigDict(extra="forbid", coerce_numbers_to_str=True)  # a table may be called 5 in YAML
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class DataSource:
     """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source.
 
@@ -74,7 +77,7 @@ class DataSource:
         return "" if "{source}" in self.command else self.command
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class CellSpec:
     """One training run per seed.
 
@@ -101,7 +104,7 @@ class CellSpec:
         return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.chosen(scale).values())))]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class ScaleSpec:
     """What a scale changes; at `full`, nothing but `main`."""
 
@@ -113,7 +116,7 @@ class ScaleSpec:
     trainers: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@plain_dataclass(frozen=True)
 class Place:
     """Whose figures stand in a field of a table.
 
@@ -134,7 +137,30 @@ class Place:
     metric: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
+class ClaimSpec:
+    """A sentence of a paper about two rows of a table, tested over the columns that both have.
+
+    Attributes:
+        title: the sentence.
+        says: how the first row compares with the second.
+        rows: the two.
+        paper: its section.
+        columns: test these alone.
+        within: how far apart close ones may be, as a share of the second row's figure.
+        about: what its words leave open, such as what is close.
+    """
+
+    title: str
+    says: Literal["close", "worse", "better"]
+    rows: list[str]
+    paper: str = ""
+    columns: list[str] = field(default_factory=list)
+    within: float = 0.0
+    about: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
 class TableSpec:
     """One printed table.
 
@@ -194,7 +220,7 @@ class TableSpec:
         return [self.place(row, column).cell for row, column in self.fields()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Table:
     """The content of a table's file."""
 
@@ -203,9 +229,9 @@ class Table:
     about: str
     trainer: str
     base_model: str
-    data: dict[str, DataSource]
     cells: dict[str, CellSpec]
-    tables: dict[str, TableSpec]
+    data: dict[str, DataSource] = field(default_factory=dict)
+    tables: dict[str, TableSpec] = field(default_factory=dict)
     scales: dict[str, ScaleSpec] = field(default_factory=dict)
     other_models: list[str] = field(default_factory=list)
     figures: dict[str, TableSpec] = field(default_factory=dict)
@@ -342,77 +368,62 @@ def parse_table(name: str, text: str, where: str) -> Table:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise InputError(f"{where}{f', line {mark.line + 1}' if mark else ''}: the file is not valid YAML.") from None
-    parts: dict[str, tuple[type[Any], str]] = {
-        "data": (DataSource, "data"), "cells": (CellSpec, "cells"), "tables": (TableSpec, "tables"),
-        "figures": (TableSpec, "figures"), "scales": (ScaleSpec, "scales"),
-    }  # fmt: skip
-    values = {"name": name, "data": {}, "scales": {}, "figures": {}, **_mapping(values, where)}
-    for key, (kind, title) in parts.items():
-        entries = _mapping(values.get(key), f"{where}, {title}")
-        values[key] = {str(entry): _made(kind, of, f"{where}, {title} {entry}") for entry, of in entries.items()}
-    table: Table = _made(Table, values, where)
-    _require_sound(table, where)
+    try:
+        table = TypeAdapter(Table).validate_python({"name": name, **values} if isinstance(values, dict) else values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place, problem = [str(part) for part in first["loc"]], first["msg"]
+        if first["type"] == "unexpected_keyword_argument":
+            problem = f"unknown key {place.pop()!r}"
+        elif first["type"] == "missing":
+            problem = f"the key {place.pop()!r} is missing"
+        raise InputError(f"{', '.join([where, ' '.join(place)]).rstrip(', ')}: {problem}.") from None
+    for problem in _problems(table):
+        raise InputError(f"{where}, {problem}.")
     return table
 
 
-def _made(kind: type[Kind], values: Any, where: str) -> Kind:
-    """A dataclass of a mapping; keys that are unknown or missing are named."""
-    given = {**_mapping(values, where)}
-    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    for key in given:
-        if key not in names:
-            raise InputError(f"{where}: unknown key {key!r}; expected {', '.join(sorted(names))}.")
-    if "claims" in given:
-        given["claims"] = [_made(ClaimSpec, one, f"{where}, claims") for one in given["claims"]]
-    try:
-        return kind(**given)
-    except TypeError as error:
-        raise InputError(f"{where}: {str(error).partition('() ')[2]}; write it.") from None
-
-
-def _mapping(values: Any, where: str) -> dict[str, Any]:
-    if not isinstance(values, dict):
-        raise InputError(f"{where}: expected a mapping of keys to values, found {type(values).__name__}.")
-    return values
-
-
-def _require_sound(table: Table, where: str) -> None:
+def _problems(table: Table) -> Iterator[str]:
+    """What names something that is not there."""
     for name, cell in table.cells.items():
         for data in (data for scale in table.scale_names() for data in cell.data_names(scale)):
             if data != EMBEDDED and data not in table.data:
-                raise InputError(f"{where}, cells {name}: data {data!r} is not described under `data`.")
+                yield f"cells {name}: data {data!r} is not described under `data`"
         for _, reference in references(cell.options):
             other, _, seed = reference.partition("/")
             seeds = table.cells[other].seeds if other in table.cells else []
             if any(wanted not in seeds for wanted in ([int(seed)] if seed.isdigit() else cell.seeds)):
-                raise InputError(f"{where}, cells {name}: @{reference} is not a cell with that seed.")
+                yield f"cells {name}: @{reference} is not a cell with that seed"
     for name, grid in table.grids().items():
-        for row, column in grid.fields():
-            try:
-                place = grid.place(row, column)
-            except (KeyError, TypeError) as error:
-                raise InputError(f"{where}, tables {name}, {row}: {error}.") from None
-            for above, beside in grid.averaged(row, column):
-                if above not in grid.rows or (beside is not None and beside not in grid.columns):
-                    raise InputError(f"{where}, tables {name}, {row}: average_of names no row or column {above!r}.")
-            if place.cell and place.cell not in table.cells:
-                raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
-        _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
-        _require_rows([grid.human] if grid.human else [], grid, f"{where}, tables {name}, human")
-        for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
-            raise InputError(f"{where}, tables {name}, compared: there is no row {row!r}.")
-        for claim in grid.claims:
-            _require_rows([claim.rows], grid, f"{where}, tables {name}, claims")
-            claim.require_sound(grid.columns, f"{where}, tables {name}, claims")
+        yield from (f"tables {name}, {problem}" for problem in _problems_of(grid, table))
     for scale, spec in table.scales.items():
-        if lacking := [one for one in spec.main if one not in table.tables]:
-            raise InputError(f"{where}, scales {scale}, main: there is no table {lacking[0]!r}.")
+        for main in (one for one in spec.main if one not in table.tables):
+            yield f"scales {scale}, main: there is no table {main!r}"
         for mine, instead in table.same(scale).items():
             if instead not in table.cells:
-                raise InputError(f"{where}, scales {scale}, same: there is no cell {instead!r} for {mine}.")
+                yield f"scales {scale}, same: there is no cell {instead!r} for {mine}"
 
 
-def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -> None:
-    for pair in pairs:
+def _problems_of(grid: TableSpec, table: Table) -> Iterator[str]:
+    for row, column in grid.fields():
+        try:
+            place = grid.place(row, column)
+        except (KeyError, TypeError) as error:
+            yield f"{row}: {error}"
+            return
+        for above, beside in grid.averaged(row, column):
+            if above not in grid.rows or (beside is not None and beside not in grid.columns):
+                yield f"{row}: average_of names no row or column {above!r}"
+        if place.cell and place.cell not in table.cells:
+            yield f"{row}: there is no cell {place.cell!r}"
+    pairs = [("leads", pair) for pair in grid.leads] + [("human", grid.human)] * bool(grid.human)
+    for what, pair in [*pairs, *(("claims", claim.rows) for claim in grid.claims)]:
         if len(pair) != 2 or any(row not in grid.rows for row in pair):
-            raise InputError(f"{where}: expected two rows of the table, found {' and '.join(pair)}.")
+            yield f"{what}: expected two rows of the table, found {' and '.join(pair)}"
+    for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
+        yield f"compared: there is no row {row!r}"
+    for claim in grid.claims:
+        for column in (column for column in claim.columns if column not in grid.columns):
+            yield f"claims: there is no column {column!r}"
+        if (claim.says == CLOSE) != (claim.within > 0):
+            yield f"claims: {claim.title!r} says {claim.says!r}; only {CLOSE} has `within`, a share above 0"
