@@ -300,13 +300,18 @@ def _differing(before: Record, now: Record, above: str = "") -> Iterator[str]:
             yield f"{above}{key} {one} before, {other} now"
 
 
+def is_prepared(folder: Path) -> bool:
+    """Whether a folder holds a prepared data set; a folder `data` is not enough, since XCOPA's sources have one."""
+    return (folder / "report.json").is_file() or any((folder / "data").glob("*/*.parquet"))
+
+
 def data_fingerprint(folder: Path | None) -> str | None:
     """Hash of the contents of a prepared folder, or of the files of another one."""
     if folder is None:
         return None
-    prepared = not folder.exists() or (folder / "data").is_dir()
-    files = (folder / "data").rglob("*.parquet") if prepared else (one for one in folder.rglob("*") if one.is_file())
-    return content_hash(files)
+    prepared = not folder.exists() or is_prepared(folder)
+    found = (folder / "data").rglob("*.parquet") if prepared else folder.rglob("*")
+    return content_hash(one for one in found if one.is_file())
 
 
 def _fingerprint_of_model(folder: Path) -> str:

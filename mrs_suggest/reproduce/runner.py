@@ -23,7 +23,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, content_hash
 from mrs_suggest.common.launcher import announce_launcher
 from mrs_suggest.common.text.text import visible
-from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, place_of, run_of
+from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, is_prepared, place_of, run_of
 from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
 from mrs_suggest.reproduce.processes import StopSignals, end_all, start
 from mrs_suggest.reproduce.table import EMBEDDED, FULL
@@ -69,7 +69,7 @@ def _prepared(setup: Setup, name: str, source: Path | None, dry: bool, say: Say)
         return _made(setup, name, command, {}, dry, say) if command else None
     if not source.is_dir():
         raise InputError(f"--data {name}={source}: no such folder.")
-    if (source / "data").is_dir():
+    if is_prepared(source):
         return source
     described = setup.table.data[name]
     lacking = [file for file in described.files if not (source / file).is_file()]

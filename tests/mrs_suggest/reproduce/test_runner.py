@@ -156,6 +156,7 @@ def test_cells_without_their_data_are_skipped_with_the_reason(ready: Ready, tmp_
     }
     prepared = tmp_path / "prepared"
     (prepared / "data" / "en").mkdir(parents=True)
+    (prepared / "report.json").write_text("{}")
     setup = prepare_data(setup, {"chats": prepared}, ["chats"], False, print)
     assert "have no mt-fr (put mt-fr.tsv beside" in run_cells(setup, cells, print)["chats/42"]
     (prepared / "data" / "mt-fr").mkdir()
@@ -167,7 +168,7 @@ def test_cells_without_their_data_are_skipped_with_the_reason(ready: Ready, tmp_
 
 def test_source_files_are_prepared_once_by_the_tables_command(ready: Ready, preparing: None, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    source.mkdir()
+    (source / "data" / "ht").mkdir(parents=True)  # as in XCOPA's repository
     setup, _ = ready("chats")
     with pytest.raises(InputError, match=r"en\.tsv is missing"):
         prepare_data(setup, {"chats": source}, ["chats"], False, print)
