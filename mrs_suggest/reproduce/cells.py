@@ -72,14 +72,6 @@ class Cell:
     def _named(self, reference: str) -> str:
         return reference if "/" in reference else f"{reference}/{self.seed}"
 
-    def place(self, setup: Setup) -> Path:
-        """The folder of the cell: its log, its state and its run."""
-        return place_of(self.name, setup)
-
-    def run(self, setup: Setup) -> Path:
-        """The folder of the run."""
-        return run_of(self.name, setup)
-
     def options(self, setup: Setup) -> dict[str, Any]:
         """The options that stand on the command line, over those of the configuration."""
         changed = {**setup.table.at(setup.scale).options, **self.spec.chosen(setup.scale)}
@@ -95,7 +87,7 @@ class Cell:
         if self.spec.data != EMBEDDED:
             options["data"] = _folder(self.spec.data, setup)
         options = with_data(options, lambda name: _folder(name, setup))
-        return {**options, "seed": self.seed, "output_dir": str(self.run(setup))}
+        return {**options, "seed": self.seed, "output_dir": str(run_of(self.name, setup))}
 
     def config(self, setup: Setup) -> dict[str, Any]:
         """The options of the configuration; a scale may take some out that its models cannot have."""
@@ -106,7 +98,7 @@ class Cell:
     def config_path(self, setup: Setup) -> Path:
         """The configuration that the command names; that of another scale is written before it starts."""
         full = setup.scale == FULL
-        return setup.configs / self.spec.config if full else self.place(setup) / f"{setup.scale}.yaml"
+        return setup.configs / self.spec.config if full else place_of(self.name, setup) / f"{setup.scale}.yaml"
 
     def command(self, setup: Setup, resume: bool = False) -> list[str]:
         """The arguments of `mrs`."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph, Picture
 from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
-from mrs_suggest.reproduce.claims.claims import ClaimResult, Verdict
-from mrs_suggest.reproduce.claims.comparisons import Comparisons
-from mrs_suggest.reproduce.claims.preference import Preference
+from mrs_suggest.reproduce.claims import ClaimResult, Verdict
+from mrs_suggest.reproduce.comparisons import Comparisons
+from mrs_suggest.reproduce.preference import Preference
 from mrs_suggest.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results, short
 from mrs_suggest.reproduce.table import CLOSE, TableSpec
 from mrs_suggest.training.export.allowlist import CURVE_POINTS, CURVES, RECORD

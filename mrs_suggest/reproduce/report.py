@@ -12,9 +12,8 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.report.pages import Block, Grid, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.reproduce.cells import Setup
-from mrs_suggest.reproduce.claims.claims import ClaimResult, check_claims
-from mrs_suggest.reproduce.claims.comparisons import Comparisons, compare
-from mrs_suggest.reproduce.claims.preference import Preference, preference
+from mrs_suggest.reproduce.claims import ClaimResult, check_claims
+from mrs_suggest.reproduce.comparisons import Comparisons, compare
 from mrs_suggest.reproduce.page import (
     claim_blocks,
     claims_grid,
@@ -28,6 +27,7 @@ from mrs_suggest.reproduce.page import (
     table_blocks,
 )
 from mrs_suggest.reproduce.pictures import draw_bars, draw_curves_of_rows, draw_table
+from mrs_suggest.reproduce.preference import Preference, preference
 from mrs_suggest.reproduce.results import Figure, Lead, Results
 from mrs_suggest.reproduce.table import TableSpec
 from mrs_suggest.training.export.card import Record

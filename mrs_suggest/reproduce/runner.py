@@ -37,7 +37,7 @@ BEFORE = "run-before"
 FAILED_NOW = "failed"  # how the problem of a run that failed begins
 INTERVAL = 0.2  # seconds between two looks at the processes
 ENDING = 60  # seconds that what a killed command has left may take to notice it
-SECONDS_BETWEEN_LINES = 60  # where the output is not a terminal
+SECONDS_BETWEEN_LINES = 60
 THREADS = "OMP_NUM_THREADS"
 Say = Callable[[str], None]
 
@@ -146,8 +146,7 @@ class _Runs:
         self, setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: int, signals: StopSignals, lock: int
     ) -> None:
         self._setup, self._cells, self._jobs, self._signals, self._lock = setup, cells, jobs, signals, lock
-        self._say, self._terminal = say, sys.stderr.isatty()
-        self._states, self._estimates = States(setup, cells), Estimates(setup.output)
+        self._say, self._states, self._estimates = say, States(setup, cells), Estimates(setup.output)
         self._steps = {name: steps_of(cell, setup) for name, cell in cells.items()}
         self._heads = {name: f"[{number}/{len(cells)}] {name}" for number, name in enumerate(cells, start=1)}
         self._waiting = list(cells)
@@ -164,8 +163,7 @@ class _Runs:
                     time.sleep(INTERVAL)
                     self._look()
         except BaseException:
-            with self._line_cleared():
-                end_all(one.process for one in self._running.values())
+            end_all(one.process for one in self._running.values())
             raise
         return self._problems
 
@@ -182,11 +180,11 @@ class _Runs:
             self._waiting.remove(name)
             if problem:
                 self._problems[name] = problem
-                self._tell(f"{self._heads[name]}: skipped, {problem}")
+                self._say(f"{self._heads[name]}: skipped, {problem}")
             elif state == DONE:
-                self._tell(f"{self._heads[name]}: finished before")
+                self._say(f"{self._heads[name]}: finished before")
             else:
-                self._tell(f"{self._heads[name]}: {state}, starts")
+                self._say(f"{self._heads[name]}: {state}, starts")
                 self._start(name, resume=state == INTERRUPTED)
 
     def _start(self, name: str, resume: bool) -> None:
@@ -210,17 +208,9 @@ class _Runs:
             if code is not None:
                 del self._running[name]
                 self._end(name, one, code)
-            elif not self._terminal and time.time() - one.told >= SECONDS_BETWEEN_LINES:
+            elif time.time() - one.told >= SECONDS_BETWEEN_LINES:
                 one.told = time.time()
                 self._say(f"{one.head}: {_last_line(place_of(name, self._setup) / LOG)}")
-        if self._terminal and self._running:
-            width = shutil.get_terminal_size().columns - 1
-            each = max(1, width // len(self._running) - 2)
-            lines = [
-                f"{one.head}: {_last_line(place_of(name, self._setup) / LOG)}"[:each]
-                for name, one in self._running.items()
-            ]
-            print(f"\r{'; '.join(lines):<{width}}", end="", file=sys.stderr, flush=True)
 
     def _end(self, name: str, one: _Running, code: int) -> None:
         place, run = place_of(name, self._setup), run_of(name, self._setup)
@@ -229,7 +219,7 @@ class _Runs:
         if code or not (run / RECORD).is_file():
             _note(place, note)
             self._problems[name] = f"{FAILED_NOW} with exit code {code}: {_last_line(place / LOG)}"
-            self._tell(f"{one.head}: {self._problems[name]} (log: {place / LOG})")
+            self._say(f"{one.head}: {self._problems[name]} (log: {place / LOG})")
             return
         record = read_record(run)
         note |= {"steps": record.get("steps"), "training_seconds": record.get("seconds")}
@@ -237,7 +227,7 @@ class _Runs:
         self._estimates.add(note)
         for checkpoint in run.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)  # two of them take more space than the model, and nothing is resumed any more
-        self._tell(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
+        self._say(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
 
     def _left(self) -> str:
         """The time that the cells take which are not finished."""
@@ -250,16 +240,6 @@ class _Runs:
                 seconds = max(0.0, seconds - (time.time() - self._running[name].started))
             left.append(seconds)
         return f"{len(left)} left: {told_total(left, len(self._running) + 1)}" if left else "none left"
-
-    def _tell(self, line: str) -> None:
-        with self._line_cleared():
-            self._say(line)
-
-    @contextmanager
-    def _line_cleared(self) -> Iterator[None]:
-        if self._terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-        yield
 
 
 def environment(jobs: int) -> dict[str, str]:

@@ -12,12 +12,12 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.annotation_files import make_annotation_files, read_key
 from mrs_suggest.reproduce.cells import Setup
-from mrs_suggest.reproduce.claims.preference import read_sheets
+from mrs_suggest.reproduce.preference import read_sheets
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.runner import run_cells
 from mrs_suggest.reproduce.table import only_tables, parse_table
 from mrs_suggest.training.export.curves import curve_points
-from tests.mrs_suggest.reproduce.claims.test_claims import with_scores
+from tests.mrs_suggest.reproduce.test_claims import with_scores
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 TABLE = """

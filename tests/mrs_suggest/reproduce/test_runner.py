@@ -9,7 +9,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce import runner
-from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, read_state
+from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, read_state, place_of
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
@@ -117,7 +117,7 @@ def test_the_time_of_a_cell_is_kept_and_tells_that_of_the_next(ready: Ready, tmp
     said: list[str] = []
     setup, cells = ready("teacher")
     run_cells(setup, cells, said.append)
-    note = read_state(cells["teacher/42"].place(setup))
+    note = read_state(place_of("teacher/42", setup))
     assert note is not None
     assert (note["steps"], note["training_seconds"], note["resumed"]) == (10, 0.5, False)
     assert [line for line in said if "1 left: about" in line]

@@ -9,8 +9,7 @@ import numpy as np
 
 from mrs_metrics.seeds import seeds_interval
 from mrs_suggest.evaluation.paper_results import paper_figure
-from mrs_suggest.reproduce.claims.example_scores import UnpairedError
-from mrs_suggest.reproduce.results import LOWER_IS_BETTER, NO_EXPERIMENT, Paired, Results
+from mrs_suggest.reproduce.results import LOWER_IS_BETTER, NO_EXPERIMENT, Paired, Results, UnpairedError
 from mrs_suggest.reproduce.table import CLOSE, WORSE, ClaimSpec, TableSpec
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"

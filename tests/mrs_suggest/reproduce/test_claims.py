@@ -11,8 +11,8 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce.cells import Setup
-from mrs_suggest.reproduce.claims.claims import FAILS, HOLDS, UNDECIDED, judge
-from mrs_suggest.reproduce.claims.comparisons import letter_groups
+from mrs_suggest.reproduce.claims import FAILS, HOLDS, UNDECIDED, judge
+from mrs_suggest.reproduce.comparisons import letter_groups
 from mrs_suggest.reproduce.page import claims_grid
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.results import Paired
