@@ -211,9 +211,8 @@ def _add_report(verbs: Any) -> None:
 
 
 def _decode(options: argparse.Namespace) -> None:
-    from mrs_suggest.staple.decode import decode
+    from mrs_suggest.staple.decode import Search, decode
     from mrs_suggest.staple.members import open_runs
-    from mrs_suggest.staple.search import Search
 
     require_new_file(options.out, options.overwrite)
     names = ("search", *(name for name, _, _ in SEARCH), "ctranslate2")

@@ -18,9 +18,9 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.staple import decode as module
 from mrs_suggest.staple import parts
+from mrs_suggest.staple.decode import AGREEMENT, Search
 from mrs_suggest.staple.hypotheses import Hypotheses, read_hypotheses
 from mrs_suggest.staple.members import open_run
-from mrs_suggest.staple.search import AGREEMENT, Search
 from tests.word_generator import PROMPTS, make_run
 
 
@@ -206,7 +206,10 @@ REFUSED = {
     "one pass": (["--dropout_passes", 1], "--dropout_passes 1: expected 2 or more"),
     "rate alone": (["--dropout_rate", 0.1], "has no effect without --dropout_passes"),
     "batch": (["--batch_size", 65], "--batch_size 65: expected a whole number from 1 to 64"),
-    "ctranslate2": (["--ctranslate2", "--groups", 2, "--diversity_penalty", 1], "--ctranslate2: has plain beam search"),
+    "ctranslate2": (
+        ["--ctranslate2", "--groups", 2, "--diversity_penalty", 1],
+        "--ctranslate2: supports plain beam search",
+    ),
     "split": (["--split", "test"], "no test split of 'pt'"),
     "language": (["--language", "hu"], "--language hu: is not known to every run; they write pt"),
     "tokens": (["--max_tokens", 99], "--max_tokens 99: the model writes at most"),
