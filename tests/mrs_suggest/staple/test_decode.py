@@ -241,7 +241,7 @@ def test_wrong_runs_and_sources_are_one_sentence(
         ([tmp_path / "none", *data], "no such folder"),
         ([damaged, *data], "generator.json: damaged, not JSON"),
         ([staple_run, staple_run, *data], "one: two members have this name"),
-        ([f"a b={staple_run}", *data], "is no name of a member"),
+        ([f"a b={staple_run}", *data], "is not a member name"),
         ([other_run, *data, "--dropout_passes", 2], "was trained without dropout; pass --dropout_rate"),
         ([other_run, *text], "--language: could be any of pt es"),
         ([staple_run, *text, "--split", "test"], "--split: applies to --data"),
