@@ -138,14 +138,6 @@ def _add_tune(verbs: Any) -> None:
     tune.add_argument(
         "--features", nargs="+", metavar="FEATURE", help="features of learned rules (default: all but filter scores)"
     )
-    tune.add_argument(
-        "--sample-weights", choices=("none", "learner"), default="none",
-        help="classifier: weight accepted translations by learner weight in the fit (default none)",
-    )  # fmt: skip
-    tune.add_argument(
-        "--calibration", choices=("auto", "isotonic", "platt"), default="auto",
-        help="expected-f1: how to calibrate probabilities (auto: isotonic from 1,000 translations on)",
-    )  # fmt: skip
     tune.add_argument("--folds", type=int, default=5, help="folds of prompts for the out-of-fold score (default 5)")
     tune.add_argument("--seed", type=int, default=0, help="seed of folds, initial weights and draws (default 0)")
 
@@ -269,7 +261,7 @@ def _tune(options: argparse.Namespace) -> None:
     if options.seed < 0:
         raise InputError(f"--seed {options.seed}: expected a whole number from 0.")
     features = tuple(dict.fromkeys(options.features)) if options.features else None
-    fitting = Fitting(options.by, features, options.sample_weights, options.calibration, options.seed)
+    fitting = Fitting(options.by, features, options.seed)
     found = read_hypotheses(options.hypotheses)
     made, notes = tune(found, options.hypotheses, options.data, options.rule, fitting, options.folds)
     save_filter(made, options.out, options.overwrite)

@@ -37,15 +37,11 @@ class Fitting:
     Attributes:
         by: the feature that `top` and `threshold` order by; None: rank, and log-probability per token.
         features: of learned rules; None: those of the file except the scores of other filters.
-        sample_weights: `none`, or `learner`: accepted translations count in the fit by their learner weight.
-        calibration: `isotonic`, `platt` or `auto`, see `mrs_suggest.staple.rules.expected_f1`.
         seed: of folds, initial weights and draws.
     """
 
     by: str | None = None
     features: tuple[str, ...] | None = None
-    sample_weights: str = "none"
-    calibration: str = "auto"
     seed: int = 0
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from mrs_suggest.staple.filters.choice_scores import best_threshold, reaching
 from mrs_suggest.staple.lists import Gold, Lists, left_out
-from mrs_suggest.staple.pooling import Floats
 from mrs_suggest.staple.rules.base import Choice, Fitting, Learned
 from mrs_suggest.staple.rules.trees import Trees, fit_classifier, logistic, tree_sums
 
@@ -37,8 +36,7 @@ class Classifier(Learned):
         names = cls.needs(fitting, list(lists.features))
 
         def trees_of(some: Lists, right: Gold) -> Trees:
-            weights = learner_weights(some, right) if fitting.sample_weights == "learner" else None
-            return fit_classifier(some.matrix(names), right.accepted, weights, fitting.seed)
+            return fit_classifier(some.matrix(names), right.accepted, fitting.seed)
 
         unseen = left_out(lists, gold, trees_of, lambda trees, some: tree_sums(trees, some.matrix(names)), fitting.seed)
         least, _ = best_threshold(lists, gold, logistic(unseen))
@@ -47,11 +45,3 @@ class Classifier(Learned):
     def choose(self, lists: Lists) -> Choice:
         probability = logistic(tree_sums(self.trees, lists.matrix(self.names)))
         return Choice(reaching(lists, probability, np.inf if self.least is None else self.least), probability)
-
-
-def learner_weights(lists: Lists, gold: Gold) -> Floats:
-    """(n,) how much each row counts: rejected ones 1, accepted ones by their weight, 1 on average in their prompt."""
-    accepted = gold.accepted
-    count = np.bincount(lists.prompt, accepted, minlength=lists.prompts)[lists.prompt]
-    total = np.bincount(lists.prompt, gold.share, minlength=lists.prompts)[lists.prompt]
-    return np.where(accepted & (total > 0), gold.share * count / np.where(total > 0, total, 1.0), 1.0)

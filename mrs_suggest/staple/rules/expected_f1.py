@@ -55,7 +55,7 @@ class ExpectedF1(Learned):
 
         def both(some: Lists, right: Gold) -> tuple[Trees, Trees]:
             x, accepted = some.matrix(names), right.accepted
-            accepting = fit_classifier(x, accepted, None, fitting.seed)
+            accepting = fit_classifier(x, accepted, fitting.seed)
             return accepting, fit_shares(x[accepted], right.share[accepted], fitting.seed)
 
         def predicted(trees: tuple[Trees, Trees], some: Lists) -> Floats:
@@ -63,7 +63,7 @@ class ExpectedF1(Learned):
             return np.stack([tree_sums(tree, x) for tree in trees], axis=1)
 
         unseen = left_out(lists, gold, both, predicted, fitting.seed)
-        levels, calibrated = calibration(unseen[:, 0], gold.accepted, fitting.calibration)
+        levels, calibrated = calibration(unseen[:, 0], gold.accepted)
         share = _share(unseen[:, 1])
         claimed = float(share[gold.accepted].sum())
         scale = float(np.clip(gold.share.sum() / claimed, 0.25, 4.0)) if claimed else 1.0
@@ -86,19 +86,19 @@ class ExpectedF1(Learned):
         return Choice(kept, probability)
 
 
-def calibration(raw: Floats, accepted: NDArray[np.bool_], kind: str) -> tuple[Floats, Floats]:
+def calibration(raw: Floats, accepted: NDArray[np.bool_], enough: int = ENOUGH) -> tuple[Floats, Floats]:
     """Points between which calibrated probabilities are linear in the log-odds.
 
     Args:
         raw: (n,) log-odds of rows that were not in the fit.
-        kind: `isotonic`, `platt`, or `auto`: isotonic from `ENOUGH` rows on.
+        enough: rows from which isotonic regression is used; below, Platt's logistic one.
     """
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
 
     if accepted.all() or not accepted.any() or raw.min() == raw.max():
         return raw[:1].copy(), np.clip(accepted[:1] * 0.0 + accepted.mean(), CERTAIN, 1 - CERTAIN)
-    if kind == "isotonic" or (kind == "auto" and len(raw) >= ENOUGH):
+    if len(raw) >= enough:
         fitted = IsotonicRegression(y_min=CERTAIN, y_max=1 - CERTAIN, out_of_bounds="clip").fit(raw, accepted)
         return fitted.X_thresholds_.astype(np.float64), fitted.y_thresholds_.astype(np.float64)
     levels = np.linspace(raw.min(), raw.max(), 201)

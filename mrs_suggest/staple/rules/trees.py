@@ -72,7 +72,7 @@ def tree_sums(trees: Trees, x: Floats) -> Floats:
     return total
 
 
-def fit_classifier(x: Floats, accepted: NDArray[np.bool_], weights: Floats | None, seed: int) -> Trees:
+def fit_classifier(x: Floats, accepted: NDArray[np.bool_], seed: int) -> Trees:
     """Trees whose sum is the log-odds of being accepted."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -81,7 +81,7 @@ def fit_classifier(x: Floats, accepted: NDArray[np.bool_], weights: Floats | Non
         return constant(float(np.log(share / (1 - share))))
     model = HistGradientBoostingClassifier(**SETTINGS, random_state=seed)
     with _one_thread():
-        return trees_of(model.fit(x, accepted, sample_weight=weights))
+        return trees_of(model.fit(x, accepted))
 
 
 def fit_shares(x: Floats, share: Floats, seed: int) -> Trees:
