@@ -181,7 +181,7 @@ class States:
         self._identities: dict[str, Record] = {}
 
     def identity(self, name: str) -> Record:
-        """What must be equal for a finished run to stand: it is written beside the run."""
+        """Everything that must be equal for a finished run to be kept; stored next to the run."""
         if name not in self._identities:
             cell, setup = self._cells[name], self._setup
             options = {**cell.config(setup), **cell.options(setup)}
@@ -211,7 +211,7 @@ class States:
         return self._identities[name]
 
     def without_command(self, name: str) -> str:
-        """Why there is no command that runs the cell at this scale, whatever the data; empty where there is one."""
+        """Why no command runs the cell at this scale, whatever the data; empty if one does."""
         spec, setup = self._cells[name].spec, self._setup
         if not (setup.configs / spec.config).is_file():
             return f"there is no configuration {spec.config} yet"
@@ -221,7 +221,7 @@ class States:
         return ""
 
     def unavailable(self, name: str) -> str:
-        """Why the cell cannot be run; empty where it can."""
+        """Why the cell cannot be run; empty if it can."""
         if reason := self.without_command(name):
             return reason
         cell = self._cells[name]
@@ -236,7 +236,7 @@ class States:
         lacking = [config for config in needed if not (folder / "data" / config).is_dir()] if folder else []
         if lacking:
             files = self._setup.table.data[data].files
-            more = f" (put {lacking[0]}.tsv beside the source's other files)" if files else ""
+            more = f" (put {lacking[0]}.tsv next to the source's other files)" if files else ""
             return f"the data {data} have no {' '.join(lacking)}{more}"
         return next((f"needs {one}: {why}" for one in cell.needs() if (why := self.unavailable(one))), "")
 
@@ -246,13 +246,13 @@ class States:
         return str(record.get("commit") or "unknown")
 
     def finished(self, name: str) -> bool:
-        """Whether the cell's run stands; one whose data are not at hand is taken as it is."""
+        """Whether the cell's run is kept; without its data, a run is accepted as it is."""
         if self._lacks_data(name):
             return (run_of(name, self._setup) / RECORD).is_file()
         return self.state(name) == DONE
 
     def told(self, name: str) -> str:
-        """Why the cell has no run that stands."""
+        """Why the cell has no valid run."""
         return self.unavailable(name) or self.state(name)
 
     def _lacks_data(self, name: str) -> bool:
@@ -276,7 +276,7 @@ class States:
 
 
 def read_state(place: Path) -> Record | None:
-    """What the runner wrote about a cell; None if nothing can be read."""
+    """The runner's note about a cell; None if it cannot be read."""
     try:
         return dict(json.loads((place / STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -314,5 +314,5 @@ def _fingerprint_of_model(folder: Path) -> str:
         path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".model") and path.is_file()
     ]
     if not files:
-        raise InputError(f"{folder}: no model there; expected a folder with config.json and safetensors.")
+        raise InputError(f"{folder}: expected a model folder with config.json and safetensors.")
     return content_hash(files)

@@ -25,7 +25,7 @@ Field = tuple[str, str, str | None, str]  # table, row, column, metric
 
 @dataclass
 class Comparisons:
-    """What the figures of a table say beside each other.
+    """Comparisons of the figures of a table.
 
     Attributes:
         best: the fields whose figure is the best of its column.

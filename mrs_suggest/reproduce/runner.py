@@ -280,7 +280,7 @@ def _last_line(log: Path) -> str:
 
 @contextmanager
 def _locked(output: Path) -> Iterator[int]:
-    """Two processes that run the same cells would overwrite each other's. The open file of the lock.
+    """The open file of the lock: two processes that run the same cells would overwrite each other's.
 
     A cell's process holds the lock, too: what a killed command has left ends within moments, and is waited for.
     """

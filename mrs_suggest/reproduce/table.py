@@ -71,7 +71,7 @@ class DataSource:
     tiny: str = ""
 
     def generated(self, scale: str) -> str:
-        """The command that needs no source, at a scale; empty where there is none."""
+        """The command that needs no source, at a scale, if any."""
         if scale == TINY and self.tiny:
             return self.tiny
         return "" if "{source}" in self.command else self.command
@@ -106,7 +106,7 @@ class CellSpec:
 
 @dataclass(frozen=True, config=STRICT)
 class ScaleSpec:
-    """What a scale changes; at `full`, nothing but `main`."""
+    """The changes of a scale; at `full`, only `main`."""
 
     options: dict[str, Any] = field(default_factory=dict)
     base_model: str = ""
@@ -118,12 +118,12 @@ class ScaleSpec:
 
 @plain_dataclass(frozen=True)
 class Place:
-    """Whose figures stand in a field of a table.
+    """The source of the figures in a field of a table.
 
     Attributes:
         scope: `pooled`, a language, or several, separated by spaces, whose mean it is.
         seed: of the run; empty for all.
-        empty: why there is none.
+        empty: why it has no figure.
         paper: path of the printed figure.
         metric: key in `run.json`, in place of the table's.
     """
@@ -174,7 +174,7 @@ class TableSpec:
         same: cell -> the one whose figures stand for its own.
         compared: sets of rows, the best of which is bold in each column, with letters for those that differ.
         human: of a figure, the two rows between which people chose, where sheets are given.
-        note: what stands below it.
+        note: printed below the table.
     """
 
     title: str
@@ -190,7 +190,7 @@ class TableSpec:
     note: str = ""
 
     def place(self, row: str, column: str | None) -> Place:
-        """Whose figures stand there; `column` is None in a table without columns."""
+        """The source of the figures in a field; `column` is None in a table without columns."""
         parts = {**self.rows[row], **(self.columns[column] if column is not None else {})}
         if column not in parts.get("columns", [column]):
             return Place("")
@@ -201,7 +201,7 @@ class TableSpec:
         return replace(found, cell=self.same.get(found.cell, found.cell))
 
     def averaged(self, row: str, column: str | None) -> list[tuple[str, str | None]]:
-        """The fields whose mean stands there; none where it is a figure of a run."""
+        """The fields that a field averages; empty for the figure of a run."""
         if column not in self.rows[row].get("columns", [column]):
             return []
         if names := self.rows[row].get("average_of"):
@@ -241,11 +241,10 @@ class Table:
         return {**self.tables, **{f"figure {name}": grid for name, grid in self.figures.items()}}
 
     def at(self, scale: str) -> ScaleSpec:
-        """What a scale changes."""
+        """The changes of a scale."""
         return self.scales.get(scale, ScaleSpec())
 
     def scale_names(self) -> list[str]:
-        """The scales that there are."""
         return [FULL, *(name for name in self.scales if name != FULL)]
 
     def same(self, scale: str) -> dict[str, str]:
@@ -341,7 +340,7 @@ def references(options: Options) -> Iterator[tuple[str, str]]:
 
 
 def table_names(folder: Path) -> list[str]:
-    """The tables that there are."""
+    """The names of all tables."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
@@ -384,7 +383,7 @@ def parse_table(name: str, text: str, where: str) -> Table:
 
 
 def _problems(table: Table) -> Iterator[str]:
-    """What names something that is not there."""
+    """References to something that does not exist."""
     for name, cell in table.cells.items():
         for data in (data for scale in table.scale_names() for data in cell.data_names(scale)):
             if data != EMBEDDED and data not in table.data:

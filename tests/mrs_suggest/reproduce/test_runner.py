@@ -158,7 +158,7 @@ def test_cells_without_their_data_are_skipped_with_the_reason(ready: Ready, tmp_
     (prepared / "data" / "en").mkdir(parents=True)
     (prepared / "report.json").write_text("{}")
     setup = prepare_data(setup, {"chats": prepared}, ["chats"], False, print)
-    assert "have no mt-fr (put mt-fr.tsv beside" in run_cells(setup, cells, print)["chats/42"]
+    assert "have no mt-fr (put mt-fr.tsv next to" in run_cells(setup, cells, print)["chats/42"]
     (prepared / "data" / "mt-fr").mkdir()
     assert run_cells(setup, cells, print) == {}
     assert f"--data {prepared} " in calls(tmp_path)[0]
