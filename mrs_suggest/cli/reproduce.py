@@ -64,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--data", **lists, metavar="NAME=FOLDER", help="location of a data set: a prepared folder or its source files"
     )  # fmt: skip
     parser.add_argument("--output", type=Path, metavar="DIR", help="output folder (default build/reproduce/TABLE)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cells to run at once (default 1)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of cells to run in parallel (default 1)")
     parser.add_argument(
         "--dry-run", action="store_true", help="list the cells with state, steps, estimated time and command, and stop"
     )  # fmt: skip
@@ -112,7 +112,7 @@ def main(argv: Sequence[str]) -> int:
                 return 0
             problems = {} if options.page else run_cells(setup, cells, _say, options.jobs, signals)
     except Stopped as stopped:
-        _say(f"mrs reproduce: stopped by {stopped.name}; the same command goes on where this one ended.")
+        _say(f"mrs reproduce: stopped by {stopped.name}; run the same command to continue.")
         return stopped.code
     left_out = {name: NOT_CHOSEN for name in all_cells(table) if name not in cells}
     for path in write_report(setup, {**left_out, **problems}, sheets):

@@ -216,7 +216,7 @@ def _decode(options: argparse.Namespace) -> None:
 
 
 def _prompts(options: argparse.Namespace, runs: list[Run]) -> tuple[Prompts, str]:
-    """What is translated, and to which language."""
+    """The prompts to translate, and the target language."""
     from mrs_datasets.prepared.prepared import open_prepared
     from mrs_suggest.staple.members import written_language
     from mrs_suggest.staple.prompts import choose_language, prompts_of_split, prompts_of_text

@@ -84,7 +84,7 @@ def start(
 
 
 def end_all(running: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Send SIGTERM to the processes and their descendants; kill those that have not ended after `GRACE` seconds."""
+    """Send SIGTERM to the processes and their descendants; kill those still running after `GRACE` seconds."""
     running = list(running)
     everyone: list[psutil.Process] = []
     for process in running:

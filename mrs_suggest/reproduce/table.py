@@ -20,14 +20,14 @@ A table is a YAML file:
     tables: ID: title, metrics, rows, columns, leads, percent, compared, claims
     figures: ID: the same, with `human`   charts of bars, each with a table of its figures
 
-`{data:NAME}` in an option stands for the folder of a data set beside the cell's own. An option `@ID` stands for the
+`{data:NAME}` in an option stands for the folder of a data set in addition to the cell's. An option `@ID` stands for the
 folder of another cell's run with the same seed, `@ID/SEED` for that with another one: the cell waits for it. A row or a
 column names, together, a `cell`, a `system` of its `run.json`, and a `scope` there: a language or `pooled`, or several
 languages, for their mean; `{key}` in a value is filled from the others. `paper` is the path of the printed figure (see
 `paper_figure`). An empty `cell` leaves the field empty, and `empty` says why. A row with `columns` has fields in these
 alone. A row with `average_of` has the means of other rows, a column with it those of other columns. `metric` of a row
 is a key in `run.json` in place of the table's. `compared` lists sets of rows that stand for each other: the best of
-each column is bold, and letters tell which differ. `claims` are the paper's sentences about rows (`ClaimSpec`), which
+each column is bold, and letters mark which differ. `claims` are the paper's sentences about rows (`ClaimSpec`), which
 are tested.
 """
 
@@ -397,10 +397,10 @@ def _problems(table: Table) -> Iterator[str]:
         yield from (f"tables {name}, {problem}" for problem in _problems_of(grid, table))
     for scale, spec in table.scales.items():
         for main in (one for one in spec.main if one not in table.tables):
-            yield f"scales {scale}, main: there is no table {main!r}"
+            yield f"scales {scale}, main: unknown table {main!r}"
         for mine, instead in table.same(scale).items():
             if instead not in table.cells:
-                yield f"scales {scale}, same: there is no cell {instead!r} for {mine}"
+                yield f"scales {scale}, same: unknown cell {instead!r} for {mine}"
 
 
 def _problems_of(grid: TableSpec, table: Table) -> Iterator[str]:
@@ -414,15 +414,15 @@ def _problems_of(grid: TableSpec, table: Table) -> Iterator[str]:
             if above not in grid.rows or (beside is not None and beside not in grid.columns):
                 yield f"{row}: average_of names no row or column {above!r}"
         if place.cell and place.cell not in table.cells:
-            yield f"{row}: there is no cell {place.cell!r}"
+            yield f"{row}: unknown cell {place.cell!r}"
     pairs = [("leads", pair) for pair in grid.leads] + [("human", grid.human)] * bool(grid.human)
     for what, pair in [*pairs, *(("claims", claim.rows) for claim in grid.claims)]:
         if len(pair) != 2 or any(row not in grid.rows for row in pair):
             yield f"{what}: expected two rows of the table, found {' and '.join(pair)}"
     for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
-        yield f"compared: there is no row {row!r}"
+        yield f"compared: unknown row {row!r}"
     for claim in grid.claims:
         for column in (column for column in claim.columns if column not in grid.columns):
-            yield f"claims: there is no column {column!r}"
+            yield f"claims: unknown column {column!r}"
         if (claim.says == CLOSE) != (claim.within > 0):
             yield f"claims: {claim.title!r} says {claim.says!r}; only {CLOSE} has `within`, a share above 0"

@@ -28,7 +28,7 @@ class Lists:
     """The hypotheses of the prompts, n in all.
 
     Attributes:
-        starts: (prompts + 1,) the rows of prompt p are starts[p] to starts[p + 1]; a prompt may have none.
+        starts: (prompts + 1,) the rows of prompt p are starts[p] to starts[p + 1]; a prompt may be without rows.
         features: name -> (n,), NaN where not known.
     """
 
@@ -72,7 +72,7 @@ class Lists:
 
 @dataclass(frozen=True, eq=False)
 class Gold:
-    """What is accepted among the hypotheses of `Lists`.
+    """The accepted ones among the hypotheses of `Lists`.
 
     Attributes:
         accepted: (n,) whether the translation is accepted.
@@ -107,7 +107,7 @@ def require_one_list(found: Hypotheses, path: Path) -> None:
 
 
 def read_gold(found: Hypotheses, path: Path, data: str) -> tuple[Gold, int]:
-    """What is accepted among pooled hypotheses, by the paper's rules, and how many prompts their split has.
+    """The accepted ones among pooled hypotheses, by the paper's rules, and the number of prompts in their split.
 
     Args:
         path: of the hypotheses, for error messages.
@@ -176,7 +176,7 @@ def left_out(
     predict: Callable[[Fitted, Lists], Floats],
     seed: int,
 ) -> Floats:
-    """What a model predicts for each prompt's rows if it is fitted on other prompts, (n,) or (n, figures).
+    """Predictions for each prompt's rows if it is fitted on other prompts, (n,) or (n, figures).
 
     Raises:
         InputError: there are fewer than two prompts.

@@ -62,7 +62,7 @@ def pool(sources: Sequence[tuple[Path, Hypotheses]]) -> Hypotheses:
     """Pool the members of files about the same prompts.
 
     The log-probability of a pooled translation is the logarithm of the mean over members of its probability. A
-    member's probability of it is the sum over the forms that the metric does not tell apart. A member that did not find
+    member's probability of it is the sum over the forms that the metric treats as equal. A member that did not find
     it counts with the lowest probability that it gave any translation of the prompt, the most that it can have given
     this one in a beam search; a member without log-probabilities for the prompt does not count. The length is that of
     the kept form. With one member, the translations keep its order; with several, they are ordered by log-probability,

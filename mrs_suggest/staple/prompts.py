@@ -73,7 +73,7 @@ def choose_language(asked: str | None, known: Sequence[Sequence[str]], have: Seq
         have: those of the data; None for a plain text.
 
     Raises:
-        InputError: a run or the data lack the language, or there are none or several to choose from.
+        InputError: a run or the data lack the language, or the choice is not unique.
     """
     common = [code for code in known[0] if all(code in codes for codes in known)]
     both = [code for code in common if have is None or code in have]

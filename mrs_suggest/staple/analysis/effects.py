@@ -94,7 +94,7 @@ def analyse_effects(scores: Sequence[Score], table: FeatureTable, names: Sequenc
             f"--features: none of the scored systems is in the table; scored are {', '.join(left_out)[:200]}."
         )
     if lacking := {system for system, _ in table.values} - {score.system for score in kept}:
-        raise InputError(f"--features: there are no scores of {', '.join(sorted(lacking))}; add them, or drop its row.")
+        raise InputError(f"--features: scores are missing of {', '.join(sorted(lacking))}; add them, or drop its row.")
     notes = [f"Left out, as the table of features has no row: {', '.join(left_out)}."] if left_out else []
     kinds = [kind for kind in MEANS if all(kind in score.scores for score in kept)]
     if not kinds:

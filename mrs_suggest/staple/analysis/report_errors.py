@@ -46,7 +46,7 @@ MOST_DRAWN = 8  # systems; more bars cannot be told apart
 
 
 def lists_of(gold: Gold) -> tuple[ErrorWords, str]:
-    """The lists of words for the data's language, and a note where there are none."""
+    """The lists of words for the data's language, and a note if they are missing."""
     found = made_up_words(gold.language, gold.seed) if gold.seed is not None else None
     found = found or error_words(gold.language)
     if found:

@@ -76,7 +76,7 @@ def load_filter(folder: Path) -> Filter:
     """Read a filter.
 
     Raises:
-        InputError: there is none, it is damaged, changed by hand, or of another version.
+        InputError: it is missing, damaged, changed by hand, or of another version.
     """
     path = folder / SETTINGS
     if not path.is_file():
@@ -151,7 +151,7 @@ def apply_rule(found: Hypotheses, path: Path, rule: Rule, asked: str) -> Hypothe
 
 
 def doubts(found: Hypotheses, made: Filter) -> list[str]:
-    """What the user should know before relying on filtered hypotheses."""
+    """Warnings for the user of filtered hypotheses."""
     notes = []
     if same_data(found.data, made.data):
         notes.append("the filter was tuned on these prompts: a score of the kept translations is not honest.")

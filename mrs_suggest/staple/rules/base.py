@@ -1,4 +1,4 @@
-"""What every rule has in common: it chooses which hypotheses of a prompt are kept."""
+"""The interface of rules: a rule chooses which hypotheses of a prompt are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNLEARNED = ("score", "probability", "rank")  # the first two are written by fil
 
 
 class Choice(NamedTuple):
-    """What a rule chooses.
+    """The choice of a rule.
 
     Attributes:
         kept: (n,) whether each row is kept.

@@ -175,11 +175,11 @@ def test_two_rows_share_a_letter_just_where_they_are_alike() -> None:
     ("old", "new", "sentence"),
     [
         ("rows: [poor, good], columns: [en, fr]", "rows: [poor, best]", "claims: expected two rows of the table"),
-        ("columns: [en, fr]}", "columns: [de]}", "claims: there is no column 'de'"),
+        ("columns: [en, fr]}", "columns: [de]}", "claims: unknown column 'de'"),
         ("says: worse", "says: bad", "claims 0 says: Input should be 'close', 'worse' or 'better'"),
         ("within: 0.1, ", "", "'Same is close' says 'close'; only close has `within`"),
         ("title: Poor is worse, ", "", "tables main claims 0: the key 'title' is missing"),
-        ("compared: [[good, poor, same]]", "compared: [[good, best]]", "compared: there is no row 'best'"),
+        ("compared: [[good, poor, same]]", "compared: [[good, best]]", "compared: unknown row 'best'"),
         ("compared: [[good", "human: [good, best]\n    compared: [[good", "human: expected two rows of the table"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_figure_stays_with_tables_that_have_all_of_its_cells() -> None:
     with pytest.raises(InputError, match="--figure 3: test has no such figure; expected 2"):
         only_tables(table, [], ["3"])
     wrong = TABLE.replace("{cell: good, scope: en, paper", "{cell: best, scope: en, paper")
-    with pytest.raises(InputError, match="tables figure 2, good: there is no cell 'best'"):
+    with pytest.raises(InputError, match="tables figure 2, good: unknown cell 'best'"):
         parse_table("test", wrong, "test.yaml")
 
 

@@ -136,7 +136,7 @@ def test_a_signal_ends_the_cells_and_the_run_says_where_it_goes_on(
     assert main.main(["reproduce", "test", "--only", "teacher", "--output", "out"]) == 130
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] teacher/42: missing, starts",
-        "mrs reproduce: stopped by SIGINT; the same command goes on where this one ended.",
+        "mrs reproduce: stopped by SIGINT; run the same command to continue.",
     ]
     (tmp_path / "configs" / "a.yaml").write_text("model_name_or_path: org/base\n")
     assert main.main(["reproduce", "test", "--only", "teacher", "--output", "out"]) == 0

@@ -24,7 +24,7 @@ from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
         ("data: chats, needs", "data: chat, needs", "cells chats: data 'chat' is not described"),
         ("@teacher", "@teachers", "cells student: @teachers is not a cell with that seed"),
         ('"@teacher"', '"@teacher/44"', "@teacher/44 is not a cell with that seed"),
-        ("{cell: student}", "{cell: students}", "main, student: there is no cell 'students'"),
+        ("{cell: student}", "{cell: students}", "main, student: unknown cell 'students'"),
         ("{cell: student}", "{system: Model}", "main, student: .*'cell'"),
         ('"{language}"', '"{code}"', "by language, teacher: 'code'"),
         ("[student, teacher]", "[student, parent]", "leads: expected two rows of the table, found student and parent"),

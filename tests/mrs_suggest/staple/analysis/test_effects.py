@@ -130,7 +130,7 @@ UNIDENTIFIED = {
     "opposite": ({"a": (1, 0), "b": (0, 1), "c": (1, 0), "d": (0, 1)}, "y and x distinguish the same systems"),
     "sum": ({"a": (1, 0, 1), "b": (0, 1, 1), "c": (0, 0, 0), "d": (1, 1, 2)}, "z follows from x, y"),
     "few teams": ({"a": (1, 0), "b": (0, 1), "c": (1, 1)}, "3 teams are too few for 2 features; expected 4 or more"),
-    "no scores": ({"a": (1,), "b": (0,), "c": (1,), "d": (0,), "e": (0,)}, "there are no scores of e"),
+    "no scores": ({"a": (1,), "b": (0,), "c": (1,), "d": (0,), "e": (0,)}, "scores are missing of e"),
     "others": ({"v": (1,), "w": (0,)}, "none of the scored systems is in the table"),
 }
 
