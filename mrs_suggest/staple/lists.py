@@ -176,7 +176,7 @@ def left_out(
     predict: Callable[[Fitted, Lists], Floats],
     seed: int,
 ) -> Floats:
-    """Predictions for each prompt's rows if it is fitted on other prompts, (n,) or (n, figures).
+    """Predictions for each prompt's rows by models fitted on other prompts, (n,) or (n, figures).
 
     Raises:
         InputError: there are fewer than two prompts.

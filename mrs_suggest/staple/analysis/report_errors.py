@@ -52,7 +52,7 @@ def lists_of(gold: Gold) -> tuple[ErrorWords, str]:
     if found:
         return found, ""
     note = f"There are no lists of words for {gold.language or 'an unknown language'}, so that only word order and "
-    return ErrorWords(gold.language), f"{note}over-generated translations are told apart."
+    return ErrorWords(gold.language), f"{note}over-generated translations are distinguished."
 
 
 def analyse_errors(gold: Gold, systems: Sequence[System]) -> tuple[dict[str, Errors], str]:
@@ -66,9 +66,9 @@ def error_blocks(gold: Gold, found: Mapping[str, Errors], note: str) -> Iterator
     """Tables of counts and of lost weight, and the heaviest examples of every system."""
     yield Heading("Errors by kind")
     yield Paragraph(
-        "Each wrong prediction stands beside the nearest accepted translation, and each missing translation beside the "
-        "nearest prediction; rules and lists of words (ours) name what distinguishes the two, after section 4.5 of the "
-        f"paper. {note}".strip()
+        "Each wrong prediction stands next to the nearest accepted translation, and each missing translation next to "
+        "the nearest prediction; rules and lists of words (ours) name what distinguishes the two, after section 4.5 "
+        f"of the paper. {note}".strip()
     )
     yield Picture(PICTURE, "Shares of the kinds among wrong predictions, and accepted weight lost by kind")
     header = ["kind", *found]

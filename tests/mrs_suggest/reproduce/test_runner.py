@@ -9,7 +9,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce import runner
-from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, read_state, place_of
+from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, place_of, read_state
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
