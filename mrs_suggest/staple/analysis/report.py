@@ -29,13 +29,13 @@ FIGURE_3, ORACLE = "precision_recall.png", "oracle.png"
 
 @dataclass(frozen=True)
 class Report:
-    """What a report tells.
+    """The content of a report.
 
     Attributes:
         systems: best first.
         oracle: k -> weighted F1 of the k heaviest accepted translations of each prompt (Table 7).
         errors: system -> its errors by kind.
-        words_note: where there are no lists of words for the language.
+        words_note: given if the language lacks lists of words.
     """
 
     gold: Gold
@@ -46,7 +46,7 @@ class Report:
 
 
 def make_report(gold: Gold, systems: Sequence[System]) -> Report:
-    """Compute what the scores of the systems do not have yet."""
+    """Add the oracle and the errors to the scores of the systems."""
     most = max(map(len, gold.accepted.values()))
     ks = [k for k in KS if k < most] or [1]
     curve = oracle_curve(gold.rows, ks, gold.rules)  # type: ignore[arg-type]  # rows of the data set
@@ -112,7 +112,7 @@ def system_rows(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
 
 
 def table_notes(report: Report) -> list[str]:
-    """What the columns of the table of systems mean."""
+    """Notes on the columns of the table of systems."""
     notes = [
         f"Means over {len(report.gold.rows):,} prompts, in brackets their 95 % intervals ({STUDENTISED}).",
         f"Rank: a new one starts where neighbours differ (permutation test, {SAMPLES:,} samples, p < {ALPHA:g}).",
@@ -168,7 +168,7 @@ def _oracle_blocks(report: Report) -> list[Block]:
 
 
 def _paper_blocks(report: Report) -> list[Block]:
-    """Table 3 of the track, beside data of the task alone."""
+    """Table 3 of the track, for data of the task only."""
     gold = report.gold
     table = paper_table("staple", "table_3", gold.language) if gold.staple else {}
     if not table:

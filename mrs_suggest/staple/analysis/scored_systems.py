@@ -126,7 +126,7 @@ def score_all(gold: Gold, files: Mapping[str, Path]) -> list[System]:
     """Score the files of systems and the given automatic translation, where the data have it; rank them, best first.
 
     Raises:
-        InputError: a file is missing, broken or of other data, or there is no system.
+        InputError: a file is missing, broken or of other data, or no system is given.
     """
     if REFERENCE in files:
         raise InputError(f"--systems: {REFERENCE!r} is the given automatic translation; choose another name.")

@@ -11,14 +11,13 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce.cells import Setup
-from mrs_suggest.reproduce.claims.claim_spec import ClaimSpec
-from mrs_suggest.reproduce.claims.claims import FAILS, HOLDS, UNDECIDED, judge
-from mrs_suggest.reproduce.claims.comparisons import letter_groups
+from mrs_suggest.reproduce.claims import FAILS, HOLDS, UNDECIDED, judge
+from mrs_suggest.reproduce.comparisons import letter_groups
 from mrs_suggest.reproduce.page import claims_grid
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.results import Paired
 from mrs_suggest.reproduce.runner import run_cells
-from mrs_suggest.reproduce.table import parse_table
+from mrs_suggest.reproduce.table import ClaimSpec, parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 TABLE = """
@@ -176,11 +175,11 @@ def test_two_rows_share_a_letter_just_where_they_are_alike() -> None:
     ("old", "new", "sentence"),
     [
         ("rows: [poor, good], columns: [en, fr]", "rows: [poor, best]", "claims: expected two rows of the table"),
-        ("columns: [en, fr]}", "columns: [de]}", "claims: there is no column 'de'"),
-        ("says: worse", "says: bad", "'Poor is worse' says 'bad'; expected worse, better, or close with `within`"),
-        ("within: 0.1, ", "", "'Same is close' says 'close'; expected"),
-        ("title: Poor is worse, ", "", "tables main, claims: .*'title'"),
-        ("compared: [[good, poor, same]]", "compared: [[good, best]]", "compared: there is no row 'best'"),
+        ("columns: [en, fr]}", "columns: [de]}", "claims: unknown column 'de'"),
+        ("says: worse", "says: bad", "claims 0 says: Input should be 'close', 'worse' or 'better'"),
+        ("within: 0.1, ", "", "'Same is close' says 'close'; only close has `within`"),
+        ("title: Poor is worse, ", "", "tables main claims 0: the key 'title' is missing"),
+        ("compared: [[good, poor, same]]", "compared: [[good, best]]", "compared: unknown row 'best'"),
         ("compared: [[good", "human: [good, best]\n    compared: [[good", "human: expected two rows of the table"),
     ],
 )

@@ -8,8 +8,15 @@ from itertools import combinations
 from string import ascii_lowercase
 
 from mrs_metrics.significance import ALPHA, holm, permutation_test
-from mrs_suggest.reproduce.claims.example_scores import ACCURACY, WEIGHTED, UnpairedError
-from mrs_suggest.reproduce.results import LOWER_IS_BETTER, NO_EXPERIMENT, Figure, Results
+from mrs_suggest.reproduce.results import (
+    ACCURACY,
+    LOWER_IS_BETTER,
+    NO_EXPERIMENT,
+    WEIGHTED,
+    Figure,
+    Results,
+    UnpairedError,
+)
 from mrs_suggest.reproduce.table import TableSpec
 
 SAMPLES = 10_000  # of a permutation test: the standard error of p is .002 at .05, and a table has some sixty tests
@@ -18,7 +25,7 @@ Field = tuple[str, str, str | None, str]  # table, row, column, metric
 
 @dataclass
 class Comparisons:
-    """What the figures of a table say beside each other.
+    """Comparisons of the figures of a table.
 
     Attributes:
         best: the fields whose figure is the best of its column.

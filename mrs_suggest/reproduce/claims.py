@@ -9,17 +9,15 @@ import numpy as np
 
 from mrs_metrics.seeds import seeds_interval
 from mrs_suggest.evaluation.paper_results import paper_figure
-from mrs_suggest.reproduce.claims.claim_spec import CLOSE, WORSE, ClaimSpec
-from mrs_suggest.reproduce.claims.example_scores import UnpairedError
-from mrs_suggest.reproduce.results import LOWER_IS_BETTER, NO_EXPERIMENT, Paired, Results
-from mrs_suggest.reproduce.table import TableSpec
+from mrs_suggest.reproduce.results import LOWER_IS_BETTER, NO_EXPERIMENT, Paired, Results, UnpairedError
+from mrs_suggest.reproduce.table import CLOSE, WORSE, ClaimSpec, TableSpec
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the scores say of a claim: of one column, or of all together.
+    """The verdict on a claim: for one column, or for all together.
 
     Attributes:
         n: test examples; `seeds` runs of each row.
@@ -48,7 +46,7 @@ class ClaimResult:
 
     Attributes:
         metric: that it was tested on, the table's main one.
-        pooled: over the examples of all columns; None if there are none.
+        pooled: over the examples of all columns; None without any.
         columns: each by itself.
         paper: the means of the two rows over the same columns, as printed; None where a figure is not.
         missing: why columns are left out.
@@ -114,7 +112,7 @@ def _pooled(pairs: Sequence[Paired]) -> Paired:
 
 
 def _papers(grid: TableSpec, spec: ClaimSpec, metric: str, columns: Sequence[str | None]) -> tuple[float, float] | None:
-    """The paper's own means; over all columns of the claim where we have none."""
+    """The paper's means, over the columns that we have or else all columns of the claim."""
     wanted = columns or spec.columns or list(grid.columns)
     places = [grid.place(row, column) for row in spec.rows for column in wanted]
     printed = [paper_figure(place.paper, metric) if place.paper else None for place in places]
