@@ -257,6 +257,6 @@ def test_a_list_column_of_nothing_known_is_refused(dtype: str) -> None:
     record = (Path(staple.__file__).parents[2] / "catalogue" / "staple.yaml").read_text(encoding="utf-8")
     broken = record.replace("list of {text: string, weight: float64}", dtype)
     assert broken != record
-    with pytest.raises(InputError, match="columns, translations: dtype must be one of"):
+    with pytest.raises(InputError, match="columns, translations, dtype: expected one of"):
         parse_record(broken, "x.yaml")
     assert read_record("staple").schema("pt").names == ["id", "prompt", "reference", "translations"]
