@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
@@ -296,14 +296,16 @@ def parse_record(text: str, where: str) -> DatasetRecord:
 def first_problem(error: ValidationError) -> str:
     """The first problem that pydantic found, in words: the path to the field, and what is wrong with it."""
     problem = error.errors()[0]
-    *path, name = problem["loc"] or ("",)
+    path = [str(part) for part in problem["loc"]]
     for kind, what in (("missing", "missing"), ("unexpected", "unknown"), ("extra", "unknown")):
         if problem["type"].startswith(kind):
-            return ", ".join(map(str, path)) + ": " * bool(path) + f"{what} field {name!r}"
-    where = ", ".join(map(str, problem["loc"]))
-    if problem["type"] == "value_error":
-        return f"{where}: {problem['ctx']['error']}"
-    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, found {str(problem['input'])[:60]!r}"
+            *path, name = path
+            return ": ".join([*filter(None, [", ".join(path)]), f"{what} field {name!r}"])
+    said = problem["msg"].removeprefix("Value error, ")
+    said = f"{said[0].lower()}{said[1:]}"
+    if problem["type"] not in ("value_error", "json_invalid"):
+        said += f", found {str(problem['input'])[:60]!r}"
+    return ": ".join([*filter(None, [", ".join(path)]), said])
 
 
 def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]:

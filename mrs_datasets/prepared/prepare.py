@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mrs_datasets.catalogue import DatasetRecord, read_record
-from mrs_datasets.prepared.report import PreparedReport, Report
+from mrs_datasets.prepared.report import REPORT, PreparedReport, Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES
 from mrs_datasets.prepared.schema import MRS
 from mrs_datasets.prepared.writer import write_prepared
@@ -31,7 +31,7 @@ from mrs_datasets.tasks.xcopa_views import with_views
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, require_regular
 
-MARKER = "report.json"  # every prepared folder has one
+MARKER = REPORT  # every prepared folder has one
 Progress = Callable[[Chunks], Chunks]
 READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "xcopa": read_xcopa,

@@ -178,15 +178,13 @@ def _examples(found: FindingEntry) -> str:
 def _publish(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from mrs_datasets.prepared.publishing import prepared_publication, require_prepared, require_publishable
+    from mrs_datasets.prepared.publishing import prepared_publication
     from mrs_suggest.common.hub import hub
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)
-    require_prepared(options.folder)
-    require_publishable(options.folder, options.i_have_the_right_to_publish)
-    shown = partial(tqdm, desc="compare with report.json", unit=" files", disable=not sys.stderr.isatty())
-    what = prepared_publication(options.folder, options.repo, shown)
+    shown = partial(tqdm, desc="compare with report.json", unit=" splits", disable=not sys.stderr.isatty())
+    what = prepared_publication(options.folder, options.repo, options.i_have_the_right_to_publish, shown)
     publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
 
 
