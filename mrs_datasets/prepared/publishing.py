@@ -80,9 +80,7 @@ def prepared_publication(folder: Path, repo_id: str, may_publish: bool = False, 
     for config, split, facts in each(splits):
         rows = sum(_checked_rows(folder / entry["path"], entry, record, config) for entry in facts["files"])
         if rows != facts["rows"]:
-            raise InputError(
-                f"{folder}: {config}/{split} has {rows:,} rows, {REPORT} says {facts['rows']:,}; {AGAIN}."
-            )
+            raise InputError(f"{folder}: {config}/{split} has {rows:,} rows, {REPORT} says {facts['rows']:,}; {AGAIN}.")
     card = (folder / CARD).read_text(encoding="utf-8").replace(f'"{HERE}"', f'"{repo_id}"')
     return Publication("dataset", repo_id, folder, what.allowed, STAYS, instead={CARD: card.encode()})
 
