@@ -50,9 +50,7 @@ def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     make.set_defaults(run=run_make)
     read = actions.add_parser("read", help="check the completed sheets; print shares, intervals and agreement")
     read.add_argument("folder", type=Path, metavar="FOLDER", help="the folder, with completed sheets in FOLDER/sheets")
-    read.add_argument(
-        "--partial", action="store_true", help="ignore missing or untouched sheets, and missing answers"
-    )
+    read.add_argument("--partial", action="store_true", help="ignore missing or untouched sheets, and missing answers")
     form = read.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as one JSON object")
     form.add_argument("--markdown", action="store_true", help="print Markdown tables")
