@@ -127,8 +127,8 @@ REFUSED = {
     "no workers": (["--workers", "0"], "--workers 0: expected 1 or more"),
     "a score of one": (["--min-language-score", "1"], "--min-language-score: expected 0 or more and below 1"),
     "bounds that nothing passes": (
-        ["--min-characters", "90000"],
-        "no line stays (too short ",
+        ["--min-language-score", "0.9999999999"],
+        "no line stays (language uncertain ",
     ),
 }
 
