@@ -126,10 +126,6 @@ REFUSED = {
     "no detector": (["--language-model", "{folder}/empty"], "has no languages.safetensors"),
     "no workers": (["--workers", "0"], "--workers 0: expected 1 or more"),
     "a score of one": (["--min-language-score", "1"], "--min-language-score: expected 0 or more and below 1"),
-    "bounds that nothing passes": (
-        ["--min-language-score", "0.9999999999"],
-        "no line stays (language uncertain ",
-    ),
 }
 
 
@@ -158,3 +154,9 @@ def test_without_a_language_model_the_ways_out_are_named(
         main(start)
     main([*start, "--language-model", "none"])
     assert set(lines_of(tmp_path / "out" / "ru")["all"]) > set(texts.good["ru"] + texts.garbled["ru"])
+
+
+def test_texts_of_which_nothing_stays(tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("Hi\n\nBye\n")
+    with pytest.raises(InputError, match=r"no line stays \(too short 2, empty 1\); pass other texts"):
+        main(["corpus", "--text", f"en={tmp_path}/short.txt", "--language-model", "none", "--out", str(tmp_path / "o")])
