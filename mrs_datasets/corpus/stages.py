@@ -60,8 +60,8 @@ def run_stages(corpus: Corpus, settings: CorpusSettings, work: WorkFolder, engin
     shards = []
     for language, paths in corpus.references.items():
         target = work.stage(MODELS) / f"{language}.safetensors"
-        shard = partial(model_shard, paths, target, settings.rules, language)
-        shards.append(Shard(language, sum(map(size, paths)), target, shard))
+        train = partial(model_shard, paths, target, settings.rules, language)
+        shards.append(Shard(language, sum(map(size, paths)), target, train))
     facts = run(MODELS, shards, "B") if shards else []
     trained = {shard.name: dict(found) for shard, found in zip(shards, facts, strict=True)}
     models = {**corpus.models, **{shard.name: _local(shard.output, work) for shard in shards}}
@@ -80,8 +80,8 @@ def run_stages(corpus: Corpus, settings: CorpusSettings, work: WorkFolder, engin
     codes = {language: work.stage("duplicates") / f"{language}.npy" for language in corpus.languages}
     shards = []
     for language, target in codes.items():
-        shard = partial(duplicates_shard, [clean[number] for number in own[language]], target, lines[language])
-        shards.append(Shard(language, lines[language], target, shard))
+        find = partial(duplicates_shard, [clean[number] for number in own[language]], target, lines[language])
+        shards.append(Shard(language, lines[language], target, find))
     run("duplicates", shards, " lines")
 
     scored = targets("score")
@@ -91,10 +91,10 @@ def run_stages(corpus: Corpus, settings: CorpusSettings, work: WorkFolder, engin
         language = source.language
         identifier = None if language in corpus.unchecked else corpus.identifier
         place = (codes[language], lines[language], done[language])
-        shard = partial(
+        score = partial(
             score_shard, file, place, target, language, identifier, settings.min_language_score, models.get(language)
         )
-        shards.append(Shard(target.stem, counts["kept"], target, shard))
+        shards.append(Shard(target.stem, counts["kept"], target, score))
         done[language] += counts["kept"]
     counted = [cast(ScoreCounts, counts) for counts in run("score", shards, " lines")]
     return Staged(cleaned, counted, scored, models, trained)

@@ -66,7 +66,7 @@ def add_responses(
     notes: dict[str, str] = {}
 
     def tables(code: str) -> list[pa.Table]:
-        counting = partial / ".counting"
+        counting = new / ".counting"
         table, notes[code] = _response_set(data, code, file, counting, min_reply_count, max_responses)
         shutil.rmtree(counting, ignore_errors=True)
         return [table]
@@ -76,9 +76,9 @@ def add_responses(
         kept = [note for note in report.get("notes", []) if not note.startswith(absent)]
         report["notes"] = [*kept, *notes.values()]
 
-    with atomic_folder(out or folder, overwrite or out is None, MARKER) as partial:
+    with atomic_folder(out or folder, overwrite or out is None, MARKER) as new:
         changed = {(responses_config(code), "train"): lambda code=code: tables(code) for code in chosen}
-        return rewrite(folder, partial, data.report(), MRS, changed, finish)
+        return rewrite(folder, new, data.report(), MRS, changed, finish)
 
 
 def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, replace: bool) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, cast
 
-from pydantic import ConfigDict, NonNegativeInt, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, NonNegativeInt, StringConstraints, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from mrs_datasets.catalogue import STRICT, first_problem
@@ -19,19 +19,19 @@ DROPPED = "dropped: "  # starts findings about rows that were left out
 ParquetPath = Annotated[str, StringConstraints(pattern=r"^data/[^/\\.][^/\\]*/[^/\\]+\.parquet$")]
 
 
+@with_config(STRICT)
 class FileEntry(TypedDict):
     """One Parquet file; its path is relative to the folder."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
     path: ParquetPath
     bytes: NonNegativeInt
     sha256: str
 
 
+@with_config(STRICT)
 class SplitEntry(TypedDict):
     """One split of a config; `bytes` is the size of its texts in memory."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
     rows: NonNegativeInt
     bytes: NonNegativeInt
     files: list[FileEntry]
@@ -55,6 +55,7 @@ PassEntry = TypedDict(
 )
 
 
+@with_config(ConfigDict(extra="allow"))
 class PreparedReport(TypedDict, total=False):
     """`report.json`; other tools may write fewer or more keys.
 
@@ -62,7 +63,6 @@ class PreparedReport(TypedDict, total=False):
     (`mrs_datasets.builders.passes`).
     """
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     data_set: str
     name: str
     version: str

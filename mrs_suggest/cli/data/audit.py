@@ -132,8 +132,8 @@ def _print(title: str, tables: list[tuple[list[str], list[list[str]]]], figures:
         console.print(f"Pairs on which annotators differ ({min(SHOWN, len(differences))} of {len(differences):,}):")
     for row in differences[:SHOWN]:
         answers = ", ".join(f"annotator {number} {answer}" for number, answer in row["answers"].items())
-        place = f"item {row['item']} ({row['language']}/{row['split']}, row {row['row']})"
-        console.print(escape(f"  {place}, {row['question']}: {answers}"), soft_wrap=True)
+        item = f"item {row['item']} ({row['language']}/{row['split']}, row {row['row']})"
+        console.print(escape(f"  {item}, {row['question']}: {answers}"), soft_wrap=True)
     for line in _remarks(figures):
         console.print(escape(line), soft_wrap=True)
     console.print(escape(figures["signature"]), style="dim", soft_wrap=True)

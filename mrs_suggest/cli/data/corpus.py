@@ -44,7 +44,11 @@ def add_corpus(verbs: Any) -> None:
         help="a perplexity model from the models/ of an earlier corpus, instead of --reference",
     )  # fmt: skip
     parser.add_argument(
-        "--keep", nargs="+", metavar="THIRD", help="thirds by perplexity: head, middle, tail (default head middle)"
+        "--keep",
+        nargs="+",
+        default=["head", "middle"],
+        metavar="THIRD",
+        help="thirds by perplexity: head, middle, tail (default head middle)",
     )
     parser.add_argument("--min-characters", type=int, help="shortest line (default 10)")
     parser.add_argument("--max-characters", type=int, help="longest line (default 100,000)")
@@ -70,8 +74,7 @@ def run_corpus(options: argparse.Namespace) -> int:
         return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
 
     rules = LineRules(options.repair, options.mask, **given("min_characters", "max_characters"))
-    keep = {"keep": tuple(options.keep)} if options.keep else {}
-    settings = CorpusSettings(rules, **keep, **given("min_language_score"))
+    settings = CorpusSettings(rules, keep=tuple(options.keep), **given("min_language_score"))
     sources = tuple(Source(language, path) for language, path in _files(options.text, "--text"))
     references: dict[str, tuple[Location, ...]] = {}
     for language, path in _files(options.reference, "--reference"):
