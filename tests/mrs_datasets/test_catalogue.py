@@ -56,7 +56,7 @@ def test_mrs_has_its_configs() -> None:
         (lambda c: c.update(like="glue"), "like must name a record, one of .*mrs, "),
         (lambda c: c["kinds"]["pairs"].update(hidden=["answer"]), "'answer' is not described"),
         (lambda c: c["kinds"]["pairs"].update(sizes={"xx": {"train": 1}}), "language 'xx' is not described"),
-        (lambda c: c["kinds"]["pairs"].update(empties="note"), "empties: input should be 'error' or 'warning', found 'note'"),
+        (lambda c: c["kinds"]["pairs"].update(empties="note"), "empties: input should be 'error' or 'warning'"),
         (lambda c: c["kinds"]["pairs"].pop("splits"), "kinds, pairs: missing field 'splits'"),
         (lambda c: c["kinds"]["pairs"].update(columns=["message", "answer"]), "'answer' is not described"),
         (lambda c: c["kinds"]["pairs"].update(config="pairs"), "config needs"),
