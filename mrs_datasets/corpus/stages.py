@@ -11,14 +11,7 @@ from typing import Any, cast
 from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, run_stage
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, writing
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings
-from mrs_datasets.corpus.shards import (
-    CleanCounts,
-    ScoreCounts,
-    clean_shard,
-    duplicates_shard,
-    model_shard,
-    score_shard,
-)
+from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts, clean_shard, duplicates_shard, model_shard, score_shard
 from mrs_suggest.common.io.storage import Location, fetch, size
 
 MODELS = "models"
