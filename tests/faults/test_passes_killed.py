@@ -82,7 +82,7 @@ def command(tmp_path_factory: pytest.TempPathFactory, lid_model: Path, target: s
         "data", "build", "--dumps", folder / "RC_2018-01", "--language-model", lid_model,
         "--profile", "paper", "--min-examples", 300, "--min-reply-count", 2, "--buckets", 4, "--workers", 1,
         "--toxicity", scorer, "--toxicity-threshold", 0.999, "--toxicity-batch", 32, "--toxicity-english", scorer,
-        "--translate-to", target, "--translator", translator, "--translation-beams", 1, "--out", "out",
+        "--translate-to", target, "--translator", translator, "--out", "out",
     ]  # fmt: skip
 
 

@@ -62,7 +62,7 @@ class TranslationPass:
     def __post_init__(self) -> None:
         require_targets(self.source, list(self.translators))
         if self.pairs is not None and self.pairs < 1:
-            raise InputError(f"--translate-pairs {self.pairs}: expected a whole number from 1.")
+            raise InputError(f"--pairs {self.pairs}: expected a whole number from 1.")
         for target, translator in self.translators.items():
             translator.require(self.source, target)
 

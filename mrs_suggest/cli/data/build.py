@@ -9,8 +9,12 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.data.toxicity import add_toxicity_options, toxicity_pass
-from mrs_suggest.cli.data.translate import add_translation_options, translation_pass
+from mrs_suggest.cli.data.passes import (
+    add_toxicity_options,
+    add_translation_options,
+    toxicity_pass,
+    translation_pass,
+)
 from mrs_suggest.cli.options.remote_options import add_out_options, out_location
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
@@ -46,7 +50,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.add_argument(
         "--engine", choices=("local", "spark"), default="local", help="processes of this machine (default), or Spark"
     )
-    parser.add_argument("--master", metavar="URL", help="of Spark (default: as Spark is configured, or local[*,4])")
+    parser.add_argument("--master", metavar="URL", help="URL of Spark (default: as Spark is configured, or local[*,4])")
     parser.add_argument(
         "--spark-conf", nargs="+", default=[], metavar="KEY=VALUE", help="Spark's settings, if no session runs yet"
     )
@@ -61,9 +65,11 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     )
     parser.add_argument("--plan", action="store_true", help="print the plan and stop")
     parser.add_argument(
-        "--only", choices=[MONTHS_ALONE], help="read and partition these dumps into the work folder, beside other such "
-        "processes; a build of all dumps with --resume goes on from there",
-    )  # fmt: skip
+        "--only",
+        choices=[MONTHS_ALONE],
+        help="only read and partition these dumps, together with other such processes; then build from all dumps with "
+        "--resume",
+    )
     changes = parser.add_argument_group("changes to the profile")
     for flag, kind, text in (
         ("--min-score", int, "drop comments with a lower score (paper: 1)"),
@@ -77,7 +83,9 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         ("--buckets", int, "partitions of the join (default 64, more if memory is short)"),
     ):
         changes.add_argument(flag, type=kind, help=text)
-    changes.add_argument("--english-months", metavar="FIRST:LAST", help="of English, or `all` (paper: 2018-01:2018-12)")
+    changes.add_argument(
+        "--english-months", metavar="FIRST:LAST", help="months of English replies, or `all` (paper: 2018-01:2018-12)"
+    )
     changes.add_argument("--split-by", help="example (paper) or thread")
     changes.add_argument("--responses-from", help="count replies in all splits (paper: all) or in training")
     for flag, text in (
@@ -111,7 +119,7 @@ def run_build(options: argparse.Namespace) -> int:
     out = out_location(options.out, options.scratch)
     identifier = _identifier(options.language_model)  # refused now, not after hours of reading
     if options.only and spark is not None:
-        raise InputError(f"--only {options.only}: Spark reads each month in a task of its own; leave it out.")
+        raise InputError(f"--only {options.only}: Spark already reads each month in a separate task; leave it out.")
     if options.only and (options.buckets is None or options.overwrite):
         problem = "do not pass --overwrite" if options.overwrite else "pass the same --buckets to all of them"
         raise InputError(f"--only {options.only}: several processes work in one folder; {problem}.")
@@ -172,7 +180,7 @@ def _identifier(text: str | None) -> LanguageIdentifier:
     """The language model.
 
     Raises:
-        InputError: there is none, or it knows none of the languages.
+        InputError: none is installed, or it knows none of the languages.
     """
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url
@@ -196,10 +204,10 @@ def _say(line: str) -> None:
 
 
 def _spark(options: argparse.Namespace) -> SparkEngine | None:
-    """The engine that was asked for; None: processes of this machine.
+    """The requested engine; None for processes of this machine.
 
     Raises:
-        InputError: an option does not fit, or there is no Spark.
+        InputError: an option does not fit, or Spark is not installed.
     """
     if options.engine != "spark":
         for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):

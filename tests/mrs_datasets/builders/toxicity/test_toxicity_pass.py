@@ -18,7 +18,7 @@ from mrs_datasets.builders.passes import run_passes
 from mrs_datasets.builders.toxicity import ToxicityPass, english_rule, multilingual_rule
 from mrs_datasets.prepared.pass_tables import pass_tables
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.prepared.publishing import require_publishable
+from mrs_datasets.prepared.publishing import prepared_publication
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.responses import response_table
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS
@@ -286,9 +286,9 @@ def test_examples_are_masked_and_not_published(small: Path, tmp_path: Path) -> N
     assert Counter(row["part"] for row in shown) == {"es/train": 1, "es/validation": 1, "es/test": 1}
     assert "example" not in json.dumps(shown)
     with pytest.raises(InputError, match=r"contains texts that were dropped \(--keep-rejects\)"):
-        require_publishable(tmp_path / "out", True)
+        prepared_publication(tmp_path / "out", "org/mrs")
     run_passes(str(tmp_path / "private"), [paper(Fake(gives=by_words))], tmp_path / "none")
-    require_publishable(tmp_path / "none", True)
+    prepared_publication(tmp_path / "none", "org/mrs")
     assert "rejects" not in (tmp_path / "none" / "README.md").read_text()
 
 
@@ -299,7 +299,7 @@ def test_the_card_tells_scorers_and_counts(small: Path, tmp_path: Path) -> None:
     assert "## Toxicity\n" in card
     assert "In 19, out 12; dropped: toxic 5, toxic (English scorer) 2." in card
     assert "| toxic | fake | org/one | 1 | mit | 0.9 | all |" in card
-    titles = [table.title for table in pass_tables(report["passes"][0])]
+    titles = [title for title, _ in pass_tables(report["passes"][0])]
     assert titles == ["models", "parts", "scores"]
 
 

@@ -225,7 +225,7 @@ def test_the_first_pairs_alone(source: Path, tmp_path: Path) -> None:
     wanted = [{name: say(text, "de") for name, text in row.items()} for row in rows(source, "en")[:1250]]
     assert rows(tmp_path / "out", "mt-de") == wanted
     assert report["passes"][0]["about"]["counts"]["mt-de"] == {"in": 1250, "kept": 1250}
-    with pytest.raises(InputError, match="--translate-pairs 0"):
+    with pytest.raises(InputError, match="--pairs 0"):
         TranslationPass({"de": Backwards()}, pairs=0)
 
 
