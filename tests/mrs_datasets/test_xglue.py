@@ -17,7 +17,7 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers.xglue import XGLUE, read_xglue
 from mrs_datasets.readers.xglue_files import read_xglue_references, references_path
-from mrs_datasets.synthetic.readers.synthetic_xglue import draw_task
+from mrs_datasets.synthetic.xglue import draw_task
 from mrs_datasets.tasks.xglue_layout import write_layout, write_split_files
 from mrs_metrics.xglue_tasks import TASKS, get_task
 from mrs_suggest.cli.main import main

@@ -1,25 +1,24 @@
-"""Miniatures of XGLUE's eleven tasks in English, German, Spanish and French, drawn from a seed; nothing is read.
+"""The data set `synthetic-xglue`: miniatures of XGLUE's eleven tasks in English, German, Spanish and French.
 
-    mrs data prepare synthetic-xglue --source synthetic[:SEED] --out DIR
+Each task has its languages of XGLUE, among these four; training data are in English only. Words and templates are in
+`mrs_datasets/mini_tasks/LANG.yaml`; row n of a split says the same in every language. Every right answer follows from
+the rules below, so the best possible score is 1 (for BLEU: with respect to the one reference):
 
-Each task has the languages that it has in XGLUE, of these four; training data are in English alone. Words and templates
-are in `mrs_datasets/mini_tasks/LANG.yaml`; row n of a split says the same in every language. Every right answer follows
-from the rules below, so the best possible score is 1 (of BLEU: of the one reference):
-
-- ner, pos: the word tells its tag, with its neighbours.
+- ner, pos: the word and its neighbours determine the tag.
 - nc: the noun of the title belongs to the category, and five of the body's six; one is of another category.
 - mlqa: four sentences about one person, in any order; the question asks for a city, a year, a job or a number.
-- xnli: a third of each. Neutral hypotheses begin with *perhaps*. Of contradictions, half say *nobody* or *not*, half
-  would follow from the premise if it named another place. Without the premise, 5/6 can be right.
-- pawsx, qadsm, qam: half of the rows are negative (0, Bad). Half of these show it by words of their own (*never*, an ad
-  that has ended, an answer that evades); the other half have the words of positive rows and do not match: cities are
-  swapped or others, another product, an answer to another question. Without the first text, 3/4 can be right.
+- xnli: a third of each. Neutral hypotheses begin with *perhaps*. Half of the contradictions have a negation
+  (*nobody* or *not*); the other half would be entailed if the premise named another place. Without the premise, 5/6
+  can be right.
+- pawsx, qadsm, qam: half of the rows are negative (0, Bad). Half of these show it by special words (*never*, an ad that
+  has ended, an answer that evades); the other half have the words of positive rows and do not match: cities are swapped
+  or different, another product, an answer to another question. Without the first text, 3/4 can be right.
 - wpr: five pages to a query. A page has 2 for the city and the thing of the query, and 0, 1 or 2 for a snippet that
   says what is missing, old or official.
 - qg: the question that the first sentence answers. ntg: the title of one of three kinds of news.
 
-So words alone teach a model more than the majority class, comparing the texts teaches it the rest, and what it knows of
-the four languages decides how it transfers.
+Words alone therefore teach a model more than the majority class, comparing the texts teaches it the rest, and its
+knowledge of the four languages decides how well it transfers.
 """
 
 from __future__ import annotations
@@ -30,12 +29,10 @@ from importlib import resources
 from random import Random
 from typing import Any
 
-import pyarrow as pa
 import yaml
 
 from mrs_datasets.catalogue import read_record
-from mrs_datasets.prepared.report import Report
-from mrs_datasets.readers import Chunks
+from mrs_datasets.synthetic import Tables
 
 RECORD = read_record("synthetic-xglue")
 PIVOT = "en"
@@ -55,20 +52,17 @@ Row = dict[str, Any]
 Phrases = dict[str, Any]
 
 
-def read_synthetic_xglue(seed: int, report: Report) -> Chunks:
-    """The data set of a seed; equal seeds give equal rows."""
-    report.settings["seed"] = seed
+def tables(seed: int) -> Tables:
     for task, kind in RECORD.kinds.items():
         splits = draw_task(task, seed)
         for language in kind.languages:
-            config = kind.config.format(language=language)
             for split in kind.splits:
                 if split != "train" or language == PIVOT:
-                    yield config, split, pa.Table.from_pylist(splits[split][language], RECORD.schema(config))
+                    yield kind.config.format(language=language), split, splits[split][language]
 
 
 def draw_task(task: str, seed: int) -> dict[str, dict[str, list[Row]]]:
-    """Split -> language -> rows of a task, in all languages that it has; no two rows of a language have equal texts."""
+    """Split -> language -> rows of a task, in all its languages; all rows of a language have different texts."""
     kind = RECORD.kinds[task]
     labels = kind.values.get("label", ()) if task != "wpr" else ()
     hidden = {*kind.hidden, "id"}
@@ -85,11 +79,11 @@ def draw_task(task: str, seed: int) -> dict[str, dict[str, list[Row]]]:
             drawn = {language: list(DRAW[task](phrases(language), Random(key), label)) for language in rows}
             attempt += 1
             texts = {
-                language: repr({name: value for name, value in found[0].items() if name not in hidden})
+                language: found[0]["query"]
+                if task == "wpr"
+                else repr({name: value for name, value in found[0].items() if name not in hidden})
                 for language, found in drawn.items()
             }
-            if task == "wpr":
-                texts = {language: found[0]["query"] for language, found in drawn.items()}
             if any(texts[language] in seen[language] for language in rows):
                 continue
             for language, found in drawn.items():

@@ -6,7 +6,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +13,7 @@ import pytest
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
-from mrs_datasets.prepared.report import Report
-from mrs_datasets.synthetic.readers.synthetic_xglue import (
-    PAGES,
-    RECORD,
-    SIZES,
-    draw_task,
-    phrases,
-    read_synthetic_xglue,
-)
-from mrs_suggest.cli.main import main
+from mrs_datasets.synthetic.xglue import PAGES, RECORD, SIZES, draw_task, phrases
 
 Row = dict[str, Any]
 LANGUAGES = ("en", "de", "es", "fr")
@@ -253,11 +243,4 @@ def test_it_is_prepared_checked_and_loaded_like_xglue(folder: PreparedData) -> N
     assert folder.splits("ner-en") == ["train", "validation", "test"]
     assert folder.splits("ner-de") == ["validation", "test"]
     assert folder.load("wpr-fr", "test").to_list() == drawn("wpr")["test"]["fr"]
-    assert set(folder.configs()) == {config for config, _, _ in read_synthetic_xglue(7, Report("synthetic-xglue"))}
-
-
-def test_another_source_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out"
-    assert main(["data", "prepare", "synthetic-xglue", "--source", "xglue", "--out", str(out)]) == 2
-    assert "--source xglue: expected synthetic or synthetic:SEED" in capsys.readouterr().err
-    assert not out.exists()
+    assert set(folder.configs()) == {config for config, _, _ in RECORD.configs()}
