@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mrs_datasets.readers.json_lines import parse_object
+from mrs_datasets.readers.sources import parse_object
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.io.lines import read_lines

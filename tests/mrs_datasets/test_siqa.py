@@ -89,14 +89,14 @@ def test_two_sources_with_a_split_each(tmp_path: Path, write_tree: WriteTree) ->
     report = prepare("siqa", [str(tmp_path / "dev"), str(tmp_path / "train")], tmp_path / "out")
     assert list(report["configs"]["en"]) == ["train", "validation"]
     write_tree(tmp_path / "again", examples("train", 2))
-    with pytest.raises(InputError, match=r"again.train\.jsonl: the train split is in .*train\.jsonl already"):
+    with pytest.raises(InputError, match=r"again.train\.jsonl: en/train is in .*train\.jsonl already"):
         prepare("siqa", [str(tmp_path / "train"), str(tmp_path / "again")], tmp_path / "b")
 
 
 def test_a_split_twice_in_one_source_is_refused(tmp_path: Path, write_tree: WriteTree) -> None:
     files = examples("dev", 2)
     write_tree(tmp_path, {**files, **{f"copy/{name}": text for name, text in files.items()}})
-    with pytest.raises(InputError, match=r"copy.dev\.jsonl: the validation split is in .* already; keep one"):
+    with pytest.raises(InputError, match=r"copy.dev\.jsonl: en/validation is in .* already; keep one"):
         read(tmp_path)
 
 

@@ -161,6 +161,17 @@ def test_a_partial_source_is_noted_and_only_what_it_has_is_written(tmp_path: Pat
     assert "et: the test split has 1 rows, a complete source has 500." in report["notes"]
 
 
+def test_a_folder_of_a_language_that_xcopa_lacks_is_left_out_and_noted(tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", lines(ROW))
+    for folder, code in (("data-gmt", "qu"), ("data", "de")):
+        (source / folder / code).mkdir(parents=True)
+        (source / folder / code / f"val.{code}.jsonl").write_text(lines(ROW))
+    report = prepare("xcopa", [str(source)], tmp_path / "out")
+    assert list(report["configs"]) == ["et"]
+    assert "data-gmt/qu was left out: XCOPA has no translation in this language." in report["notes"]
+    assert "data/de was left out: XCOPA has no original in this language." in report["notes"]
+
+
 def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> None:
     glue = tmp_path / "glue"
     glue.mkdir()
@@ -179,7 +190,7 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
     data = open_prepared(str(tmp_path / "b"))
     assert data.splits("en") == ["train", "validation", "test"]
     assert all(data.load("en", split).to_list() == [WRITTEN] for split in data.splits("en"))
-    with pytest.raises(InputError, match=r"split of en is in .* already"):
+    with pytest.raises(InputError, match=r"en/train is in .* already"):
         prepare("xcopa", [str(glue), str(xml)], tmp_path / "c")
 
 

@@ -117,10 +117,10 @@ def test_every_format_is_read(tmp_path: Path, write_tree: WriteTree, folder: str
     write_tree(tmp_path, {folder + name: text for name, text in FILES.items()})
     rows, report = read(tmp_path)
     assert rows == ROWS
-    assert "nc-de: the source does not tell the answers of test; label is null." in report.notes
-    assert "ntg-de: the source does not tell the answers of test; news_title is null." in report.notes
+    assert "nc-de: the source does not have the answers of test; label is null." in report.notes
+    assert "ntg-de: the source does not have the answers of test; news_title is null." in report.notes
     assert "rows of QG, and those of a complete source: qg-en/train 2 (100,000)." in report.notes
-    assert "not in the source (QAM): qam-en/validation qam-en/test qam-de qam-fr." in report.notes
+    assert "not in the source (QAM): qam-de qam-fr qam-en/validation qam-en/test." in report.notes
     assert not report.findings
 
 
@@ -148,7 +148,7 @@ def test_parts_may_come_from_several_sources_but_once(tmp_path: Path, write_tree
     write_tree(tmp_path / "b", {name: FILES[name] for name in names[7:]})
     assert read(tmp_path / "a", tmp_path / "b")[0] == ROWS
     write_tree(tmp_path / "b", {names[0]: FILES[names[0]]})
-    with pytest.raises(InputError, match=r"b/NER/en\.train: this split is in .*a/NER/en\.train already; keep one"):
+    with pytest.raises(InputError, match=r"b/NER/en\.train: ner-en/train is in .*a/NER/en\.train already; keep one"):
         read(tmp_path / "a", tmp_path / "b")
 
 
@@ -200,7 +200,7 @@ DAMAGE: list[tuple[str, Any, str]] = [
     ("POS/de.dev", replaced("ADP", "adp"), "line 2 must be labelled"),
     ("POS/de.dev", replaced(" ", ""), "line 1: expected a word and its tag, found 'im_'"),
     ("NER/de.test", replaced("Ja O", "Ja B-PERSON"), "line 1 must be labelled with one of B-LOC"),
-    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, though the sentences before have none"),
+    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, but the sentences before do not have any"),
     ("NER/en.train", "Anna\nlives\n", "line 1: expected a word and its tag, found 'Anna'"),
     ("NER/en.train", replaced("Anna B-PER", "Anna _"), "line 3 must be labelled .* for NER, not '_'"),
     ("NER/en.train", "Anna,B-PER\nlives,O\n", "line 1: expected a word and its tag, found 'Anna,B-PER'"),
@@ -228,8 +228,8 @@ DAMAGE: list[tuple[str, Any, str]] = [
     ("WPR/xglue.wpr.en.train", replaced("\t4", "\t5"), "line 1 must be labelled"),
     ("QAM/xglue.qam.en.train", replaced("\t1", "\t1.0"), "line 1 must be labelled with one of 0, 1"),
     # texts
-    ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file; xglue\.qg\.en\.tgt\.train is there"),
-    ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file; xglue\.qg\.en\.src\.train is there"),
+    ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file, but xglue\.qg\.en\.tgt\.train is there"),
+    ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file, but xglue\.qg\.en\.src\.train is there"),
     ("QG/xglue.qg.en.tgt.train", "", r"src\.train, line 1: xglue\.qg\.en\.tgt\.train ends before it"),
     ("QG/xglue.qg.en.tgt.train", "A question?\n", r"src\.train, line 2: .*tgt\.train ends before it; it needs as many"),
     ("QG/xglue.qg.en.tgt.train", "A?\nB?\nC?\n", r"tgt\.train, line 3: .*src\.train ends before it; it needs as many"),

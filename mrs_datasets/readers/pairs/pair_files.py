@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mrs_datasets.prepared.report import Report
-from mrs_datasets.readers.json_lines import parse_object
+from mrs_datasets.readers.sources import parse_object
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import NUL, read_lines
 
@@ -38,21 +37,14 @@ class Row(NamedTuple):
     reply: str
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(NamedTuple):
     """The names of the two columns, if the format has names."""
 
     message: str = MESSAGE
     reply: str = REPLY
 
-    @property
-    def given(self) -> bool:
-        """Whether they differ from the defaults."""
-        return (self.message, self.reply) != (MESSAGE, REPLY)
 
-
-@dataclass(frozen=True)
-class Broken:
+class Broken(NamedTuple):
     """Handles a row that breaks the layout: stops, or counts it in the report.
 
     Attributes:
@@ -71,7 +63,7 @@ class Broken:
         return f"{self.name}:{number}"
 
     def __call__(self, number: int, reason: str, sentence: str, unit: str = "line") -> None:
-        """Stop with a sentence (`skip`: count the row as dropped for `reason`)."""
+        """Stop with a sentence; with `skip`, count the row as dropped for `reason`."""
         if self.on_error != SKIP:
             raise InputError(
                 f"{self.source}, {unit} {number}: {sentence}; correct it, or leave such rows out with --on-error skip."
@@ -139,7 +131,7 @@ def _tsv_header(path: Path, cells: Sequence[str], columns: Columns) -> tuple[int
     names = _names(cells)
     if {columns.message.casefold(), columns.reply.casefold()} <= set(names):
         return _positions(path, cells, columns)
-    if columns.given:
+    if columns != Columns():
         raise _no_column(path, cells, columns)
     return (0, 1) if len(names) > 1 and names[0] in LEFT_NAMES and names[1] in RIGHT_NAMES else None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mrs_suggest.common.errors import InputError
 
 if TYPE_CHECKING:
-    from mrs_datasets.readers.pairs.pair_checks import PairOptions
+    from mrs_datasets.readers.pairs.own_pairs import PairOptions
 
 NAMES = ("message_column", "reply_column", "language", "on_error", "language_model")
 
@@ -40,7 +40,7 @@ def add_pair_options(parser: argparse.ArgumentParser) -> None:
 
 def pair_options(options: argparse.Namespace) -> PairOptions:
     """The options for the reader."""
-    from mrs_datasets.readers.pairs.pair_checks import PairOptions
+    from mrs_datasets.readers.pairs.own_pairs import PairOptions
     from mrs_datasets.readers.pairs.pair_files import MESSAGE, REPLY, STOP, Columns
     from mrs_suggest.common.text.language_id import open_identifier
 
