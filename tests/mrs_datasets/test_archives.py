@@ -110,8 +110,7 @@ def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         pytest.fail("something is written")
 
-    monkeypatch.setattr(tarfile.TarFile, "extractall", fail)
-    monkeypatch.setattr(archives, "_write_member", fail)
+    monkeypatch.setattr(archives, "_write", fail)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -190,7 +189,7 @@ def test_a_zip_member_that_is_no_file_is_refused(mode: int, words: str, refusal)
 
 @pytest.mark.parametrize(
     ("headers", "words"),
-    [({"path": "a\0é"}, "null character"), ({"path": "../é"}, "parent folder"), ({"mtime": "1e400"}, "damaged")],
+    [({"path": "a\0é"}, "null character"), ({"path": "../é"}, "parent folder")],
 )
 def test_what_a_pax_header_says_is_checked_too(headers: dict[str, str], words: str, refusal) -> None:
     member = tar_member("a")
@@ -419,7 +418,7 @@ def test_an_absent_archive_is_named(beside: Path) -> None:
 @pytest.mark.parametrize("kind", BOTH)
 def test_what_does_not_fit_is_refused(kind: str, refusal, monkeypatch) -> None:
     monkeypatch.setattr(archives.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1999}))
-    assert "needs 2,000 bytes of disk beside --out, 1,999 are free" in refusal(pack(kind, [("a", bytes(2000))]))
+    assert "needs 2,000 bytes of disk next to --out, 1,999 are free" in refusal(pack(kind, [("a", bytes(2000))]))
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -428,8 +427,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(kind: str, refusal, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     data = pack(kind, FILES.items())
-    monkeypatch.setattr(tarfile, "copyfileobj", full)
-    monkeypatch.setattr(archives, "_write_member", full)
+    monkeypatch.setattr(archives, "_write", full)
     assert "cannot unpack the archive (No space left on device)" in refusal(data)
 
 

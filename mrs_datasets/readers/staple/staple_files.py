@@ -1,4 +1,4 @@
-"""The files of the STAPLE task (Mayhew et al. 2020): read, whole or prompt by prompt, and written.
+"""The files of the STAPLE task (Mayhew et al. 2020): read, whole or prompt by prompt; and prediction files written.
 
 A file holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
 text alone in prediction files; plain, `.gz` or `.xz`, UTF-8.
@@ -15,10 +15,10 @@ import hashlib
 import lzma
 import math
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
@@ -107,7 +107,7 @@ def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, li
     """Yield the blocks of a gold file, each with its translations and their weights.
 
     Raises:
-        InputError: see `read_blocks`; a line is not `text|weight`, a prompt has none, or the file is truncated.
+        InputError: see `read_blocks`; a line is not `text|weight`, a prompt is without one, or the file is truncated.
     """
     block, weights = None, [1.0]
     for block in read_blocks(path, data=data):
@@ -121,11 +121,7 @@ def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, li
 
 
 def read_staple_predictions(path: Path) -> dict[str, list[str]]:
-    """The translations of each prompt id of a prediction file, in its order; a prompt may have none.
-
-    Raises:
-        InputError: see `read_blocks`.
-    """
+    """The translations of each prompt id of a prediction file, in its order; see `read_blocks` for errors."""
     return {block.id: block.lines for block in read_blocks(path)}
 
 
@@ -152,25 +148,6 @@ def write_staple_predictions(prompts: Mapping[str, str], predictions: Mapping[st
         blocks.append("\n".join([f"{key}|{prompt}", *texts, ""]))
     atomic_write(path, "\n".join(blocks))
     return count
-
-
-def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write rows of a split as a gold file of the task; rows prepared from a gold file reproduce its content.
-
-    Args:
-        rows: with the columns id, prompt and translations.
-
-    Raises:
-        InputError: a text that the format cannot hold.
-    """
-    blocks = []
-    for row in rows:
-        lines = [f"{row['id']}|{row['prompt']}"]
-        lines += [f"{entry['text']}|{entry['weight']!r}" for entry in row["translations"]]
-        if any("\n" in line for line in lines) or "|" in row["id"]:
-            raise InputError(f"{path}: {row['id']}: the format allows no | in an id and no line end in a text.")
-        blocks.append("\n".join([*lines, ""]))
-    atomic_write(path, "\n".join(blocks))
 
 
 def read_whole(path: Path) -> bytes | None:
@@ -213,7 +190,8 @@ def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
     if not weighted:
         texts = whole.split("\n") if whole else []
         return None if any(map(str.isspace, texts)) else TaskFile(ids, bounds, texts, [])
-    if any(start == end for start, end in pairwise(bounds)) or not _one_bar_a_line(whole):
+    ends = whole.encode().translate(None, _NO_ENDS)  # bars and line ends must alternate
+    if any(start == end for start, end in pairwise(bounds)) or ends != b"|\n" * (len(ends) // 2) + b"|":
         return None
     parts = whole.replace("|", "\n").split("\n")
     texts, numbers = parts[::2], parts[1::2]
@@ -232,32 +210,19 @@ def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
 def parse_lines(path: Path, data: bytes | None, weighted: bool) -> TaskFile:
     """The content of a file, or of its bytes if they were read; InputError at the first wrong line."""
     found = TaskFile([], [0], [], [])
-    if weighted:
-        for block, texts, weights in read_gold(path, data):
-            _append(found, block, texts, weights)
-    else:
-        for block in read_blocks(path, data=data):
-            _append(found, block, block.lines)
+    blocks = read_gold(path, data) if weighted else ((block, block.lines, []) for block in read_blocks(path, data=data))
+    for block, texts, weights in blocks:
+        found.ids.append(block.id)
+        found.texts.extend(texts)
+        found.weights.extend(weights)
+        found.bounds.append(len(found.texts))
     return found
-
-
-def _append(found: TaskFile, block: Block, texts: list[str], weights: Sequence[float] = ()) -> None:
-    found.ids.append(block.id)
-    found.texts.extend(texts)
-    found.weights.extend(weights)
-    found.bounds.append(len(found.texts))
 
 
 def _head(line: str) -> tuple[str, str]:
     """The id and the text in a prompt's line; an empty id if it is not one."""
     prompt_id, bar, prompt = line.partition("|")
     return (prompt_id if bar and prompt_id.startswith(ID_PREFIX) and not is_blank(prompt) else ""), prompt
-
-
-def _one_bar_a_line(text: str) -> bool:
-    """Whether bars and line ends alternate, starting and ending with a bar."""
-    ends = text.encode().translate(None, _NO_ENDS)
-    return ends == b"|\n" * (len(ends) // 2) + b"|"
 
 
 def _weight(text: str) -> float:
@@ -268,13 +233,10 @@ def _weight(text: str) -> float:
 
 
 def _are_weighted(texts: Sequence[str], weights: Collection[float]) -> bool:
-    return bool(weights) and min(weights) >= 0 and all(map(math.isfinite, weights)) and not _any_blank(texts)
-
-
-def _any_blank(texts: Sequence[str]) -> bool:
-    """Whether a text is blank; usually decided by the first character, of which there are few different ones."""
-    blank = {first for first in {text[:1] for text in texts} if is_blank(first)}
-    return bool(blank) and any(text[:1] in blank and is_blank(text) for text in texts)
+    if not weights or min(weights) < 0 or not all(map(math.isfinite, weights)):
+        return False
+    blank = {first for first in {text[:1] for text in texts} if is_blank(first)}  # few characters are first ones
+    return not blank or not any(text[:1] in blank and is_blank(text) for text in texts)
 
 
 def _lacks_weight(weights: Sequence[float]) -> bool:
@@ -302,7 +264,7 @@ def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
 
 
 def _problem(line: str) -> str:
-    """What was expected instead of a gold file's line that is not `text|weight`."""
+    """The problem of a line in a gold file that is not `text|weight`; empty for other lines."""
     text, bar, weight = line.rpartition("|")
     if bar and line.startswith(ID_PREFIX):
         return "expected an empty line before the next prompt"

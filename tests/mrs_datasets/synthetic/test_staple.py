@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,7 +18,6 @@ from mrs_datasets.check.check import check
 from mrs_datasets.describe.staple_statistics import lrf_weights, oracle_curves, staple_split_statistics
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.staple.staple_files import read_gold, write_staple
 from mrs_datasets.synthetic import staple
 from mrs_datasets.synthetic.grammar.english import PRONOUNS, VERBS, Meaning, draw_meaning, pairs
 from mrs_datasets.synthetic.grammar.paraphrases import (
@@ -256,17 +254,6 @@ def test_an_oracle_that_knows_the_shares_is_nearly_perfect(
         assert score_translations(gold, given).weighted_f1.mean() >= floor  # type: ignore[arg-type]
     found = [one["text"] for row in gold for one in row["translations"]]
     assert read_texts(found, "paper") == found
-
-
-def test_it_can_be_written_in_the_task_s_format(
-    tmp_path: Path, rows: dict[tuple[str, str], list[dict[str, Any]]]
-) -> None:
-    write_staple(rows["qab", "test"], tmp_path / "test.txt")
-    back = [(block.id, texts, weights) for block, texts, weights in read_gold(tmp_path / "test.txt")]
-    assert back == [
-        (one["id"], [t["text"] for t in one["translations"]], [t["weight"] for t in one["translations"]])
-        for one in rows["qab", "test"]
-    ]
 
 
 def test_a_seed_gives_equal_rows_and_another_one_other_words_and_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
