@@ -20,8 +20,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from mrs_suggest.common.errors import InputError
 
@@ -91,7 +92,7 @@ class _File(NamedTuple):
     parts: tuple[str, ...]
     name: str
     size: int
-    open: Callable[[], IO[bytes]]
+    open: Callable[[], IO[bytes] | None]
 
 
 def _unpack(archive: Path, target: Path, max_bytes: int) -> None:
@@ -126,7 +127,7 @@ def _unpack(archive: Path, target: Path, max_bytes: int) -> None:
 def _write(file: _File, path: Path) -> None:
     """Write a file; zipfile compares its checksum when the last byte is read."""
     written = 0
-    with file.open() as source, path.open("xb") as out:
+    with cast(IO[bytes], file.open()) as source, path.open("xb") as out:
         while block := source.read(_BLOCK):
             written += len(block)
             if written > file.size:
@@ -218,8 +219,8 @@ def _why_unsafe(name: str, parts: tuple[str, ...], is_folder: bool) -> str | Non
 
 
 def _tar_files(file: BinaryIO, start: bytes, contents: _Contents, stack: ExitStack) -> list[_File]:
-    opener = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open, b"BZ": bz2.open}.get(start[:2])
-    file = cast(BinaryIO, opener(file)) if opener else file
+    openers: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open, b"BZ": bz2.open}
+    file = openers.get(start[:2], lambda plain: plain)(file)
     guard = _HeaderGuard(file)
     tar = stack.enter_context(tarfile.open(fileobj=cast(BinaryIO, guard), mode="r:"))  # noqa: SIM115
     files = []
@@ -228,7 +229,7 @@ def _tar_files(file: BinaryIO, start: bytes, contents: _Contents, stack: ExitSta
         kind = "a sparse file" if member.issparse() else kind  # may write more than its size
         parts = contents.add(member.name, member.size, member.isdir(), kind)
         if not member.isdir():
-            files.append(_File(parts, member.name, member.size, lambda one=member: tar.extractfile(one)))  # type: ignore[misc]
+            files.append(_File(parts, member.name, member.size, partial(tar.extractfile, member)))
         guard.allowed = min(guard.allowed + HEADER_BYTES // 4, HEADER_BYTES)  # tarfile keeps what it read
     if guard.last != bytes(_TAR_BLOCK):  # tarfile treats a broken header as the end, and drops all that follows
         raise tarfile.ReadError("the end mark after the last member is missing")
@@ -290,7 +291,7 @@ def _zip_files(file: BinaryIO, contents: _Contents, stack: ExitStack) -> list[_F
         asked = copy.copy(info)
         asked.file_size += 1  # zipfile stops at the declared size: one byte more reveals a larger member
         if not is_folder:
-            files.append(_File(parts, name, info.file_size, lambda one=asked: archive.open(one)))  # type: ignore[misc]
+            files.append(_File(parts, name, info.file_size, partial(archive.open, asked)))
     return files
 
 
