@@ -1,4 +1,4 @@
-"""Writes prepared tasks of XGLUE as the archive's files, which the official scorer and `mrs score` take as gold."""
+"""Writes prepared tasks of XGLUE as the archive's files, which the official scorer and `mrs score` accept as gold."""
 
 from __future__ import annotations
 

@@ -157,9 +157,9 @@ def test_translations_are_joined_by_number_and_not_by_place() -> None:
 @pytest.mark.parametrize(
     ("original", "translated", "sentence"),
     [
-        ([TAP, RED_EYES], [TAP], r"^translations: there is no idx 7; "),
-        ([TAP], [TAP, *({**TAP, "idx": i} for i in (9, 8, 5, 4))], r"^original: there is no idx 4, 5, 8 and 1 more; "),
-        ([TAP], [{**TAP, "idx": 4}], r"^translations: there is no idx 3; "),
+        ([TAP, RED_EYES], [TAP], r"^translations: idx 7 is missing; "),
+        ([TAP], [TAP, *({**TAP, "idx": i} for i in (9, 8, 5, 4))], r"^original: idx 4, 5, 8 and 1 more is missing; "),
+        ([TAP], [{**TAP, "idx": 4}], r"^translations: idx 3 is missing; "),
         ([TAP], [{**TAP, "label": 0}], r"^translations: the label of idx 3 is not the original's; "),
         ([RED_EYES, TAP], [TAP, {**RED_EYES, "question": "effect"}], r"the question of idx 7 is not the original's"),
         ([TAP, TAP], [TAP], r"^original: idx 3 occurs more than once"),
