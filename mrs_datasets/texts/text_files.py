@@ -27,7 +27,7 @@ def split_language(text: str, option: str) -> tuple[str, str]:
 
 
 def files_in(folder: Location, where: object) -> list[Location]:
-    """The text files of a folder, by name; InputError, naming `where`, if there are no text files."""
+    """The text files of a folder, by name; InputError, naming `where`, without text files."""
     files = [one for one in folder.iterdir() if any(fnmatchcase(one.name, p) for p in FILES) and one.is_file()]
     if not files:
         raise InputError(f"{where}: the folder has no {' or '.join(FILES)}, and is not a prepared one.")
