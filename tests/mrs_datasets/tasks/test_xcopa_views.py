@@ -80,18 +80,6 @@ def test_a_pair_is_written_as_in_the_paper() -> None:
     assert all(field.type == (pa.int64() if field.name in numbers else pa.string()) for field in pairs.schema)
 
 
-@pytest.mark.parametrize(
-    ("view", "texts"),
-    [
-        (without_premise, ["What was the cause?", "What happened as a result?"]),
-        (without_question, [RED_EYES["premise"], TAP["premise"]]),
-    ],
-)
-def test_pairs_of_a_variant_hold_what_is_left(view: View, texts: list[str]) -> None:
-    pairs = sentence_pairs(view(table(RED_EYES, TAP)))
-    assert pairs["text"].to_pylist() == [texts[0], texts[0], texts[1], texts[1]]
-
-
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 example = st.fixed_dictionaries(
     {
@@ -169,11 +157,6 @@ def test_translations_are_joined_by_number_and_not_by_place() -> None:
 def test_translations_of_other_examples_are_refused(original: Any, translated: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         join_translations(table(*original), table(*translated))
-
-
-def test_translations_without_a_column_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^translations: the table has no column question"):
-        join_translations(table(TAP), without_question(table(TAP)).append_column("question_", table(TAP)["question"]))
 
 
 def test_all_real_translations_join_and_another_language_does_not(shared_data: Path) -> None:
