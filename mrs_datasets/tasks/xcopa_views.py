@@ -1,7 +1,6 @@
 """Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test joined with its original.
 
-Pure functions on Arrow tables with XCOPA's columns: premise, choice1, choice2, question, label, idx, changed, and (except
-in tables of earlier versions) question_corrected.
+Pure functions on Arrow tables with XCOPA's columns; tables of earlier versions do not have question_corrected.
 """
 
 from __future__ import annotations
