@@ -23,7 +23,7 @@ knowledge of the four languages decides how well it transfers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from random import Random
@@ -76,7 +76,7 @@ def draw_task(task: str, seed: int) -> dict[str, dict[str, list[Row]]]:
         attempt = 0
         while len(rows[PIVOT]) < size:
             label, key = wanted[len(rows[PIVOT])], f"{seed}/{task}/{split}/{attempt}"
-            drawn = {language: list(DRAW[task](phrases(language), Random(key), label)) for language in rows}
+            drawn = {language: list(getattr(_Writer(language, key), task)(label)) for language in rows}
             attempt += 1
             texts = {
                 language: found[0]["query"]
@@ -105,180 +105,162 @@ def phrases(language: str) -> Phrases:
     return found
 
 
-def _word(own: Phrases, random: Random, name: str) -> str:
-    return str(random.choice(own["words"][name]))
-
-
-def _words(own: Phrases, random: Random, name: str, count: int) -> list[str]:
-    return random.sample(own["words"][name], count)
-
-
-def _year(random: Random) -> str:
-    return str(random.randint(1950, 2009))
-
-
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _tagged(own: Phrases, pairs: list[tuple[str, str]]) -> Iterator[Row]:
-    words = [word for word, _ in pairs]
-    yield {"words": [_sentence(words[0]), *words[1:]], "tags": [tag for _, tag in pairs]}
+class _Writer:
+    """Draws one row of each task in a language (of wpr: the pages of a query); the label is given, if there is one."""
 
+    def __init__(self, language: str, key: str) -> None:
+        self.own, self.random = phrases(language), Random(key)
+        self.pick = self.random.choice
 
-def _ner(own: Phrases, random: Random, _: str) -> Iterator[Row]:
-    pairs = []
-    for part in random.choice(own["ner"]).split():
-        kind = part.strip("{}")
-        if kind == part:
-            pairs.append((part, "O"))
-            continue
-        text = _word(own, random, {"LOC": "city", "ORG": "organisation", "MISC": "misc", "PER": "first"}[kind])
-        if kind == "PER" and random.random() < 0.5:
-            text += f" {_word(own, random, 'last')}"
-        pairs += [(word, f"{'I' if place else 'B'}-{kind}") for place, word in enumerate(text.split())]
-    return _tagged(own, pairs)
+    def word(self, name: str) -> str:
+        return str(self.pick(self.own["words"][name]))
 
+    def words(self, name: str, count: int) -> list[str]:
+        return self.random.sample(self.own["words"][name], count)
 
-def _pos(own: Phrases, random: Random, _: str) -> Iterator[Row]:
-    pairs: list[tuple[str, str]] = []
-    for part in random.choice(own["pos"]).split():
-        text, _, tag = part.partition("/")
-        if text.startswith("{"):
-            text = _word(own, random, text.strip("{}"))
-        words = text.split()
-        pairs += zip(words, [tag] * len(words) if tag else ["DET", "NOUN"], strict=True)
-    return _tagged(own, pairs)
+    def year(self) -> str:
+        return str(self.random.randint(1950, 2009))
 
+    def facts(self) -> dict[str, str]:
+        """A value for each of the four facts about a person."""
+        return {name: self.year() if name == "year" else self.word(name) for name in self.own["facts"]}
 
-def _nc(own: Phrases, random: Random, label: str) -> Iterator[Row]:
-    topics = own["topics"]
-    title, a, b, c = random.sample(topics[label], 4)
-    other = random.choice(topics[random.choice([name for name in topics if name != label])])
-    places = random.sample((0, 1, 2), 3)  # of the words of the body
-    body = random.choice(own["nc"]["body"]), random.choice(own["nc"]["body"])
-    first = dict(zip("abc", ([a, b, other][place] for place in places), strict=True))
-    second = dict(zip("abc", random.sample((title, b, c), 3), strict=True))
-    yield {
-        "news_title": _sentence(random.choice(own["nc"]["title"]).format(a=title)),
-        "news_body": f"{_sentence(body[0].format(**first))} {_sentence(body[1].format(**second))}",
-        "label": label,
-    }
+    def fact(self, name: str, first: str, value: str) -> list[str]:
+        """A sentence, and the question that it answers."""
+        return [text.format(first=first, value=value) for text in self.own["facts"][name]]
 
+    def _tagged(self, pairs: list[tuple[str, str]]) -> Iterator[Row]:
+        words = [word for word, _ in pairs]
+        yield {"words": [_sentence(words[0]), *words[1:]], "tags": [tag for _, tag in pairs]}
 
-def _facts(own: Phrases, random: Random) -> dict[str, str]:
-    """A value for each of the four facts about a person."""
-    return {name: _year(random) if name == "year" else _word(own, random, name) for name in own["facts"]}
+    def ner(self, _: str) -> Iterator[Row]:
+        pairs = []
+        for part in self.pick(self.own["ner"]).split():
+            kind = part.strip("{}")
+            if kind == part:
+                pairs.append((part, "O"))
+                continue
+            text = self.word({"LOC": "city", "ORG": "organisation", "MISC": "misc", "PER": "first"}[kind])
+            if kind == "PER" and self.random.random() < 0.5:
+                text += f" {self.word('last')}"
+            pairs += [(word, f"{'I' if place else 'B'}-{kind}") for place, word in enumerate(text.split())]
+        return self._tagged(pairs)
 
+    def pos(self, _: str) -> Iterator[Row]:
+        pairs: list[tuple[str, str]] = []
+        for part in self.pick(self.own["pos"]).split():
+            text, _, tag = part.partition("/")
+            words = (self.word(text.strip("{}")) if text.startswith("{") else text).split()
+            pairs += zip(words, [tag] * len(words) if tag else ["DET", "NOUN"], strict=True)
+        return self._tagged(pairs)
 
-def _fact(own: Phrases, name: str, first: str, value: str) -> tuple[str, str]:
-    """A sentence, and the question that it answers."""
-    sentence, question = (text.format(first=first, value=value) for text in own["facts"][name])
-    return sentence, question
-
-
-def _mlqa(own: Phrases, random: Random, _: str) -> Iterator[Row]:
-    first, facts = _word(own, random, "first"), _facts(own, random)
-    names = random.sample(sorted(facts), len(facts))
-    asked = random.choice(names)
-    context, start = "", 0
-    for name in names:
-        context += " " if context else ""
-        if name == asked:
-            start = len(context) + len(own["facts"][name][0].partition("{value}")[0].format(first=first))
-        context += _fact(own, name, first, facts[name])[0]
-    question = _fact(own, asked, first, facts[asked])[1]
-    yield {"id": "", "context": context, "question": question, "answers": [{"text": facts[asked], "start": start}]}
-
-
-def _xnli(own: Phrases, random: Random, label: str) -> Iterator[Row]:
-    forms = own["xnli"]
-    place, other = _words(own, random, "place", 2)
-    said = {name: _word(own, random, name) for name in ("subject", "activity")} | {"place": place}
-    premise = forms["premise"].format(**said)
-    elsewhere = label == "contradiction" and random.random() < 0.5
-    hypothesis = random.choice(forms["entailment" if elsewhere else label])
-    hypothesis = hypothesis.format(**{**said, "place": other if elsewhere else place})
-    yield {"premise": _sentence(premise), "hypothesis": _sentence(hypothesis), "label": label}
-
-
-def _pawsx(own: Phrases, random: Random, label: str) -> Iterator[Row]:
-    forms, number = own["pawsx"], random.randrange(2)
-    one, two, third = _words(own, random, "city", 3)
-    said = {"first": _word(own, random, "first"), "year": _year(random), "day": _word(own, random, "day")}
-    sentence = forms["sentence"][number].format(**said, one=one, two=two)
-    kind = "same" if label == "1" else random.choice(("never", "never", "swapped", "elsewhere"))
-    cities = {"swapped": (two, one), "elsewhere": (one, third)}.get(kind, (one, two))
-    form = forms["never" if kind == "never" else "other"][number]
-    other = form.format(**said, one=cities[0], two=cities[1])
-    pair = [_sentence(sentence), _sentence(other)]
-    yield {"sentence1": pair[0], "sentence2": pair[1], "label": label}
-
-
-def _qadsm(own: Phrases, random: Random, label: str) -> Iterator[Row]:
-    forms = own["qadsm"]
-    wanted, other = _words(own, random, "product", 2)
-    kind = "fits" if label == "Good" else random.choice(("dead", "other"))
-    offered = other if kind == "other" else wanted
-    title, description, query = (random.choice(forms[name]) for name in ("title", "description", "query"))
-    dead, price = random.choice(forms["dead"]), str(random.randint(2, 99) * 5)
-    yield {
-        "query": query.format(product=wanted),
-        "ad_title": dead if kind == "dead" else _sentence(title.format(product=offered)),
-        "ad_description": _sentence(description.format(product=offered, n=price)),
-        "label": label,
-    }
-
-
-def _wpr(own: Phrases, random: Random, _: str) -> Iterator[Row]:
-    forms = own["wpr"]
-    place = {name: _words(own, random, name, PAGES + 1) for name in ("city", "shop")}
-    query = random.choice(forms["query"]).format(city=place["city"][0], shop=place["shop"][0])
-    seen: set[tuple[object, ...]] = set()
-    while len(seen) < PAGES:
-        fits, quality, differing = random.random() < 0.5, random.randrange(3), random.choice(("city", "shop"))
-        title, snippet, year = random.randrange(2), random.randrange(2), _year(random)
-        page = 0 if fits else len(seen) + 1
-        if (page, title, quality, snippet) in seen:
-            continue
-        seen.add((page, title, quality, snippet))
-        about = {name: own[page if name == differing else 0] for name, own in place.items()}
+    def nc(self, label: str) -> Iterator[Row]:
+        topics, forms = self.own["topics"], self.own["nc"]
+        title, a, b, c = self.random.sample(topics[label], 4)
+        other = self.pick(topics[self.pick([name for name in topics if name != label])])
+        places = self.random.sample((0, 1, 2), 3)  # of the words of the body
+        body = self.pick(forms["body"]), self.pick(forms["body"])
+        first = dict(zip("abc", ([a, b, other][place] for place in places), strict=True))
+        second = dict(zip("abc", self.random.sample((title, b, c), 3), strict=True))
         yield {
-            "query": query,
-            "web_page_title": _sentence(forms["title"][title].format(**about)),
-            "web_page_snippet": forms["snippet"][quality][snippet].format(year=year),
-            "label": str(2 * fits + quality),
+            "news_title": _sentence(self.pick(forms["title"]).format(a=title)),
+            "news_body": f"{_sentence(body[0].format(**first))} {_sentence(body[1].format(**second))}",
+            "label": label,
         }
 
+    def mlqa(self, _: str) -> Iterator[Row]:
+        first, facts = self.word("first"), self.facts()
+        names = self.random.sample(sorted(facts), len(facts))
+        asked = self.pick(names)
+        context, start = "", 0
+        for name in names:
+            context += " " if context else ""
+            if name == asked:
+                start = len(context) + len(self.own["facts"][name][0].partition("{value}")[0].format(first=first))
+            context += self.fact(name, first, facts[name])[0]
+        question = self.fact(asked, first, facts[asked])[1]
+        yield {"id": "", "context": context, "question": question, "answers": [{"text": facts[asked], "start": start}]}
 
-def _qam(own: Phrases, random: Random, label: str) -> Iterator[Row]:
-    first, facts = _word(own, random, "first"), _facts(own, random)
-    asked, other = random.sample(sorted(facts), 2)
-    kind = "answers" if label == "1" else random.choice(("evades", "other"))
-    evasive = random.choice(own["evasive"]).format(first=first)
-    told = other if kind == "other" else asked
-    answer = evasive if kind == "evades" else _fact(own, told, first, facts[told])[0]
-    question = _fact(own, asked, first, facts[asked])[1]
-    yield {"question": question, "answer": f"{answer} {random.choice(own['other'])}", "label": label}
+    def xnli(self, label: str) -> Iterator[Row]:
+        forms = self.own["xnli"]
+        place, other = self.words("place", 2)
+        said = {name: self.word(name) for name in ("subject", "activity")} | {"place": place}
+        premise = forms["premise"].format(**said)
+        elsewhere = label == "contradiction" and self.random.random() < 0.5
+        hypothesis = self.pick(forms["entailment" if elsewhere else label])
+        hypothesis = hypothesis.format(**{**said, "place": other if elsewhere else place})
+        yield {"premise": _sentence(premise), "hypothesis": _sentence(hypothesis), "label": label}
 
+    def pawsx(self, label: str) -> Iterator[Row]:
+        forms, number = self.own["pawsx"], self.random.randrange(2)
+        one, two, third = self.words("city", 3)
+        said = {"first": self.word("first"), "year": self.year(), "day": self.word("day")}
+        sentence = forms["sentence"][number].format(**said, one=one, two=two)
+        kind = "same" if label == "1" else self.pick(("never", "never", "swapped", "elsewhere"))
+        cities = {"swapped": (two, one), "elsewhere": (one, third)}.get(kind, (one, two))
+        other = forms["never" if kind == "never" else "other"][number].format(**said, one=cities[0], two=cities[1])
+        yield {"sentence1": _sentence(sentence), "sentence2": _sentence(other), "label": label}
 
-def _qg(own: Phrases, random: Random, _: str) -> Iterator[Row]:
-    first, facts = _word(own, random, "first"), _facts(own, random)
-    name = random.choice(sorted(facts))
-    sentence, question = _fact(own, name, first, facts[name])
-    yield {"answer_passage": f"{sentence} {random.choice(own['other'])}", "question": question}
+    def qadsm(self, label: str) -> Iterator[Row]:
+        forms = self.own["qadsm"]
+        wanted, other = self.words("product", 2)
+        kind = "fits" if label == "Good" else self.pick(("dead", "other"))
+        offered = other if kind == "other" else wanted
+        title, description, query = (self.pick(forms[name]) for name in ("title", "description", "query"))
+        dead, price = self.pick(forms["dead"]), str(self.random.randint(2, 99) * 5)
+        yield {
+            "query": query.format(product=wanted),
+            "ad_title": dead if kind == "dead" else _sentence(title.format(product=offered)),
+            "ad_description": _sentence(description.format(product=offered, n=price)),
+            "label": label,
+        }
 
+    def wpr(self, _: str) -> Iterator[Row]:
+        forms = self.own["wpr"]
+        place = {name: self.words(name, PAGES + 1) for name in ("city", "shop")}
+        query = self.pick(forms["query"]).format(city=place["city"][0], shop=place["shop"][0])
+        seen: set[tuple[object, ...]] = set()
+        while len(seen) < PAGES:
+            fits, quality = self.random.random() < 0.5, self.random.randrange(3)
+            differing = self.pick(("city", "shop"))
+            title, snippet, year = self.random.randrange(2), self.random.randrange(2), self.year()
+            page = 0 if fits else len(seen) + 1
+            if (page, title, quality, snippet) in seen:
+                continue
+            seen.add((page, title, quality, snippet))
+            about = {name: own[page if name == differing else 0] for name, own in place.items()}
+            yield {
+                "query": query,
+                "web_page_title": _sentence(forms["title"][title].format(**about)),
+                "web_page_snippet": forms["snippet"][quality][snippet].format(year=year),
+                "label": str(2 * fits + quality),
+            }
 
-def _ntg(own: Phrases, random: Random, _: str) -> Iterator[Row]:
-    body, title = random.choice(own["ntg"])
-    city, city2 = _words(own, random, "city", 2)
-    said = {name: _word(own, random, name) for name in ("day", "first", "last", "shop")}
-    said |= {"city": city, "city2": city2, "n": str(random.randint(3, 6)), "m": str(random.randint(0, 2))}
-    body = body.format(**said, other=random.choice(own["other"]))
-    yield {"news_body": _sentence(body), "news_title": _sentence(title.format(**said))}
+    def qam(self, label: str) -> Iterator[Row]:
+        first, facts = self.word("first"), self.facts()
+        asked, other = self.random.sample(sorted(facts), 2)
+        kind = "answers" if label == "1" else self.pick(("evades", "other"))
+        evasive = self.pick(self.own["evasive"]).format(first=first)
+        told = other if kind == "other" else asked
+        answer = evasive if kind == "evades" else self.fact(told, first, facts[told])[0]
+        question = self.fact(asked, first, facts[asked])[1]
+        yield {"question": question, "answer": f"{answer} {self.pick(self.own['other'])}", "label": label}
 
+    def qg(self, _: str) -> Iterator[Row]:
+        first, facts = self.word("first"), self.facts()
+        name = self.pick(sorted(facts))
+        sentence, question = self.fact(name, first, facts[name])
+        yield {"answer_passage": f"{sentence} {self.pick(self.own['other'])}", "question": question}
 
-DRAW: dict[str, Callable[[Phrases, Random, str], Iterator[Row]]] = {
-    "ner": _ner, "pos": _pos, "nc": _nc, "mlqa": _mlqa, "xnli": _xnli, "pawsx": _pawsx, "qadsm": _qadsm, "wpr": _wpr,
-    "qam": _qam, "qg": _qg, "ntg": _ntg,
-}  # fmt: skip
+    def ntg(self, _: str) -> Iterator[Row]:
+        body, title = self.pick(self.own["ntg"])
+        city, city2 = self.words("city", 2)
+        said = {name: self.word(name) for name in ("day", "first", "last", "shop")}
+        said |= {"city": city, "city2": city2}
+        said |= {"n": str(self.random.randint(3, 6)), "m": str(self.random.randint(0, 2))}
+        body = body.format(**said, other=self.pick(self.own["other"]))
+        yield {"news_body": _sentence(body), "news_title": _sentence(title.format(**said))}
