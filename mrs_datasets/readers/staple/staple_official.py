@@ -20,10 +20,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import accumulate, chain
 from pathlib import Path
 
-from mrs_datasets.readers.staple.staple_files import TaskFile, parse_lines, parse_whole, read_whole
+from mrs_datasets.readers.staple.staple_files import TaskFile, read_task_file, read_whole
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 
@@ -45,7 +46,7 @@ class _Oddities(dict[str, tuple[int, str, int]]):
 
 
 def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], None]) -> TaskFile:
-    """A file as the official scorer reads it; an ordinary one is parsed as a whole.
+    """A file as the official scorer reads it.
 
     Args:
         weighted: a gold file.
@@ -58,10 +59,11 @@ def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], N
     path = Path(path)
     data = read_whole(path)
     if data is None:
-        return parse_lines(path, data, weighted)
-    found = parse_whole(data, weighted) if data.count(b"\r") == data.count(b"\r\n") else None
-    if found is not None and all(map(str.islower, found.ids)):
-        return found
+        return read_task_file(path, weighted)
+    with suppress(InputError):
+        found = read_task_file(path, weighted, data) if data.count(b"\r") == data.count(b"\r\n") else None
+        if found is not None and all(map(str.islower, found.ids)):
+            return found
     prompts = _read_prompts(path, data, weighted, warn)
     bounds = [0, *accumulate(map(len, prompts.values()))]
     texts, weights = zip(*(pair for pairs in prompts.values() for pair in pairs), strict=True)
