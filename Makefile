@@ -126,7 +126,7 @@ bench: $(STAMP)  ## every script prints a ratio against a named alternative and 
 	set -e; for script in benchmarks/bench_*.py; do $(OFFLINE) $(BIN)/python $$script; done
 
 sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
-	$(BIN)/python -m mrs_datasets.synthetic.build_sample
+	$(BIN)/mrs data prepare mrs --source sample --out mrs_datasets/sample --overwrite
 
 baseline: $(STAMP)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
 	$(BIN)/mrs train retrieval --config trainers/configs/retrieval/e5/sample.yaml --model_name_or_path $(ENCODER)

@@ -92,8 +92,8 @@ def memory_mb(field: str, process: int | str = "self") -> float:
 
 def prepare(folder: Path, months: list[str], comments: int) -> dict[str, Any]:
     """Write the dumps and, where none is named, train a language model; what the dumps hold."""
-    from mrs_datasets.synthetic.dumps.synth import write_dumps
-    from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+    from mrs_datasets.synthetic.dumps import write_dumps
+    from mrs_datasets.synthetic.language_models import write_language_model
 
     start = time.perf_counter()
     manifest = write_dumps(folder / "dumps", months, comments, SEED)

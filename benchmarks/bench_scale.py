@@ -58,8 +58,8 @@ def fresh(job: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
 
 def prepare(folder: Path, comments: int) -> dict[str, Any]:
     """Write two months and a language model."""
-    from mrs_datasets.synthetic.dumps.synth import write_dumps
-    from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+    from mrs_datasets.synthetic.dumps import write_dumps
+    from mrs_datasets.synthetic.language_models import write_language_model
 
     manifest = write_dumps(folder / "dumps", MONTHS, comments // len(MONTHS), SEED)
     if "MRS_LANGUAGE_MODEL" not in os.environ:

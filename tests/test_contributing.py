@@ -157,7 +157,7 @@ def test_every_data_set_has_its_files_and_its_row(repository: Path) -> None:
 
     page = (repository / "docs" / "data_sets.md").read_text(encoding="utf-8")
     for name in catalogued():
-        file = "official" if name == "mrs" else name.replace("-", "_")
+        file = "official" if name == "mrs" else name.removeprefix("synthetic-")
         assert list((repository / "mrs_datasets").rglob(f"{file}.py")), name
         assert list((repository / "tests" / "mrs_datasets").rglob(f"test_{file}.py")), name
         assert name in page, f"docs/data_sets.md has no row for {name}"

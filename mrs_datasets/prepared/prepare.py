@@ -14,19 +14,14 @@ from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
 from mrs_datasets.readers.official import find_official_root, read_official
-from mrs_datasets.readers.pairs.own_pairs import is_pair_file, read_pair_files
-from mrs_datasets.readers.pairs.pair_checks import PairOptions
+from mrs_datasets.readers.pairs.own_pairs import PairOptions, is_pair_file, read_pair_files
 from mrs_datasets.readers.pairs.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
 from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
-from mrs_datasets.readers.seeds import seed_of
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple.staple import read_staple
 from mrs_datasets.readers.xcopa import read_xcopa
 from mrs_datasets.readers.xglue import read_xglue
-from mrs_datasets.synthetic.readers.synthetic_chat import read_synthetic_chat, write_language_model
-from mrs_datasets.synthetic.readers.synthetic_copa import read_synthetic_copa
-from mrs_datasets.synthetic.readers.synthetic_staple import read_synthetic_staple
-from mrs_datasets.synthetic.readers.synthetic_xglue import read_synthetic_xglue
+from mrs_datasets.synthetic.generate import CHAT, GENERATED, read_synthetic, seed_of, write_language_model
 from mrs_datasets.tasks.xcopa_views import with_views
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, require_regular
@@ -38,12 +33,6 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "siqa": read_siqa,
     "staple": read_staple,
     "xglue": read_xglue,
-}
-GENERATED: dict[str, Callable[[int, Report], Chunks]] = {  # from a seed, without files
-    "synthetic-chat": read_synthetic_chat,
-    "synthetic-copa": read_synthetic_copa,
-    "synthetic-staple": read_synthetic_staple,
-    "synthetic-xglue": read_synthetic_xglue,
 }
 
 
@@ -146,10 +135,10 @@ def prepare(
         if len(sources) > 1:
             raise InputError(f"{name}: expected one --source, found {len(sources)}; pass {record.source}.")
         seed = seed_of(sources[0])
-        chunks = with_views(GENERATED[name](seed, report), views, record)
+        chunks = with_views(read_synthetic(name, seed, report), views, record)
         with atomic_folder(out, overwrite, MARKER) as partial:
             written = write_prepared(partial, progress(chunks), report, record, sources[0])
-            if name == "synthetic-chat":
+            if name == CHAT:
                 write_language_model(partial, seed)
             return written
     for source in sources:

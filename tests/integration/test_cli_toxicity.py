@@ -10,8 +10,8 @@ import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.schema import SPLITS
-from mrs_datasets.synthetic.dumps.synth import write_toxic_words
-from mrs_datasets.synthetic.dumps.synth_text import TOXIC_WORDS
+from mrs_datasets.synthetic.dumps import write_toxic_words
+from mrs_datasets.synthetic.speech import TOXIC_WORDS
 from tests.classifiers import write_classifier
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 from tests.scoring_server import Failure, scoring_server

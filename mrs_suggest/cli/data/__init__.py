@@ -31,7 +31,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
-    from mrs_datasets.readers.pairs.pair_checks import PairOptions
+    from mrs_datasets.readers.pairs.own_pairs import PairOptions
 
 COUNTED = ("min_reply_count", "max_responses")
 PAIRS = ("message_column", "reply_column", "language", "on_error", "language_model")
@@ -167,7 +167,7 @@ def _prepare(options: argparse.Namespace) -> None:
 
 
 def _pair_options(options: argparse.Namespace) -> PairOptions:
-    from mrs_datasets.readers.pairs.pair_checks import PairOptions
+    from mrs_datasets.readers.pairs.own_pairs import PairOptions
     from mrs_datasets.readers.pairs.pair_files import MESSAGE, REPLY, STOP, Columns
     from mrs_suggest.common.text.language_id import open_identifier
 

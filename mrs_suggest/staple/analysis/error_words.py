@@ -197,18 +197,25 @@ def error_words(language: str) -> ErrorWords | None:
 
 
 def made_up_words(language: str, seed: int) -> ErrorWords | None:
-    """The lists of a language of `synthetic-staple`, which its grammar knows; None if it has no such language."""
-    from mrs_datasets.synthetic.grammar import made_up_languages
+    """The lists of a language of `synthetic-staple`, which its grammar knows; None for any other language."""
+    from mrs_datasets.synthetic.grammar.paraphrases import (
+        DECLENSION,
+        LOANWORD,
+        NUMBER,
+        PRONOUN,
+        VERB_SUFFIX,
+        made_up_languages,
+    )
 
     known = made_up_languages(seed)
     if language not in known:
         return None
-    found = known[language].phenomena()
-    cases = tuple(sorted(found.cases, key=lambda one: (-len(one), one)))
-    suffixes = tuple(sorted(found.verb_suffixes, key=lambda one: (-len(one), one)))
-    loans = frozenset(found.loanwords.values()) | found.rejected_loanwords
+    found = {phenomenon: frozenset(words) for phenomenon, words in known[language].vocabulary.items()}
+    cases, suffixes = (
+        tuple(sorted(found[name], key=lambda one: (-len(one), one))) for name in (DECLENSION, VERB_SUFFIX)
+    )
     nouns = Class(cases, frozenset(cases))  # qaa has endings, qab particles
-    return ErrorWords(language, found.pronouns, found.numbers, Class(suffixes), nouns, loans)
+    return ErrorWords(language, found[PRONOUN], found[NUMBER], Class(suffixes), nouns, found[LOANWORD])
 
 
 def letters(word: str) -> str:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.read import ReadCounts, read_comments, whole_lines
 from mrs_datasets.builders.reddit.schema import COMMENTS
-from mrs_datasets.synthetic.dumps.synth import write_dumps
+from mrs_datasets.synthetic.dumps import write_dumps
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.streams import PIECE
 

@@ -7,17 +7,15 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from mrs_datasets.readers.sample import BOOKS
-from mrs_datasets.synthetic.phrase_books import read_phrase_book
-from mrs_suggest.common.text.languages import LANGUAGES
+from mrs_datasets.readers.sample import exchanges_of
 
 WORDS = 4096  # entries of a language's word list; a word is in it as often as in its book
-# Shares of the threads; English leads as on Reddit, but a small month has every language, too.
+# Shares of the threads. English leads, as on Reddit, but a small month has every language.
 SHARES = {
     "en": 0.40, "es": 0.10, "de": 0.09, "pt": 0.08, "fr": 0.08, "ja": 0.06, "sv": 0.05, "it": 0.05, "nl": 0.05,
     "ru": 0.04,
 }  # fmt: skip
-# A made-up word of every language that stands for a toxic one, so that no real one is written.
+# An invented word of every language that stands for a toxic one, so that no real one is written.
 TOXIC_WORDS = {code: {"ja": "ズログム", "ru": "злоргум"}.get(code, "zlorgum") for code in SHARES}
 
 
@@ -48,11 +46,9 @@ def speeches(ascii_only: bool) -> list[Speech]:
     def escaped(text: str) -> str:
         return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
-    assert set(SHARES) == set(LANGUAGES)
     result = []
     for language in SHARES:
-        parts = [*BOOKS.glob(f"{language}.txt"), *sorted(BOOKS.glob(f"{language}_*.txt"))]
-        exchanges = [exchange for part in parts for exchange in read_phrase_book(part)]
+        exchanges = exchanges_of(language)
         texts = [text for exchange in exchanges for text in (*exchange.messages, *exchange.replies)]
         # Japanese has no spaces: three characters serve as a word.
         pattern = r"\w{1,3}" if language == "ja" else r"\w[\w'’-]*"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ from hypothesis import strategies as st
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
-from mrs_datasets.prepared.report import Report
-from mrs_datasets.readers.seeds import seed_of
-from mrs_datasets.synthetic.readers.synthetic_copa import SIZES, read_synthetic_copa
+from mrs_datasets.synthetic.copa import SIZES, tables
+from mrs_datasets.synthetic.generate import GENERATED, seed_of
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 
@@ -24,8 +24,9 @@ Row = dict[str, Any]
 MASKS = [("premise",), ("question",), ("premise", "question")]
 
 
+@cache
 def generated(seed: int) -> dict[tuple[str, str], list[Row]]:
-    return {(c, split): table.to_pylist() for c, split, table in read_synthetic_copa(seed, Report("synthetic-copa"))}
+    return {(config, split): rows for config, split, rows in tables(seed)}
 
 
 def best_possible(rows: Iterable[Row], hidden: tuple[str, ...]) -> float:
@@ -95,15 +96,15 @@ def test_languages_share_questions_and_no_word_and_splits_share_no_row() -> None
 
 
 def test_a_seed_gives_equal_rows_and_another_one_others() -> None:
-    assert generated(5) == generated(5)
-    assert generated(5)["qaa", "train"] != generated(6)["qaa", "train"]
+    assert {(config, split): rows for config, split, rows in tables(7)} == generated(7)
+    assert generated(3)["qaa", "train"] != generated(7)["qaa", "train"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     out = tmp_path_factory.mktemp("synthetic") / "out"
     views = ["nop", "noq", "nopq", "pairs", "joined"]
-    prepare("synthetic-copa", ["synthetic:9"], out, views=views)
+    prepare("synthetic-copa", ["synthetic:7"], out, views=views)
     return open_prepared(str(out))
 
 
@@ -115,9 +116,9 @@ def test_it_is_prepared_checked_and_loaded_like_xcopa(folder: PreparedData) -> N
     assert {f.where.partition("-")[0] for f in findings} <= {"nop", "noq", "nopq", "pairs"}, (
         "equal texts in the views alone"
     )
-    assert folder.report()["settings"] == {"views": ["nop", "noq", "nopq", "pairs", "joined"], "seed": 9}
+    assert folder.report()["settings"] == {"views": ["nop", "noq", "nopq", "pairs", "joined"], "seed": 7}
     rows = load_dataset(str(folder.folder), "qab", split="test")
-    assert rows.to_list() == generated(9)["qab", "test"]
+    assert rows.to_list() == generated(7)["qab", "test"]
     assert rows.features["label"].names == ["choice1", "choice2"]
     assert "question" not in folder.load("noq-qaa", "test").column_names
     assert folder.load("joined-qab", "test")["premise_translated"] == folder.load("qaa", "test")["premise"]
@@ -129,10 +130,15 @@ def test_the_source_names_the_seed(source: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("source", ["copa", "synthetic:", "synthetic:x", "synthetic:-1", "synthetic:1.5", ""])
-def test_another_source_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str) -> None:
+def test_another_source_is_refused(source: str) -> None:
     with pytest.raises(InputError, match=r"--source .*: expected synthetic or synthetic:SEED"):
         seed_of(source)
-    out = tmp_path / "out"
-    assert main(["data", "prepare", "synthetic-copa", "--source", source, "--out", str(out)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_command_refuses_another_source(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main(["data", "prepare", name, "--source", "files", "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert "--source files: expected synthetic or synthetic:SEED" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -1,47 +1,117 @@
-"""Messages and the replies that answer them, in no language.
+"""Clauses, messages and the replies that answer them, in no language; and how English says a clause.
 
-A reply repeats what the message is about, or tells a fact of the world that the message asks for (`World`): so the
-message has to be understood, and every language has the same answers.
+A reply repeats the topic of the message, or states a fact that the message asks for (`World`), so that a model has to
+understand the message. Every language has the same answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from mrs_datasets.synthetic.grammar.clauses import (
-    ASK,
-    CAN,
-    HOW_MANY,
-    ME,
-    MUST,
-    NAMES,
-    PLEASE,
-    QUALITIES,
-    SAY,
-    WANT,
-    WE,
-    WHEN,
-    WHERE,
-    WHO,
-    YOU,
-    Clause,
-)
-from mrs_datasets.synthetic.grammar.english import NOUNS, PLACE, TIMES, UNCOUNTED, VERBS, pairs
+from mrs_datasets.synthetic.grammar.english import BARE, NOUNS, PLACE, TIMES, UNCOUNTED, VERBS, pairs
 
+SAY, ASK, PLEASE, WHERE, WHEN, WHO, HOW_MANY = ("say", "ask", "please", "where", "when", "who", "how many")
+WANT, CAN, MUST = MODALS = ("want", "can", "must")
+ME, YOU, WE = PRONOUNS = ("i", "you", "we")
+NAMES = ("anna", "omar", "lena", "hugo", "mira", "ivan", "nora", "paul", "rosa", "emil")  # the same in every language
+QUALITIES = ("good", "bad", "new", "old", "cheap", "expensive", "nice", "ugly", "small", "big")
+OPENINGS = ("yes", "no", "sorry", "great")
+BE = {ME: "am", YOU: "are", WE: "are"}
 NUMBERS = (2, 3, 5, 6, 8)
-TIMED = 0.6  # share of the messages that name a time, where they can; ours
+TIMED = 0.6  # share of the messages with a time, among those that can have one (our choice)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One sentence.
+
+    Attributes:
+        mood: `SAY`, `ASK`, `PLEASE` (a request), or the question word.
+        subject: one of `PRONOUNS` or `NAMES`, or a noun; empty in a request and after who.
+        verb: a key of `VERBS`; empty for to be.
+        thing: the object, a key of `NOUNS`, or empty.
+        number: how many things; 1 for the article.
+        quality, place: predicates of the subject; with a verb, the place where it happens.
+        time: one of `TIMES`, or empty.
+        modal: one of `MODALS`, or empty.
+        opening: one of `OPENINGS`, or empty.
+    """
+
+    mood: str
+    subject: str = ""
+    verb: str = ""
+    thing: str = ""
+    number: int = 1
+    quality: str = ""
+    place: str = ""
+    time: str = ""
+    modal: str = ""
+    negated: bool = False
+    opening: str = ""
+
+    @property
+    def mark(self) -> str:
+        """The punctuation at the end."""
+        return "." if self.mood in (SAY, PLEASE) else "?"
+
+
+def english(clause: Clause) -> str:
+    """The sentence, in lower case.
+
+    >>> english(Clause(ASK, YOU, "read", "letter", time="today", modal=WANT))
+    'do you want to read the letter today?'
+    >>> english(Clause(SAY, "anna", "eat", "apple", number=3, negated=True, opening="no"))
+    'no, anna does not eat 3 apples.'
+    >>> english(Clause(WHERE, ME, "buy", "tea", modal=CAN))
+    'where can i buy the tea?'
+    """
+    words = _verb(clause) if clause.verb else _be(clause)
+    place = ["in", "the", clause.place] if clause.place else []
+    text = " ".join(word for word in [*words, clause.quality, *place, clause.time] if word)
+    return f"{clause.opening}{', ' if clause.opening else ''}{text}{clause.mark}"
+
+
+def _be(clause: Clause) -> list[str]:
+    subject = clause.subject if clause.subject in (*PRONOUNS, *NAMES) else f"the {clause.subject}"
+    form, negation = BE.get(clause.subject, "is"), "not" if clause.negated else ""
+    if clause.mood == SAY:
+        return [subject, form, negation]
+    return ["where" if clause.mood == WHERE else "", form, subject, negation]
+
+
+def _verb(clause: Clause) -> list[str]:
+    thing, negation = _thing(clause), "not" if clause.negated else ""
+    if clause.mood == PLEASE:
+        return ["please", clause.verb, thing]
+    third = clause.mood == WHO or clause.subject not in PRONOUNS
+    do = "does" if third else "do"
+    subject = "who" if clause.mood == WHO else clause.subject
+    bare = f"{WANT} to {clause.verb}" if clause.modal == WANT else clause.verb
+    helper = clause.modal if clause.modal in (CAN, MUST) else ""
+    if clause.mood in (SAY, WHO):
+        if helper or clause.negated:
+            return [subject, helper or do, negation, bare, thing]
+        if clause.modal == WANT:
+            return [subject, f"wants to {clause.verb}" if third else bare, thing]
+        return [subject, VERBS[clause.verb].third if third else clause.verb, thing]
+    asked = {WHERE: "where", WHEN: "when", HOW_MANY: f"how many {NOUNS[clause.thing].plural}"}.get(clause.mood, "")
+    return [asked, helper or do, subject, negation, bare, "" if clause.mood == HOW_MANY else thing]
+
+
+def _thing(clause: Clause) -> str:
+    if not clause.thing:
+        return ""
+    if clause.number > 1:
+        return f"{clause.number} {NOUNS[clause.thing].plural}"
+    classes = set(NOUNS[clause.thing].classes) & set(VERBS[clause.verb].classes)
+    return clause.thing if classes == {BARE} else f"the {clause.thing}"
 
 
 class Topic(NamedTuple):
-    """What a message is about.
-
-    Attributes:
-        time: one of `TIMES`, or empty.
-        person: one of `NAMES`.
-        quality: one of `QUALITIES`.
-    """
+    """The topic of a message; `time`, `person` and `quality` may be empty."""
 
     verb: str
     noun: str
@@ -51,19 +121,17 @@ class Topic(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message: what kind it is, and what it is about."""
+    """A kind of message (a key of `ACTS`) and its topic."""
 
     act: str
     topic: Topic
 
     def clause(self) -> Clause:
-        """What it says."""
         return ACTS[self.act].says(self.topic)
 
 
 class World:
-    """The facts of a seed: of each noun its owner, its place, how many are needed and what it is like; of each verb its
-    time."""
+    """The facts of a seed: the owner, place, number and quality of each noun, and the time of each verb."""
 
     def __init__(self, seed: int) -> None:
         random = Random(f"{seed}/world")
@@ -86,7 +154,7 @@ class Act(NamedTuple):
         share: of the messages.
         says: topic -> message.
         replies: topic, world -> replies with their shares.
-        uses: what of the topic is said beside verb and noun.
+        uses: the fields of the topic that the message mentions, in addition to verb and noun.
     """
 
     share: float
@@ -206,7 +274,7 @@ def known_pairs() -> list[tuple[str, str]]:
 
 
 def draw_message(random: Random, known: list[tuple[str, str]]) -> Message:
-    """A message; what its act does not use is empty."""
+    """A message; fields of the topic that its act does not use are empty."""
     act = random.choices(list(ACTS), [one.share for one in ACTS.values()])[0]
     uses = ACTS[act].uses
     verb, noun = random.choice(known)

@@ -15,7 +15,7 @@ from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.cleaning import filter as rules
 from mrs_datasets.builders.reddit.schema import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.builders.reddit.tally import Tally
-from mrs_datasets.synthetic.dumps.synth_text import SHARES, WORDS, Speech, speeches
+from mrs_datasets.synthetic.speech import SHARES, WORDS, Speech, speeches
 
 CHUNK = 4096  # comments drawn at a time
 RECENT = 1 << 13  # comments of a language that may still be answered
@@ -23,7 +23,7 @@ TAIL_WORDS = 26  # on average
 RAW_FROM = 2020  # from this year on non-ASCII characters are unescaped
 TEXT_TIMES_UNTIL, FLOAT_TIMES_FROM = 2012, 2023  # created_utc; whole numbers between
 
-# What must not get into a data set: names and ids in any profile; names in bodies where these are cleaned.
+# Not allowed in a data set: names and ids in any profile; names in bodies if these are cleaned.
 NAMES = {
     "author": "SynthUser",
     "comment id": "zzc",
@@ -44,20 +44,14 @@ REJECTED = {read.BROKEN: 1e-4, read.SURROGATE: 1e-4, read.WRONG_TYPE: 3e-5, read
 EACH_FAULT_FROM = 100  # lines of a month
 NO_TEXT = {rules.REMOVED: 0.03, rules.DELETED: 0.04, rules.EMPTY: 0.005}
 NULL_SCORE, LOW_SCORE, DELETED_LATER, BOTS = 0.005, 0.07, 0.01, 0.02
-SEAM = 5e-4  # repeated lines, as where real dumps were concatenated
+SEAM = 5e-4  # repeated lines, as at the joints of concatenated real dumps
 # Shares of the comments: the first under a new post, others that answer a post, answers to a missing comment, answers
 # to one that is listed under another post.
 NEW_POST, TOP_LEVEL, ORPHAN, OTHER_LINK = 0.08, 0.22, 0.01, 0.002
 BARE, OPENS = 0.35, 0.35  # a phrase and nothing else; a phrase, then one that opens another exchange
 SPECIALS = {
-    "mention": 0.01,
-    "address": 0.02,
-    "mail": 0.003,
-    "markdown": 0.02,
-    "quote": 0.02,
-    "emoji": 0.01,
-    "toxic": 0.01,
-}
+    "mention": 0.01, "address": 0.02, "mail": 0.003, "markdown": 0.02, "quote": 0.02, "emoji": 0.01, "toxic": 0.01,
+}  # fmt: skip
 
 # Why a kept comment gives no pair.
 TWICE = "comment twice"
@@ -65,6 +59,8 @@ POST = "parent is a post"
 PARENT_DROPPED = "parent dropped"
 PARENT_MISSING = "parent not in the data"
 OTHER_POST = "parent under another post"
+_LANGUAGES = tuple(SHARES)
+_ENDS = list(accumulate(SHARES.values()))[:-1]  # the last language has the rest
 
 
 @dataclass
@@ -112,7 +108,7 @@ class _Draw(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What answers and counts need to know about a comment."""
+    """The facts about a comment that its answers and the counts need."""
 
     number: int
     link: int
@@ -157,7 +153,7 @@ class Threads:
             chunk = []
             drawn = zip(map(_Draw._make, draws), starts, ends.tolist(), created, strict=True)
             for i, (draw, first, end, second) in enumerate(drawn, begin):
-                fault = faults.get(i) or _REJECTED[draw.reject]
+                fault = faults.get(i) or _picked(REJECTED, draw.reject)
                 chunk.append(self._line(draw, fault, spoken, words[first:end], _time(second, year), second))
             yield chunk
 
@@ -184,14 +180,14 @@ class Threads:
             self.totals.twice += 1
             self._count(written, None, TWICE)
             return line
-        speech = bisect(_SHARES, draw.language)
+        speech = bisect(_ENDS, draw.language)
         source, link, parent, unmatched = self._place(draw, speech)
         body, phrase, exchange = self._say(draw, spoken[speech], source, words)
         bot = draw.bot < BOTS
         author = f"SynthUser_{int(draw.who**2 * AUTHORS):05x}"
         if bot:
             author, body = BOT_AUTHORS[int(draw.who * len(BOT_AUTHORS))], f"{BOT_BODY} {body}"
-        dropped = _NO_TEXT[draw.text]
+        dropped = _picked(NO_TEXT, draw.text)
         if dropped:
             body, author, bot = _no_text(dropped, author, bot, draw.value)
         if fault == read.SURROGATE:
@@ -221,7 +217,7 @@ class Threads:
         self._spoken[written.speech] += 1
 
     def _place(self, draw: _Draw, speech: int) -> tuple[_Written | None, int, str, str]:
-        """A comment's place: the comment it answers, its post, its `parent_id`, and why it gives no pair."""
+        """The comment that this one answers, its post, its `parent_id`, and why it gives no pair."""
         recent = self._recent[speech]
         back = int(draw.recency**3 * len(recent))  # most answers come soon
         source = recent[(self._spoken[speech] - 1 - back) % RECENT] if recent else None
@@ -252,7 +248,7 @@ class Threads:
                 body = f"{phrase} {opening}"
         if draw.shape > BARE:
             body = f"{body} {speech.space.join(map(speech.words.__getitem__, words))}."
-        special = _SPECIALS[draw.special]
+        special = _picked(SPECIALS, draw.special)
         if special and not (special == "quote" and source is None):
             self.totals.specials[special] += 1
             body = _with_special(special, body, phrase, speech.toxic, source, self._written)
@@ -273,23 +269,14 @@ class Threads:
         self._outcomes[written.dropped, written.bot, unmatched, why, bot, written.speech] += 1
 
 
-_LANGUAGES = tuple(SHARES)
-_SHARES = list(accumulate(SHARES.values()))[:-1]  # the last language has the rest
-
-
-class _Shares:
-    """Maps a uniform random number to one of several entries, or to none."""
-
-    def __init__(self, shares: dict[str, float]) -> None:
-        self._names = tuple(shares)
-        self._ends = list(accumulate(shares.values()))
-        self.end = self._ends[-1]
-
-    def __getitem__(self, draw: float) -> str:
-        return "" if draw >= self.end else self._names[bisect(self._ends, draw)]
-
-
-_REJECTED, _NO_TEXT, _SPECIALS = _Shares(REJECTED), _Shares(NO_TEXT), _Shares(SPECIALS)
+def _picked(shares: dict[str, float], draw: float) -> str:
+    """The entry whose share of [0, 1] a random number is in; empty beyond their sum."""
+    end = 0.0
+    for name, share in shares.items():
+        end += share
+        if draw < end:
+            return name
+    return ""
 
 
 def _post_id(number: int) -> str:

@@ -1,17 +1,14 @@
-"""Prompts with weighted translations to two made-up languages, with STAPLE's columns; nothing is read.
+"""The data set `synthetic-staple`: prompts with weighted translations to two invented languages, with STAPLE's columns.
 
-    mrs data prepare synthetic-staple --source synthetic[:SEED] --out DIR
+The grammar (`grammar.paraphrases`) knows all translations of a prompt and the share of learners who give each; those
+with a share of at least `LEAST_SHARE` are accepted. As in the task (Mayhew et al. 2020, section 2.1), learners are
+counted, and weights are the smoothed square roots of their counts. Language qaa has verbs that agree with the subject,
+dropped pronouns and vowel harmony; qab has the verb last, particles, politeness and classifiers; both have the same
+prompts. Another seed gives other words, other shares and other prompts: the data of three seeds are three samples.
 
-The grammar (`mrs_datasets.synthetic.grammar`) knows all translations of a prompt and the share of learners who give
-each; those with a share of at least `LEAST_SHARE` are accepted. As in the task (Mayhew et al. 2020, section 2.1),
-learners are counted, and weights are the smoothed square roots of their counts. Language qaa has verbs that agree with
-the subject, dropped pronouns and vowel harmony; qab has the verb last, particles, politeness and classifiers; both have
-the same prompts. Another seed gives other words, other shares and other prompts: the data of three seeds are three
-samples.
-
-No verb stands with the same noun in two splits, so that test prompts are new combinations of words that training has.
-`parallel-LANG` stands for general text such as Tatoeba's: other sentences, more words, and one translation of each,
-as one learner gave it.
+No verb occurs with the same noun in two splits, so that test prompts are new combinations of words known from
+training. `parallel-LANG` stands for general text such as Tatoeba's: other sentences, more words, and one translation
+of each, as one learner gave it.
 """
 
 from __future__ import annotations
@@ -21,79 +18,63 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from mrs_datasets.catalogue import read_record
 from mrs_datasets.describe.staple_statistics import lrf_weights
-from mrs_datasets.prepared.report import Report
-from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.staple.staple_files import prompt_id
-from mrs_datasets.synthetic.grammar import PHENOMENA, MadeUpLanguage, Translation, made_up_languages
+from mrs_datasets.synthetic import Tables
 from mrs_datasets.synthetic.grammar.english import Meaning, draw_meaning, frequencies, pairs
+from mrs_datasets.synthetic.grammar.paraphrases import (
+    PHENOMENA,
+    InventedLanguage,
+    Translation,
+    made_up_languages,
+)
 
-RECORD = read_record("synthetic-staple")
 SIZES = {"train": 1600, "validation": 200, "test": 200}
 PARALLEL = 4000
-FEWEST, MOST = 6, 300  # accepted translations of a prompt: without outliers, as in the task (section 2.1)
-LEARNERS = (300, 6000)  # of a prompt, fewest and most; ours
-# What the automatic translation is: the most usual one, another accepted one, or one with an error of a phenomenon.
-REFERENCE = ("usual", "accepted", "wrong")
-REFERENCE_SHARES = (0.35, 0.4, 0.25)
+FEWEST, MOST = 6, 300  # accepted translations of a prompt: no outliers, as in the task (section 2.1)
+LEARNERS = (300, 6000)  # fewest and most per prompt (our choice)
+# The automatic translation is the most usual one, another accepted one, or one with an error of a phenomenon.
+REFERENCE = {"usual": 0.35, "accepted": 0.4, "wrong": 0.25}
 
 
 class Drawn(NamedTuple):
-    """What a seed gives.
+    """The languages of a seed, the prompts of each split, and the sentences of the parallel text."""
 
-    Attributes:
-        languages: code -> language.
-        splits: split -> meanings of its prompts.
-        parallel: meanings of the parallel text.
-    """
-
-    languages: dict[str, MadeUpLanguage]
+    languages: dict[str, InventedLanguage]
     splits: dict[str, list[Meaning]]
     parallel: list[Meaning]
 
 
-def read_synthetic_staple(seed: int, report: Report) -> Chunks:
-    """The data set of a seed; equal seeds give equal rows."""
-    report.settings["seed"] = seed
+def tables(seed: int) -> Tables:
     drawn = draw_prompts(seed)
     for code, language in drawn.languages.items():
         for split, meanings in drawn.splits.items():
-            rows = [row(language, meaning, seed) for meaning in meanings]
-            yield code, split, pa.Table.from_pylist(rows, RECORD.schema(code))
+            yield code, split, [row(language, meaning, seed) for meaning in meanings]
     for code, language in drawn.languages.items():
-        config = f"parallel-{code}"
-        rows = list(_parallel(language, drawn.parallel, seed))
-        yield config, "train", pa.Table.from_pylist(rows, RECORD.schema(config))
+        yield f"parallel-{code}", "train", list(_parallel(language, drawn.parallel, seed))
 
 
 def draw_prompts(seed: int) -> Drawn:
-    """The languages and prompts of a seed; no prompt comes twice, no pair of verb and noun is in two splits."""
+    """The languages and prompts of a seed; all prompts differ, and no pair of verb and noun is in two splits."""
     languages = made_up_languages(seed)
     random = Random(f"{seed}/prompts")
     seen: set[str] = set()
-    splits = {split: list[Meaning]() for split in SIZES}
-    for split, known in _split_pairs(random).items():
-        shares = frequencies(known)
-        while len(splits[split]) < SIZES[split]:
+
+    def drawn(known: list[tuple[str, str]], size: int, usable: bool) -> Iterator[Meaning]:
+        shares, count = frequencies(known), 0
+        while count < size:
             meaning = draw_meaning(random.choices(known, shares)[0], random)
-            if meaning.english() not in seen and _usable(meaning, languages):
-                splits[split].append(meaning)
+            if meaning.english() not in seen and (not usable or _usable(meaning, languages)):
                 seen.add(meaning.english())
-    known = pairs(wider=True)
-    shares = frequencies(known)
-    parallel: list[Meaning] = []
-    while len(parallel) < PARALLEL:
-        meaning = draw_meaning(random.choices(known, shares)[0], random)
-        if meaning.english() not in seen:
-            parallel.append(meaning)
-            seen.add(meaning.english())
-    return Drawn(languages, splits, parallel)
+                count += 1
+                yield meaning
+
+    splits = {split: list(drawn(known, SIZES[split], True)) for split, known in _split_pairs(random).items()}
+    return Drawn(languages, splits, list(drawn(pairs(wider=True), PARALLEL, False)))
 
 
-def counted(language: MadeUpLanguage, meaning: Meaning, seed: int) -> tuple[list[Translation], list[int]]:
+def counted(language: InventedLanguage, meaning: Meaning, seed: int) -> tuple[list[Translation], list[int]]:
     """The accepted translations of a prompt, and how many learners gave each."""
     accepted = language.accepted(meaning)
     random = Random(f"{seed}/learners/{language.code}/{meaning.english()}")
@@ -103,7 +84,7 @@ def counted(language: MadeUpLanguage, meaning: Meaning, seed: int) -> tuple[list
     return accepted, counts.tolist()
 
 
-def row(language: MadeUpLanguage, meaning: Meaning, seed: int) -> dict[str, Any]:
+def row(language: InventedLanguage, meaning: Meaning, seed: int) -> dict[str, Any]:
     """A row of the data: translations by weight, the most usual one first."""
     accepted, counts = counted(language, meaning, seed)
     weights = lrf_weights(counts)
@@ -139,25 +120,25 @@ def _split_pairs(random: Random) -> dict[str, list[tuple[str, str]]]:
 
 
 def _senses(verb: str, noun: str) -> list[str]:
-    """What training must have: the verb with the class of the noun, and the noun in its class."""
+    """The senses that training must have: the verb with the class of the noun, and the noun in its class."""
     classes = Meaning(verb, noun).classes
     return [text for name in classes for text in (f"{verb} {name}", f"{noun}/{name}")]
 
 
-def _usable(meaning: Meaning, languages: dict[str, MadeUpLanguage]) -> bool:
+def _usable(meaning: Meaning, languages: dict[str, InventedLanguage]) -> bool:
     return all(FEWEST <= language.count(meaning) <= MOST for language in languages.values())
 
 
-def _reference(language: MadeUpLanguage, meaning: Meaning, accepted: Sequence[Translation], seed: int) -> str:
+def _reference(language: InventedLanguage, meaning: Meaning, accepted: Sequence[Translation], seed: int) -> str:
     random = Random(f"{seed}/reference/{language.code}/{meaning.english()}")
-    kind = random.choices(REFERENCE, REFERENCE_SHARES)[0]
+    kind = random.choices(list(REFERENCE), list(REFERENCE.values()))[0]
     if kind == "wrong":
         wrong = language.wrong_translations(meaning, accepted, random)
         return wrong[random.choice([name for name in PHENOMENA if name in wrong])]
     return accepted[0 if kind == "usual" else random.randrange(len(accepted))].text
 
 
-def _parallel(language: MadeUpLanguage, meanings: Sequence[Meaning], seed: int) -> Iterator[dict[str, str]]:
+def _parallel(language: InventedLanguage, meanings: Sequence[Meaning], seed: int) -> Iterator[dict[str, str]]:
     random = Random(f"{seed}/parallel/{language.code}")
     for meaning in meanings:
         accepted = language.accepted(meaning)

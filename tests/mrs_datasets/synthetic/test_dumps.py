@@ -13,9 +13,9 @@ import zstandard
 from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.cleaning.filter import PROFILES, FilterCounts, filter_batch
 from mrs_datasets.builders.reddit.read import ReadCounts, read_comments
-from mrs_datasets.synthetic.dumps import synth_threads
-from mrs_datasets.synthetic.dumps.synth import write_dumps
-from mrs_datasets.synthetic.dumps.synth_threads import NAMES
+from mrs_datasets.synthetic import threads
+from mrs_datasets.synthetic.dumps import write_dumps
+from mrs_datasets.synthetic.threads import NAMES
 from mrs_suggest.cli.data import synth as data_synth
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import LANGUAGES
@@ -73,7 +73,7 @@ def test_the_filter_and_a_join_find_what_the_manifest_says(dumps: tuple[Path, di
         "dropped": expected["dropped"],
         "samples": {},
     }
-    unmatched = {synth_threads.TWICE: twice}
+    unmatched = {threads.TWICE: twice}
     pairs = across = 0
     for (link, _), row in kept.items():
         prefix, parent = row["parent_id"][:3], row["parent_id"][3:]
@@ -82,11 +82,11 @@ def test_the_filter_and_a_join_find_what_the_manifest_says(dumps: tuple[Path, di
             across += _month(row) != _month(kept[link, parent])
             continue
         if prefix == "t3_":
-            why = synth_threads.POST
+            why = threads.POST
         elif parent not in link_of:
-            why = synth_threads.PARENT_MISSING
+            why = threads.PARENT_MISSING
         else:
-            why = synth_threads.PARENT_DROPPED if link_of[parent] == link else synth_threads.OTHER_POST
+            why = threads.PARENT_DROPPED if link_of[parent] == link else threads.OTHER_POST
         unmatched[why] = unmatched.get(why, 0) + 1
     assert pairs == expected["pairs"] == sum(expected["pairs_by_language"].values())
     assert unmatched == expected["unmatched"]

@@ -1,8 +1,8 @@
 """Synthetic monthly dumps with all the difficulties of real ones, reproducible by seed; for tests and benchmarks.
 
-Threads continue across the months, in the ten languages. `manifest.json` beside the files has the numbers of comments,
+Threads continue across the months, in the ten languages. `manifest.json` next to the files has the numbers of comments,
 rejects, drops by reason and pairs that a reader must find. Authors, ids and addresses are recognisable (`NAMES`), so
-that a test can check that none is left. A line has about 1 KB, and zstd compresses to an eighth, as with real months.
+that a test can check that none is left. A line has about 1 KB, and zstd compresses to an eighth, as in real months.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mrs_datasets.builders.reddit.cleaning.filter import PROFILES
-from mrs_datasets.synthetic.dumps.synth_text import TOXIC_WORDS
-from mrs_datasets.synthetic.dumps.synth_threads import NAMES, Threads, Totals
+from mrs_datasets.synthetic.speech import TOXIC_WORDS
+from mrs_datasets.synthetic.threads import NAMES, Threads, Totals
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.common.io.files import atomic_folder
 
@@ -29,8 +29,7 @@ except ImportError:
 
 MANIFEST = "manifest.json"
 LEVEL = 3
-WINDOW_LOG = 31  # the published dumps: windows of 2 GiB
-MIN_WINDOW_LOG, MAX_WINDOW_LOG = 10, 31
+MIN_WINDOW_LOG, WINDOW_LOG = 10, 31  # the published dumps have the largest windows: 2 GiB
 
 
 def write_dumps(
@@ -49,7 +48,7 @@ def write_dumps(
 
     Args:
         months: as YYYY-MM; written in chronological order.
-        comments: lines of each month, the rejected ones included.
+        comments: lines of each month, including rejected ones.
         seed: the same seed gives the same lines.
         window_log: of the zstd frames. The window takes up to that much memory, if a month is that long.
         overwrite: replace dumps that were written here before.
@@ -61,12 +60,13 @@ def write_dumps(
     spans = [_month_span(month) for month in sorted(months)]
     if not spans or len(set(months)) != len(spans):
         raise InputError(f"--months: expected different months, found {' '.join(months) or 'none'}.")
-    if comments < 1:
-        raise InputError(f"--comments: expected 1 or more, found {comments}.")
-    if seed < 0:
-        raise InputError(f"--seed: expected 0 or more, found {seed}.")
-    if not MIN_WINDOW_LOG <= window_log <= MAX_WINDOW_LOG:
-        raise InputError(f"--window: expected {MIN_WINDOW_LOG} to {MAX_WINDOW_LOG}, found {window_log}.")
+    for option, value, least, most in (
+        ("--comments", comments, 1, None),
+        ("--seed", seed, 0, None),
+        ("--window", window_log, MIN_WINDOW_LOG, WINDOW_LOG),
+    ):
+        if value < least or (most is not None and value > most):
+            raise InputError(f"{option}: expected {least} {f'to {most}' if most else 'or more'}, found {value}.")
     threads = Threads(np.random.default_rng(seed))
     files = {}
     try:
@@ -93,7 +93,7 @@ def write_dumps(
 
 
 def write_toxic_words(folder: Path) -> None:
-    """Write the made-up words that stand for toxic ones, as lists for `mrs data build --toxicity words:FOLDER`."""
+    """Write the invented words that stand for toxic ones, as lists for `mrs data build --toxicity words:FOLDER`."""
     folder.mkdir(parents=True, exist_ok=True)
     for code, word in TOXIC_WORDS.items():
         (folder / f"{code}.txt").write_text(f"{word}\n", encoding="utf-8")
