@@ -17,7 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, run_stage
+from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, Workers, run_stage
 from mrs_datasets.builders.pipeline.work_folder import (
     ANSWERS,
     RESUME,
@@ -26,8 +26,7 @@ from mrs_datasets.builders.pipeline.work_folder import (
     work_place,
     writing,
 )
-from mrs_datasets.builders.pipeline.workers import Workers
-from mrs_datasets.builders.reddit.report_page import PAGE, funnel_page
+from mrs_datasets.builders.reddit.funnel import PAGE, funnel_page
 from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.prepared.report import PassEntry, PreparedReport

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mrs_datasets.builders.passes import Rows
-from mrs_datasets.builders.reddit.cleaning.markup import mask
+from mrs_datasets.builders.reddit.cleaning.masks import mask
 from mrs_datasets.builders.toxicity.rules import Rule
 from mrs_datasets.builders.toxicity.scoring import TEXTS, Scores, read_scores
 from mrs_suggest.common.errors import InputError

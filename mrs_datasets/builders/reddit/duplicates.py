@@ -1,7 +1,7 @@
 """Stage 6, duplicates: pairs that are equal or nearly equal to an earlier pair of their language, in any bucket.
 
 The order of pairs is that of the hashes of their ids, and similarity depends on the texts alone: the result is the
-same for any number of buckets. The signatures of a bucket's pairs are beside them, made when the texts were in memory;
+same for any number of buckets. The signatures of a bucket's pairs are next to them, made when the texts were in memory;
 here, only numbers are read.
 
 Memory: two bytes per pair of the language, and what `near_duplicates.PART_PAIRS` take. Temporary disk space: the
@@ -11,18 +11,18 @@ signatures of the language once more, and 40 bytes per pair.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mrs_datasets.builders.pipeline.checked_files import damaged, read_array, write_array
-from mrs_datasets.builders.pipeline.stages import Advance
+from mrs_datasets.builders.pipeline.checked_files import damaged, read_array, read_pairs, write_array
+from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, run_stage, summed
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.cleaning.language import BATCH_ROWS
+from mrs_datasets.builders.reddit.cleaning.columns import BATCH_ROWS, stable_hashes
+from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes, languages_with
 from mrs_datasets.builders.reddit.cleaning.near_duplicates import (
     Arrival,
     NearRules,
@@ -31,11 +31,11 @@ from mrs_datasets.builders.reddit.cleaning.near_duplicates import (
     repeated,
     sign_pairs,
 )
-from mrs_datasets.builders.reddit.shards.pair_files import read_pairs
-from mrs_datasets.builders.reddit.shards.partition import stable_hashes
+from mrs_datasets.builders.reddit.plan import Build
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
 
+STAGE = "duplicates"
 EXACT, NEAR = "exact duplicate", "near duplicate"
 KEPT_CODE, EXACT_CODE, NEAR_CODE = range(3)
 RULES = NearRules()
@@ -44,9 +44,31 @@ _NUMBERS = ("order", "thread", KEY)
 Codes = npt.NDArray[np.uint8]
 
 
-def pair_keys(messages: Sequence[str], replies: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """(n,) normalised messages and replies -> (n,) stable 64-bit keys, equal for equal pairs."""
-    return stable_hashes(pa.array(map("\0".join, zip(messages, replies, strict=True)), pa.large_string()))
+def find_duplicates(
+    build: Build, pairs: Sequence[Location], outcomes: Outcomes, engine: Engine
+) -> dict[str, tuple[Location, int]]:
+    """Search the duplicates of every language that may be kept, and move them in `outcomes`.
+
+    Returns:
+        language -> the file of its pairs' codes, and how many there are.
+    """
+    folder = build.work.stage(STAGE)
+    codes = {
+        language: (folder / f"{language}.npy", outcomes[language, KEPT])
+        for language in languages_with(outcomes, build.settings.min_examples)
+    }
+    shards = [
+        Shard(language, number, target, partial(duplicates_shard, pairs, language, target))
+        for language, (target, number) in codes.items()
+    ]
+    counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
+    kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
+    build.funnel.add(STAGE, kept, summed(counts))
+    for language, found in zip(codes, counts, strict=True):
+        for reason in (EXACT, NEAR):
+            outcomes[language, reason] += found[reason]
+            outcomes[language, KEPT] -= found[reason]
+    return codes
 
 
 def keyed_pairs(pairs: pa.Table, rules: NearRules = RULES) -> tuple[pa.Table, Signatures]:
@@ -63,12 +85,36 @@ def keyed_pairs(pairs: pa.Table, rules: NearRules = RULES) -> tuple[pa.Table, Si
     return pairs.append_column(KEY, pa.array(np.concatenate(keys))), np.concatenate(signed, axis=1)
 
 
+def pair_keys(messages: Sequence[str], replies: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """(n,) normalised messages and replies -> (n,) stable 64-bit keys, equal for equal pairs."""
+    return stable_hashes(pa.array(map("\0".join, zip(messages, replies, strict=True)), pa.large_string()))
+
+
 def signature_file(pairs: Location) -> Location:
     """The file of the signatures of a bucket's pairs."""
     return pairs.with_suffix(".signatures.npy")
 
 
-def find_duplicates(
+def duplicates_shard(
+    buckets: Sequence[Location], language: str, target: Location, advance: Advance, rules: NearRules = RULES
+) -> dict[str, int]:
+    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts.
+
+    Raises:
+        InputError: a file is damaged, or the disk reports an error.
+    """
+    with local_file(target, "gathered") as gathered:
+        numbers, signed = _gather(buckets, language, gathered, rules)
+        with writing(target):
+            codes = mark_duplicates(
+                numbers[KEY], Arrival(numbers["order"], numbers["thread"]), signed, rules, advance, gathered.parent
+            )
+        del numbers, signed
+    write_array(target, codes)
+    return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum())}
+
+
+def mark_duplicates(
     keys: npt.NDArray[np.uint64],
     arrival: Arrival,
     signed: Signatures,
@@ -93,38 +139,6 @@ def find_duplicates(
     return codes
 
 
-def duplicates_shard(
-    buckets: Sequence[Location], language: str, target: Location, advance: Advance, rules: NearRules = RULES
-) -> dict[str, int]:
-    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts.
-
-    Raises:
-        InputError: a file is damaged, or the disk reports an error.
-    """
-    with local_file(target, "gathered") as gathered:
-        numbers, signed = _gather(buckets, language, gathered, rules)
-        arrival = Arrival(numbers["order"], numbers["thread"])
-        with writing(target):
-            codes = find_duplicates(numbers[KEY], arrival, signed, rules, advance, gathered.parent)
-        del numbers, signed
-    write_array(target, codes)
-    return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum())}
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Columns of numbers of `pairs` pairs, one after the other in a file that is written piece by piece."""
-
-    file: BinaryIO
-    pairs: int
-
-    def write(self, before: int, start: int, piece: npt.NDArray[np.generic]) -> None:
-        """Write rows from `start` on of a column that has `before` bytes per pair in front of it."""
-        width = piece.nbytes // len(piece)
-        self.file.seek(before * self.pairs + start * width)
-        self.file.write(np.ascontiguousarray(piece).tobytes())
-
-
 def _gather(
     buckets: Sequence[Location], language: str, path: Path, rules: NearRules
 ) -> tuple[dict[str, npt.NDArray[np.uint64]], Signatures]:
@@ -140,14 +154,19 @@ def _gather(
         return {name: np.empty(0, np.uint64) for name in _NUMBERS}, np.empty(shape, np.uint16)
     done = 0
     with writing(path), path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
-        columns = _Columns(file, pairs)
+
+        def write(before: int, piece: npt.NDArray[np.generic]) -> None:
+            """Write the next rows of a column that has `before` bytes per pair in front of it."""
+            file.seek(before * pairs + done * (piece.nbytes // len(piece)))
+            file.write(np.ascontiguousarray(piece).tobytes())
+
         for bucket, start, rows in sizes:
             table, _ = read_pairs(bucket, language, _NUMBERS)
             for place, name in enumerate(_NUMBERS):
-                columns.write(8 * place, done, table[name].to_numpy())
+                write(8 * place, table[name].to_numpy())
             signed = _read_signatures(signature_file(bucket), start + rows, shape)
             for band in range(rules.bands):
-                columns.write(8 * len(_NUMBERS) + 4 * rules.rows * band, done, signed[band, start : start + rows])
+                write(8 * len(_NUMBERS) + 4 * rules.rows * band, signed[band, start : start + rows])
             done += rows
     numbers = np.memmap(path, np.uint64, "r", shape=(len(_NUMBERS), pairs))
     signatures = np.memmap(path, np.uint16, "r", offset=numbers.nbytes, shape=shape)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.reddit.shards import join
-from mrs_datasets.builders.reddit.shards.join import CYCLE, DUPLICATE, MISSING, PAIRS, POST, SELF, join_bucket
-from mrs_datasets.builders.reddit.shards.partition import PARTITION, partition, stable_hashes
-from mrs_suggest.common.errors import InputError
+from mrs_datasets.builders.reddit import pairs as module
+from mrs_datasets.builders.reddit.cleaning.columns import stable_hashes
+from mrs_datasets.builders.reddit.pairs import CYCLE, DUPLICATE, MISSING, PAIRS, POST, SELF, join_bucket
+from mrs_datasets.builders.reddit.partition import PARTITION, partition
 
 Row = tuple[str, str, str, str, int]
 Pair = tuple[str, str, int, int, int, int]
@@ -171,7 +171,7 @@ def test_circles_make_no_pairs_and_what_hangs_on_them_does(length: int) -> None:
 def test_long_buckets_come_in_chunks_with_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = made_thread_rows(1, 200)
     (whole,), _ = joined([rows], 1)
-    monkeypatch.setattr(join, "_CHUNK_BYTES", 100)
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 100)
     (chunked,), _ = joined([rows], 1)
     assert whole["message"].num_chunks == 1
     assert chunked["message"].num_chunks > 5
@@ -202,18 +202,3 @@ def test_times_that_no_calendar_has_do_no_harm() -> None:
 def test_a_bucket_may_be_empty() -> None:
     (table,), total = joined([[]], 1)
     assert (table.num_rows, table.schema, total["comments"]) == (0, PAIRS, 0)
-
-
-def test_what_a_person_can_get_wrong_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no month to join"):
-        join_bucket([], 0)
-    first, second = tmp_path / "1.arrow", tmp_path / "2.arrow"
-    partition([as_batch(made_thread_rows(1, 20))], first, 2)
-    partition([as_batch(made_thread_rows(2, 20))], second, 3)
-    with pytest.raises(InputError, match=r"2\.arrow: has 3 buckets and the other months 2"):
-        join_bucket([first, second], 0)
-    second.write_bytes(first.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"2\.arrow: is not a complete partition file"):
-        join_bucket([first, second], 0)
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        join_bucket([first], 2)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.pipeline.checked_files import read_codes, write_array
-from mrs_datasets.builders.reddit.cleaning.duplicates import (
+from mrs_datasets.builders.pipeline.checked_files import read_codes, read_pairs, write_array, write_batches
+from mrs_datasets.builders.reddit.cleaning.near_duplicates import Arrival
+from mrs_datasets.builders.reddit.duplicates import (
     EXACT,
     EXACT_CODE,
     KEPT_CODE,
@@ -21,12 +22,10 @@ from mrs_datasets.builders.reddit.cleaning.duplicates import (
     NEAR_CODE,
     RULES,
     duplicates_shard,
-    find_duplicates,
     keyed_pairs,
+    mark_duplicates,
     signature_file,
 )
-from mrs_datasets.builders.reddit.cleaning.near_duplicates import Arrival
-from mrs_datasets.builders.reddit.shards.pair_files import read_pairs, write_pairs
 from mrs_suggest.common.errors import InputError
 
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
@@ -49,7 +48,7 @@ def table(*rows: tuple[str, str, str, int]) -> pa.Table:
 def write_bucket(path: Path, *rows: tuple[str, str, str, int]) -> Path:
     pairs, signed = keyed_pairs(table(*rows))
     write_array(signature_file(path), signed)
-    write_pairs(path, pairs)
+    write_batches(path, pairs.schema, pairs.to_batches())
     return path
 
 
@@ -106,7 +105,7 @@ def test_equal_pairs_have_equal_keys_up_to_case_and_punctuation() -> None:
 
 def test_no_pairs() -> None:
     none = np.empty(0, np.uint64)
-    assert find_duplicates(none, Arrival(none, none), keyed_pairs(table())[1], RULES).shape == (0,)
+    assert mark_duplicates(none, Arrival(none, none), keyed_pairs(table())[1], RULES).shape == (0,)
 
 
 def cut(path: Path) -> None:

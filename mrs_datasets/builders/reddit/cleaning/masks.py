@@ -1,9 +1,9 @@
-"""Masks for contact data other than links: telephone numbers, IP addresses, e-mail addresses spelled out.
+"""Masks for links, paths to threads, full ids, names of users, e-mail addresses, telephone numbers and IP addresses.
 
-The patterns are narrow on purpose: years, dates, times, prices, versions and large numbers stay. A number counts as a
-telephone number if it is written like one (with a plus sign or 00 and a country, with an area code and the usual
-separators, or after a word such as `tel`), not just by its number of digits. Libraries that know all numbering plans
-(phonenumbers) need the writer's country, which is unknown here.
+The patterns of personal data are narrow on purpose: years, dates, times, prices, versions and large numbers stay. A
+number counts as a telephone number if it is written like one (with a plus sign or 00 and a country, with an area code
+and the usual separators, or after a word such as `tel`), not just by its number of digits. Libraries that know all
+numbering plans (phonenumbers) need the writer's country, which is unknown here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,144 @@ import re
 from collections.abc import Callable
 from functools import partial
 from re import Match
+from typing import NamedTuple
 
-from mrs_datasets.builders.reddit.steps import Step
+from mrs_datasets.builders.reddit.cleaning.columns import Step
 
-PHONE, IP, EMAIL = "<phone>", "<ip>", "<email>"
+URL, USER, EMAIL, PHONE, IP = "<url>", "<user>", "<email>", "<phone>", "<ip>"
+MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
+LETTERS = "A-Za-z0-9À-ɏͰ-ӿ"  # of scripts with spaces between words
+
+
+def mask(text: str) -> str:
+    """Replace by masks: links, paths of threads and full ids, mentions of users, e-mail addresses (also spelled out),
+    telephone numbers and IP addresses.
+
+    >>> mask("https://example.com/a_(b), thanks to u/some-one and a@example.com")
+    '<url>, thanks to <user> and <email>'
+    """
+    for step in MASKS:
+        text = step.change(text)
+    return text
+
+
+# --- Links, names and e-mail addresses --------------------------------------------------------------------------------
+
+# A slash, also escaped or written as an entity; dumps write the ampersand of an entity as an entity, too.
+_SLASH_ENTITY = r"&(?:amp;){0,3}(?:#0{0,5}47|#x0{0,5}2f|sol);"
+_SLASH = rf"(?:\\{{0,9}}(?:/|{_SLASH_ENTITY}))"
+_HIDDEN_SLASH = re.compile(_SLASH_ENTITY, re.IGNORECASE)
+# An address may have letters of all scripts (RFC 3987), up to white space or punctuation of the sentence. Scripts
+# without spaces between words have no space after an address either: their letters belong to it if they follow a
+# delimiter or each other (/wiki/日本), and to the sentence if they follow a Latin letter or digit (/aを見て).
+_SPACED = (
+    "\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u0386\u0388-\u0559\u0560-\u0588\u0591-\u05bd"
+    "\u05bf\u05c1\u05c2\u05d0-\u05f2\u0610-\u061a\u0620-\u0669\u066e-\u06d3\u06d5-\u06ff\u0710-\u0963\u0966-\u096f"
+    "\u0971-\u0dff\u10a0-\u10fa\u10fc-\u10ff\u1200-\u1360\u1369-\u166c\u1800-\u1fff\u200c\u200d\u2c00-\u2dff"
+    "\ua4d0-\ua4fd\ua500-\ua95f\ua980-\uabff\ufb00-\ufd3d\ufd50-\ufdff\ufe70-\ufefc\U00010000-\U0001cfff"
+)
+_UNSPACED = (
+    "\u0e00-\u0e4e\u0e50-\u0fff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17dc-\u17f9\u3005-\u3007"
+    "\u3021-\u302f\u3031-\u30ff\u3105-\u318e\u31a0-\u31ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_URL_END = rf"(?:[!#-;=?-\]_a-zA-Z~{_SPACED}]|(?<=[!#-/:;=?@\[\]_~\u0080-\U0010ffff])[{_UNSPACED}])*"
+_TOP_LEVEL = (
+    "com|org|net|edu|gov|info|io|co|me|tv|be|ly|gg|gl|it|re|st|to|us|uk|ca|au|nz|br|mx|ar|cl|eu|ch|at|de|es|pt|fr|jp|"
+    "se|nl|ru|"
+    "рф|xn--[a-z0-9-]{1,59}|dev|app|xyz|ai|ie|ink|page|link|site|online|shop|club|news|blog|live|gle|im|in|pl|fi|no|dk|cz|kr|cn|tw|tk|cc"
+)
+
+
+class _Slashes(NamedTuple):
+    """Patterns with slashes of some form: of addresses, of paths to pages and threads, of users."""
+
+    address: re.Pattern[str]
+    path: re.Pattern[str]
+    user: re.Pattern[str]
+
+
+def _with_slashes(slash: str) -> _Slashes:
+    """The patterns for slashes of this form."""
+    s = slash
+    address = rf"<[a-z0-9+.-]{{2,20}}:{s}{s}[^\s<>]*>|[a-z0-9+.-]{{2,20}}:{s}{s}{_URL_END}"
+    path = (
+        rf"(?<![{LETTERS}.-])(?:[{LETTERS}-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?{s}{_URL_END}"
+        rf"|(?<![a-z0-9]){s}?r{s}(?:\\?[a-z0-9_]){{1,30}}{s}(?:comments|s){s}{_URL_END}"
+        rf"|(?<![a-z0-9/]){s}?comments{s}[a-z0-9]{{4,}}{s}{_URL_END}"
+    )
+    # `u/name` and `r/u_name` where a word may start, `/u/name`, `/user/name` and `/r/u_name` anywhere; with the escapes
+    # that hide `_` from Markdown.
+    user = (
+        rf"(?:{s}(?:u(?:ser)?{s}|r{s}u\\?_)|(?<![a-z0-9])(?:u{s}|r{s}u\\?_))"
+        rf"(?:\\?[a-z0-9_-])+(?:{s}[a-z0-9_-]+)*"
+    )
+    return _Slashes(*(re.compile(pattern, re.IGNORECASE) for pattern in (address, path, user)))
+
+
+# The link for sending a message to a user.
+_COMPOSE = re.compile(
+    rf"(?:(?<![a-z0-9])|{_SLASH})message{_SLASH}compose{_SLASH}?\\?\?(?:[!-~]{{1,300}}?[&;])?to\\?={_URL_END}",
+    re.IGNORECASE,
+)
+_PLAIN_SLASHES, _ANY_SLASHES = _with_slashes("/"), _with_slashes(_SLASH)
+_WWW = re.compile(rf"(?<![a-z0-9.-])www[0-9]?\.[^\W_]{_URL_END}", re.IGNORECASE)
+# The full id of a comment, a user, a post, a message, a community or an award.
+_FULL_ID = re.compile(rf"(?<![{LETTERS}])(?<![{LETTERS}]_)t[1-6]\\?_[a-z0-9]{{5,10}}(?!_?[{LETTERS}])")
+_ATOM = rf"{LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
+_EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{LETTERS}-]+\.)+[{LETTERS}-]{{2,}}")
+
+
+def _mask_addresses(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.address.sub(_masked_address, text)
+    return _PLAIN_SLASHES.address.sub(_masked_address, text) if "://" in text else text
+
+
+def _mask_paths(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.path.sub(_masked_address, text)
+    return _PLAIN_SLASHES.path.sub(_masked_address, text) if "/" in text else text
+
+
+def _mask_compose(text: str) -> str:
+    return _COMPOSE.sub(_masked_address, text) if "compose" in text.lower() else text
+
+
+def _mask_users(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.user.sub(USER, text)
+    return _PLAIN_SLASHES.user.sub(USER, text) if "/" in text else text
+
+
+def _mask_full_ids(text: str) -> str:
+    return _FULL_ID.sub(URL, text) if "_" in text else text
+
+
+def _mask_www(text: str) -> str:
+    return _WWW.sub(_masked_address, text) if "ww" in text or "WW" in text else text
+
+
+def _mask_emails(text: str) -> str:
+    return _EMAIL.sub(EMAIL, text) if "@" in text else text
+
+
+def _has_hidden_slash(text: str) -> bool:
+    return "\\/" in text or ("&" in text and _HIDDEN_SLASH.search(text) is not None)
+
+
+def _masked_address(found: Match[str]) -> str:
+    """The mask, followed by the punctuation that belongs to the sentence."""
+    address = found.group()
+    if address.startswith("<"):
+        return URL
+    rest = address[len(address.rstrip(".,:;!?'*_~)]")) :]
+    if rest.startswith(")") and "(" in address:
+        rest = rest[1:]
+    return URL + rest
+
+
+# --- Telephone numbers, IP addresses, e-mail addresses spelled out ----------------------------------------------------
 
 _MANY_DIGITS = re.compile(r"[0-9](?:[^0-9]{0,3}[0-9]){6}")
 _DATE = re.compile(r"(?<![0-9])(?:[0-3]?[0-9]([./-])[01]?[0-9]\1(?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}([./-])[01][0-9]\2)")
@@ -110,19 +244,6 @@ _SPELLED = re.compile(
 _MAY_BE_SPELLED = re.compile(r"[\[({<]\s?(?:at|arroba|ät|собака|@)\s?[\])}>]|@|\sat\s", re.IGNORECASE)
 
 
-def mask_personal(text: str) -> str:
-    """Replace telephone numbers, IP addresses and spelled-out e-mail addresses by masks.
-
-    >>> mask_personal("Call +49 170 1234567 or write to jane (at) mail (dot) example, not 192.168.178.21.")
-    'Call <phone> or write to <email>, not <ip>.'
-    >>> mask_personal("From 2018-01-02 to 31.12.2019, 10:30:00, version 10.0.19041.388: 1,000,000 for $1.234.567")
-    'From 2018-01-02 to 31.12.2019, 10:30:00, version 10.0.19041.388: 1,000,000 for $1.234.567'
-    """
-    for step in PERSONAL:
-        text = step.change(text)
-    return text
-
-
 def _mask_spelled(text: str) -> str:
     octets = text.encode("utf-8", "replace")  # scanning bytes takes a third of the patterns' time
     spelled = b" at " in octets or b" AT " in octets or len(octets.translate(None, b"@[({<")) < len(octets)
@@ -172,7 +293,7 @@ def _ipv6(found: Match[str]) -> str:
     return IP if number else found[0]
 
 
-# What `mask_personal` does, with what a text must have for it (see `columns`).
+# Patterns in RE2's syntax that find all texts a function changes (see `columns`).
 _S, _I = "[sS\u017f]", "[iI\u0130\u0131]"  # what `s` and `i` match, whatever the case
 _OTHER = r"\x{80}-\x{10ffff}"  # outside ASCII: letters, and white space
 _MAY_BE_PHONE = "|".join(
@@ -197,7 +318,20 @@ _MAY_BE_SPELLED_OUT = "|".join(
         rf"[aA][oO][lL]|[pP][rR][oO]|[yY][mM][aA]|[mM]{_S}[nN]|[mM][aA]{_I})",
     )
 )
-PERSONAL = (
+
+_HIDDEN = rf"\\/|&(?:[aA][mM][pP];)*(?:#0*47|#[xX]0*2[fF]|{_S}[oO][lL]);"
+MASKS = (
+    Step(_mask_addresses, f"://|{_HIDDEN}"),
+    Step(
+        _mask_paths,
+        rf"\.[A-Za-z0-9\x{{80}}-\x{{10ffff}}-]+(?::[0-9]+)?/|[rR]/[^/ \n]+/(?:[cC]|{_S})|"
+        rf"[cC][oO][mM][mM][eE][nN][tT]{_S}/|{_HIDDEN}",
+    ),
+    Step(_mask_compose, f"/[cC][oO][mM][pP][oO]|{_HIDDEN}"),
+    Step(_mask_users, rf"(?:^|[^A-Za-z0-9])[uU]/|/[uU]{_S}[eE][rR]/|[rR]/[uU]\\?_|{_HIDDEN}"),
+    Step(_mask_full_ids, r"t[1-6]\\?_[a-z0-9]{5}"),
+    Step(_mask_www, r"[wW]{3}[0-9]?\."),
+    Step(_mask_emails, r"@(?:[A-Za-z0-9\x{80}-\x{10ffff}-]+\.)+[A-Za-z0-9\x{80}-\x{10ffff}-]{2}"),
     Step(_mask_spelled, _MAY_BE_SPELLED_OUT),
     Step(_mask_phones, _MAY_BE_PHONE),
     Step(_mask_ipv4, r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
-from mrs_datasets.builders.reddit.report_page import funnel_page
+from mrs_datasets.builders.reddit.funnel import funnel_page
 
 EVIL = '<script>alert("1")</script>'
 

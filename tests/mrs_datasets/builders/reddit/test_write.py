@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.reddit.shards.split import assign_splits, mix, split_numbers
+from mrs_datasets.builders.reddit.cleaning.columns import mix
+from mrs_datasets.builders.reddit.write import assign_splits, split_numbers
 from mrs_datasets.prepared.schema import SPLITS
-from mrs_suggest.common.errors import InputError
 
 KEYS = st.integers(0, 2**64 - 1)
 
@@ -53,8 +53,3 @@ def test_all_names_are_splits_and_an_empty_table_has_none() -> None:
     assert set(split.to_pylist()) == set(SPLITS)
     assert split.type == pa.string()
     assert assign_splits(table([], []), "thread")["split"].to_pylist() == []
-
-
-def test_another_way_to_split_is_refused() -> None:
-    with pytest.raises(InputError, match="--split-by: expected one of thread example, found 'message'"):
-        assign_splits(table([1], [1]), "message")

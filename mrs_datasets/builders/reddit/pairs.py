@@ -1,20 +1,38 @@
-"""Third stage of a build from dumps: join replies to the comments they answer, one bucket of all months at a time."""
+"""Stages 3 to 5 for a bucket of all months: join replies to the comments they answer, mask, identify, clean."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mrs_datasets.builders.reddit.schema import COMMENT_PREFIX, POST_PREFIX
-from mrs_datasets.builders.reddit.shards.partition import read_bucket, read_stats, stable_hashes
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_datasets.builders.pipeline.checked_files import write_array, write_batches
+from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, ShardCounts, run_stage, summed
+from mrs_datasets.builders.reddit.cleaning.clean import clean_pairs
+from mrs_datasets.builders.reddit.cleaning.columns import change_in_turn, stable_hashes
+from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes, identify_pairs
+from mrs_datasets.builders.reddit.cleaning.masks import MASKS
+from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
+from mrs_datasets.builders.reddit.partition import read_bucket
+from mrs_datasets.builders.reddit.plan import Build, Settings
+from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
+from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.common.io.storage import Location
+from mrs_suggest.common.text.language_id import LanguageIdentifier
+from mrs_suggest.common.text.languages import LANGUAGES
 
+STAGE = "pairs"
+NOT_IN_MRS = "not a language of MRS"
+OTHER_MONTH = "English of another month"
+BATCH_ROWS = 1 << 16  # of a file of pairs
 PAIRS = pa.schema(
     [
         ("message", pa.string()),
@@ -50,14 +68,112 @@ class JoinCounts:
     dropped: dict[str, int]
 
 
+def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tuple[list[Location], Outcomes]:
+    """Make the pairs of every bucket; return their files, and how many pairs of each language have which outcome."""
+    folder, funnel, clean = build.work.stage(STAGE), build.funnel, build.settings.clean
+    targets = [folder / f"bucket-{number:05d}.arrow" for number in range(build.plan.buckets)]
+    shards = []
+    for number, target in enumerate(targets):
+        work = partial(pair_shard, months, number, target, build.settings, build.language_model)
+        shards.append(Shard(target.stem, 1, target, work, signature_file(target) if clean else None))
+    counts = run_stage(build.work, STAGE, shards, engine, " buckets")
+    funnel.add("join", sum(c["comments"] for c in counts), summed(c["dropped"] for c in counts))
+    outcomes: Outcomes = Counter()
+    for found in counts:
+        for language, outcome, pairs in found["outcomes"]:
+            outcomes[language, outcome] += pairs
+    dropped: Counter[str] = Counter()
+    for (_, outcome), pairs in sorted(outcomes.items()):
+        if outcome != KEPT:
+            dropped[outcome] += pairs
+    funnel.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
+    funnel.add("language and cleaning" if clean else "language", outcomes.total(), dropped)
+    return targets, outcomes
+
+
+def pair_shard(
+    months: Sequence[Location], bucket: int, target: Location, settings: Settings, model: Path, advance: Advance
+) -> ShardCounts:
+    """Write the pairs of a bucket of all months, ordered by language; return the counts of all steps."""
+    pairs, joined = join_bucket(months, bucket)
+    if settings.clean:  # cleaning needs the texts without masks
+        pairs = pairs.append_column("raw message", pairs["message"]).append_column("raw reply", pairs["reply"])
+    pairs, outcomes = identify_pairs(mask_pairs(pairs), _identifier(model), settings.min_language_score)
+    pairs = _of_mrs(pairs, settings, outcomes)
+    repairs: Counter[str] = Counter()
+    if settings.clean:
+        for side in ("message", "reply"):
+            pairs = pairs.set_column(pairs.schema.get_field_index(side), side, pairs[f"raw {side}"])
+        pairs, cleaned = clean_pairs(pairs.drop_columns(["raw message", "raw reply"]), repairs=repairs)
+        for (language, outcome), count in cleaned.items():
+            if outcome != KEPT:
+                outcomes[language, outcome] += count
+                outcomes[language, KEPT] -= count
+    pairs = _by_language(pairs)  # already sorted by `order` and `thread`
+    if settings.clean:
+        pairs, signed = keyed_pairs(pairs)
+        write_array(signature_file(target), signed)
+    write_batches(target, pairs.schema, pairs.to_batches(max_chunksize=BATCH_ROWS))
+    advance(1)
+    return {
+        "comments": joined.comments,
+        "dropped": joined.dropped,
+        "pairs": joined.pairs,
+        "repairs": dict(repairs),
+        "outcomes": [(language, outcome, count) for (language, outcome), count in sorted(outcomes.items()) if count],
+    }
+
+
+@lru_cache(maxsize=1)
+def _identifier(model: Path) -> LanguageIdentifier:
+    """The model, loaded once per process, not for every bucket."""
+    return LanguageIdentifier.open(model)
+
+
+def mask_pairs(pairs: pa.Table) -> pa.Table:
+    """Mask links, names and addresses, in every profile: links contain ids, and the data must have no user names."""
+    for side in ("message", "reply"):
+        texts = pa.chunked_array([change_in_turn(chunk, MASKS)[0] for chunk in pairs[side].chunks], pa.string())
+        pairs = pairs.set_column(pairs.schema.get_field_index(side), side, texts)
+    return pairs
+
+
+def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table:
+    """Pairs in a language of MRS, English ones of the months asked for; the others' outcomes are changed."""
+    languages = pairs["language"]
+    keep = pc.is_in(languages, value_set=pa.array(list(LANGUAGES)))
+    _move(languages.filter(pc.invert(keep)), NOT_IN_MRS, outcomes)
+    if settings.english_months:
+        first, last = (int(month.replace("-", "")) for month in settings.english_months)
+        other = pc.or_(pc.less(pairs["month"], first), pc.greater(pairs["month"], last))
+        late = pc.and_(pc.equal(languages, "en"), other)
+        _move(languages.filter(late), OTHER_MONTH, outcomes)
+        keep = pc.and_(keep, pc.invert(late))
+    return pairs.filter(keep)
+
+
+def _move(languages: pa.ChunkedArray, reason: str, outcomes: Outcomes) -> None:
+    for entry in pc.value_counts(languages).to_pylist():
+        outcomes[entry["values"], reason] += entry["counts"]
+        outcomes[entry["values"], KEPT] -= entry["counts"]
+
+
+def _by_language(pairs: pa.Table) -> pa.Table:
+    """The pairs grouped by language, else in the same order. (Sorting would put all texts into one array of 2 GiB.)"""
+    languages = sorted(pc.unique(pairs["language"]).to_pylist())
+    parts = [pairs.filter(pc.equal(pairs["language"], language)) for language in languages]
+    return pa.concat_tables(parts) if parts else pairs
+
+
+# --- Join -----------------------------------------------------------------------------------------------------------
+
+
 def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinCounts]:
     """Pairs of a message and a reply, from one bucket of the months' partition files.
 
     A reply is joined to the comment of the same thread (`link_id`) whose id is its `parent_id`, in any month and order.
     Of repeated comments only the first counts, in the order of the files and of their rows. The number of buckets
-    does not change the pairs.
-
-    The whole bucket is in memory: about 1.1 KB per comment of 250 bytes (`PartitionStats` has the buckets' sizes).
+    does not change the pairs. The whole bucket is in memory: about 1.1 KB per comment of 250 bytes.
 
     Returns:
         A table with the schema `PAIRS`, one row per reply, in chunks of bounded size, in the order of `order` and then
@@ -65,20 +181,9 @@ def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinC
         of such short ids can be reversed by trying all of them: do not publish `thread`, `order` and `parent`.
 
     Raises:
-        InputError: there is no file, one is not a complete partition file, or they differ in the number of buckets.
-        ValueError: there is no such bucket.
+        InputError: a file is not a complete partition file.
     """
-    if not files:
-        raise InputError("there is no month to join; give at least one partition file.")
-    buckets = len(read_stats(files[0]).bucket_comments)
-    return join_comments(pa.concat_tables([read_bucket(path, bucket, buckets) for path in files]))
-
-
-def join_comments(comments: pa.Table) -> tuple[pa.Table, JoinCounts]:
-    """The join of `join_bucket`, of comments (schema `PARTITION`) that are in memory, in the order of files and rows.
-
-    All comments of a thread must be among them.
-    """
+    comments = pa.concat_tables([read_bucket(path, bucket) for path in files])
     links = comments["link_id"].combine_chunks().dictionary_encode()
     codes = links.indices.to_numpy()
     rows, counts = _matched_rows(comments, codes)

@@ -1,8 +1,9 @@
-"""`report.html` of a build from dumps: one file without scripts or links to elsewhere; the funnel, drawn."""
+"""Counts of what the stages of a build did, for `report.json`, and `report.html`, which draws them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -20,8 +21,57 @@ small { color: #666; }
 """
 
 
+@dataclass
+class Funnel:
+    """Counts that add up from stage to stage, and what else the report says about a build.
+
+    Attributes:
+        about: language model, profile, departures from it, and the engine's versions.
+        dumps: `name`, `bytes`, `sha256` and `lossy` (why it was not read completely) of each.
+        stages: `stage`, `in`, `out` and `dropped` (by reason) of each.
+        languages: language -> outcome -> pairs.
+        rejects: samples of dropped texts, by reason.
+    """
+
+    about: dict[str, Any]
+    dumps: list[dict[str, Any]] = field(default_factory=list)
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    languages: dict[str, dict[str, int]] = field(default_factory=dict)
+    leakage: dict[str, dict[str, int]] = field(default_factory=dict)
+    repairs: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    rejects: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, stage: str, came: int, dropped: Mapping[str, int]) -> int:
+        """Record a stage; return its input less what was dropped."""
+        dropped = {reason: count for reason, count in dropped.items() if count}
+        self.stages.append({"stage": stage, "in": came, "out": came - sum(dropped.values()), "dropped": dropped})
+        return came - sum(dropped.values())
+
+    def leave_out(self, language: str, reason: str) -> None:
+        """Count a language's kept pairs as dropped, in its own counts and in the last stage."""
+        row, stage = self.languages[language], self.stages[-1]
+        pairs = row.pop("kept")
+        row[reason] = row.get(reason, 0) + pairs
+        stage["dropped"][reason] = stage["dropped"].get(reason, 0) + pairs
+        stage["out"] -= pairs
+
+    def as_dict(self) -> dict[str, Any]:
+        """The part `pipeline` of `report.json`."""
+        return {
+            "dumps": self.dumps,
+            **self.about,
+            "stages": self.stages,
+            "languages": self.languages,
+            "leakage": self.leakage,
+            "repairs": self.repairs,
+            "warnings": self.warnings,
+            **({"rejects": self.rejects} if self.rejects else {}),
+        }
+
+
 def funnel_page(report: dict[str, Any]) -> str:
-    """The page of a report with its `pipeline`; equal reports give equal bytes."""
+    """`report.html`: one file without scripts or links to elsewhere; equal reports give equal bytes."""
     pipeline = report["pipeline"]
     top = max((entry["in"] for entry in pipeline["stages"]), default=1)
     stages = "".join(
@@ -36,14 +86,11 @@ def funnel_page(report: dict[str, Any]) -> str:
     dumps = ", ".join(f"{escape(dump['name'])} ({dump['bytes']:,} bytes)" for dump in pipeline["dumps"])
     engine = "".join(f"; {escape(key)} {escape(value)}" for key, value in pipeline.get("engine", {}).items())
     changes = ", ".join(f"{escape(name)} = {escape(str(value))}" for name, value in pipeline["departures"].items())
-    configs = "".join(
-        f"<tr><td>{escape(config)}</td><td>{escape(', '.join(f'{split} {facts_of[0]:,}' for split, facts_of in rows))}"
-        "</td></tr>"
-        for config, rows in (
-            (config, [(split, (facts["rows"],)) for split, facts in splits.items()])
-            for config, splits in report["configs"].items()
-        )
-    )
+    configs = ""
+    for config, splits in report["configs"].items():
+        rows = ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())
+        configs += f"<tr><td>{escape(config)}</td><td>{escape(rows)}</td></tr>"
+    warnings = "".join(f"<li>{escape(text)}</li>" for text in pipeline["warnings"])
     head = '<tr><th>{}</th><th>kept</th><th>of</th><th style="width:35%"></th><th>dropped</th></tr>'
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{escape(report["name"])}</title><style>{STYLE}</style>
@@ -53,7 +100,7 @@ def funnel_page(report: dict[str, Any]) -> str:
 <h2>Stages</h2><table>{head.format("stage")}{stages}</table>
 <h2>Languages</h2><table>{head.format("language")}{funnel}</table>
 {_passes(report.get("passes", []))}<h2>The data set</h2><table><tr><th>config</th><th>rows</th></tr>{configs}</table>
-{_warnings(pipeline["warnings"])}</html>
+{f"<h2>Warnings</h2><ul>{warnings}</ul>" if warnings else ""}</html>
 """
 
 
@@ -78,9 +125,3 @@ def _passes(passes: Sequence[PassEntry]) -> str:
             parts.append(f"<h3>{escape(title.capitalize())}</h3><table><tr>{head}</tr>{body}</table>\n")
         parts += [f"<p>{escape(note)}</p>\n" for note in pass_notes(entry)]
     return "".join(parts)
-
-
-def _warnings(warnings: list[str]) -> str:
-    if not warnings:
-        return ""
-    return "<h2>Warnings</h2><ul>" + "".join(f"<li>{escape(text)}</li>" for text in warnings) + "</ul>"

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.reddit.schema import COMMENTS
-from mrs_datasets.builders.reddit.shards import partition as module
-from mrs_datasets.builders.reddit.shards.partition import PARTITION, partition, read_bucket, read_stats, stable_hashes
+from mrs_datasets.builders.reddit import partition as module
+from mrs_datasets.builders.reddit.cleaning.columns import stable_hashes
+from mrs_datasets.builders.reddit.partition import PARTITION, partition, read_bucket, read_stats
+from mrs_datasets.builders.reddit.read import COMMENTS
 from mrs_suggest.common.errors import InputError
 
 Row = tuple[str, str, str, str, int]
@@ -57,7 +58,7 @@ def test_every_comment_is_in_the_bucket_of_its_thread_in_the_order_of_its_coming
         patch.setattr(module, "GROUPS", groups)
         path = Path(folder) / "m.arrow"
         stats = partition([as_batch(part) for part in parts], path, buckets, chunk_bytes)
-        found = [as_rows(read_bucket(path, bucket, buckets)) for bucket in range(buckets)]
+        found = [as_rows(read_bucket(path, bucket)) for bucket in range(buckets)]
         assert stats == read_stats(path)
         assert stats.bytes == path.stat().st_size
     rows = [row for part in parts for row in part]
@@ -248,30 +249,3 @@ def test_an_arrow_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"m\.arrow: cannot be read \(No such file or directory\)"):
         read_stats(tmp_path / "m.arrow")
-
-
-def test_months_with_other_numbers_of_buckets_are_refused(file: Path) -> None:
-    with pytest.raises(InputError, match=r"m\.arrow: has 3 buckets and the other months 4"):
-        read_bucket(file, 0, 4)
-
-
-@pytest.mark.parametrize(("buckets", "chunk_bytes"), [(0, 1000), (65_537, 1000), (2, 0), (2, 1 << 31)])
-def test_numbers_out_of_range_are_refused(tmp_path: Path, buckets: int, chunk_bytes: int) -> None:
-    with pytest.raises(ValueError, match="must be from 1 to"):
-        partition([], tmp_path / "m", buckets, chunk_bytes)
-
-
-def test_nulls_and_missing_columns_are_refused(tmp_path: Path) -> None:
-    batch = as_batch(made_rows(3))
-    lacking = batch.select([name for name in batch.schema.names if name != "body"])
-    with pytest.raises(ValueError, match="no column 'body'"):
-        partition([lacking], tmp_path / "m", 2)
-    columns = [pa.nulls(3, pa.string()) if name == "link_id" else batch[name] for name in batch.schema.names]
-    with pytest.raises(ValueError, match="'link_id' has 3 nulls"):
-        partition([pa.RecordBatch.from_arrays(columns, names=batch.schema.names)], tmp_path / "m", 2)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_there_is_no_bucket_behind_the_last(file: Path) -> None:
-    with pytest.raises(ValueError, match="from 0 to 2"):
-        read_bucket(file, 3)
