@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mrs_datasets.builders.passes import PASSES, FolderPass, apply_passes, done_again, identity_of
+from mrs_datasets.builders.passes import PASSES, FolderPass, apply_passes, done_again, identity_of, same_passes
 from mrs_datasets.builders.pipeline.stages import Engine, Workers, name_and_bytes, timed
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, remove_finished, remove_leftovers, work_place
 from mrs_datasets.builders.reddit import duplicates, months, pairs, write
@@ -203,8 +203,7 @@ def _whole_already(
             and there["language_model"] == model
             and [(dump["name"], dump["bytes"]) for dump in there["dumps"]]
             == [(path.name, size(path)) for path in plan.files]
-            and [(entry["name"], entry["about"]["identity"]) for entry in report.get(PASSES, ())]
-            == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
+            and same_passes(report.get(PASSES, []), passes)
             and [dump["sha256"] for dump in there["dumps"]] == [dump_sha256(path) for path in plan.files]
         )
         return report if same else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mrs_datasets.prepared.report import PassEntry
     from mrs_suggest.common.text.text_services import Scorer
 
-# With the paper's values (Zhang et al. 2021, section 2.2); they are in mrs_datasets/builders/toxicity/rules.py, which
+# With the paper's values (Zhang et al. 2021, section 2.2); they are in mrs_datasets/builders/toxicity.py, which
 # takes a second to import.
 NEEDS_SCORER = {
     "toxicity_threshold": "toxicity",
@@ -77,8 +77,13 @@ def toxicity_pass(options: argparse.Namespace) -> FolderPass | None:
     _check(options)
     if options.toxicity is None and options.toxicity_english is None:
         return None
-    from mrs_datasets.builders.toxicity import ToxicityPass
-    from mrs_datasets.builders.toxicity.rules import ENGLISH_THRESHOLD, THRESHOLD, english_rule, multilingual_rule
+    from mrs_datasets.builders.toxicity import (
+        ENGLISH_THRESHOLD,
+        THRESHOLD,
+        ToxicityPass,
+        english_rule,
+        multilingual_rule,
+    )
 
     rules: list[Rule] = []
     for name, make, default in (

@@ -89,7 +89,7 @@ def translation_pass(options: argparse.Namespace) -> FolderPass | None:
     Raises:
         InputError: an unknown model, or options that do not fit together.
     """
-    from mrs_datasets.builders.translation.translation_pass import TranslationPass, require_targets
+    from mrs_datasets.builders.translation import TranslationPass, require_targets
     from mrs_suggest.common.text.language_id import open_identifier
 
     targets: list[str] = options.translate_to
@@ -149,7 +149,7 @@ def _translators(options: argparse.Namespace, targets: list[str]) -> dict[str, T
 
 
 def _open(name: str, options: argparse.Namespace) -> Translator:
-    from mrs_datasets.builders.translation.dictionary import PREFIX, DictionaryTranslator
+    from mrs_datasets.builders.dictionary import PREFIX, DictionaryTranslator
 
     if name.startswith(PREFIX):
         return DictionaryTranslator(Path(name.removeprefix(PREFIX)))

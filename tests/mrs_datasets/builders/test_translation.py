@@ -17,13 +17,21 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from mrs_datasets.builders import passes as running
+from mrs_datasets.builders import translation as module
+from mrs_datasets.builders.dictionary import DictionaryTranslator
 from mrs_datasets.builders.passes import Rows, run_passes
-from mrs_datasets.builders.translation import shards as shard_work
-from mrs_datasets.builders.translation.dictionary import DictionaryTranslator
-from mrs_datasets.builders.translation.outcomes import KEPT, REASONS, is_copy
-from mrs_datasets.builders.translation.response_sets import merged, organic, unseen
-from mrs_datasets.builders.translation.shards import CODE, Translation
-from mrs_datasets.builders.translation.translation_pass import DUPLICATE, TranslationPass
+from mrs_datasets.builders.translation import (
+    CODE,
+    DUPLICATE,
+    KEPT,
+    REASONS,
+    Translation,
+    TranslationPass,
+    is_copy,
+    merged,
+    organic,
+    unseen,
+)
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared
@@ -90,7 +98,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def small_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "ROWS", 1000)
-    monkeypatch.setattr(shard_work, "BLOCK", 64)
+    monkeypatch.setattr(module, "BLOCK", 64)
     LOG.clear()
 
 
