@@ -335,8 +335,8 @@ def merged(own: pa.Table | None, replies: Iterable[tuple[str, float | None]]) ->
 
     A translated reply has no `count`, since it was never given. Its `log_prob` is that of a reply that was not seen, by
     the add-one smoothing of the set (`mrs_datasets.prepared.responses.response_table`), or null if the set does not
-    have counts with probabilities; so with a language-model score it does not outrank a reply that people gave. Without an
-    own set it is that of the replies it translates, together.
+    have counts with probabilities; so with a language-model score it does not outrank a reply that people gave. If the
+    language has no set, it is that of the replies it translates, together.
 
     Args:
         own: with `RESPONSE_SCHEMA`; None: the language has no set.
