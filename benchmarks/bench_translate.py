@@ -30,7 +30,7 @@ import torch
 from timing import write_result
 
 from mrs_datasets.builders.passes import Rows
-from mrs_datasets.builders.translation.shards import Translation
+from mrs_datasets.builders.translation import Translation
 from mrs_datasets.synthetic.language_models import write_language_model
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.text_services import Translator

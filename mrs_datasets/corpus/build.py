@@ -12,9 +12,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mrs_datasets.builders.pipeline.stages import name_and_bytes, summed
+from mrs_datasets.builders.pipeline.stages import Workers, name_and_bytes, summed
 from mrs_datasets.builders.pipeline.work_folder import RESUME, WorkFolder, remove_finished, remove_leftovers, work_place
-from mrs_datasets.builders.pipeline.workers import Workers
 from mrs_datasets.corpus.card import REASONS, corpus_card
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings
 from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts

@@ -13,7 +13,7 @@ import numpy as np
 
 from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.cleaning import filter as rules
-from mrs_datasets.builders.reddit.schema import COMMENT_PREFIX, POST_PREFIX
+from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.builders.reddit.tally import Tally
 from mrs_datasets.synthetic.speech import SHARES, WORDS, Speech, speeches
 
@@ -64,7 +64,17 @@ _ENDS = list(accumulate(SHARES.values()))[:-1]  # the last language has the rest
 
 
 @dataclass
-class Totals(Tally):
+class _Counts:
+    def as_dict(self) -> dict[str, object]:
+        """All values, for JSON, the most frequent of a kind first (`asdict` breaks counters before 3.12)."""
+        return {
+            name: dict(value.most_common()) if isinstance(value, Counter) else value
+            for name, value in vars(self).items()
+        }
+
+
+@dataclass
+class Totals(_Counts):
     """Counts of a month: `lines` is `comments` plus the sum of `rejected`; `twice` of the comments are repeated."""
 
     lines: int = 0
@@ -77,7 +87,7 @@ class Totals(Tally):
 
 
 @dataclass
-class Expected(Tally):
+class Expected(_Counts):
     """A profile's outcomes: comments dropped or kept, and of these the pairs, or `unmatched` by the reason."""
 
     kept: int = 0

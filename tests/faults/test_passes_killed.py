@@ -24,11 +24,11 @@ PAIRS = 900
 # instead of answering the call of the number given.
 COMMAND = """
 import os, signal, sys
-from mrs_datasets.builders.translation import shards
+from mrs_datasets.builders import translation
 from mrs_suggest.services.scorers.classifier import ClassifierScorer
 from mrs_suggest.services.translators.seq2seq import Seq2SeqTranslator
 log, killed = sys.argv.pop(1), int(sys.argv.pop(1))
-shards.BLOCK = 16
+translation.BLOCK = 16
 calls = 0
 
 def logging(kind, name):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +22,7 @@ from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
-    from mrs_datasets.builders.reddit.pipeline import Stage
-    from mrs_datasets.builders.reddit.settings import Settings
+    from mrs_datasets.builders.reddit.plan import Settings
     from mrs_datasets.builders.spark.engine import SparkEngine
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
@@ -102,20 +100,15 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
 
 
 def run_build(options: argparse.Namespace) -> int:
-    from mrs_datasets.builders.reddit.build import build, build_months, stages_of
+    from mrs_datasets.builders.reddit.build import build, build_months
+    from mrs_datasets.builders.reddit.funnel import PAGE
     from mrs_datasets.builders.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
-    from mrs_datasets.builders.reddit.report_page import PAGE
 
     settings = _settings(options)
     strict = settings.profile == "paper" if options.strict is None else options.strict
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
     spark = _spark(options)
-    stages: Callable[[Settings], list[Stage]] = stages_of
-    if spark is not None:
-        from mrs_datasets.builders.spark.stages import stages_on
-
-        stages = stages_on(spark)
     out = out_location(options.out, options.scratch)
     identifier = _identifier(options.language_model)  # refused now, not after hours of reading
     if options.only and spark is not None:
@@ -152,7 +145,6 @@ def run_build(options: argparse.Namespace) -> int:
             strict=strict,
             say=_say,
             engine=spark,
-            stages=stages,
             passes=passes,
             cache=options.cache,
         )
@@ -162,7 +154,7 @@ def run_build(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    from mrs_datasets.builders.reddit.settings import ALL_MONTHS, make_settings, read_months
+    from mrs_datasets.builders.reddit.plan import ALL_MONTHS, make_settings, read_months
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",

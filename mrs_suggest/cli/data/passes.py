@@ -117,7 +117,7 @@ def toxicity_pass(options: argparse.Namespace) -> FolderPass | None:
     if not scorers:
         return None
     from mrs_datasets.builders.toxicity import ToxicityPass
-    from mrs_datasets.builders.toxicity.rules import ENGLISH_THRESHOLD, THRESHOLD, english_rule, multilingual_rule
+    from mrs_datasets.builders.toxicity import ENGLISH_THRESHOLD, THRESHOLD, english_rule, multilingual_rule
 
     kinds = {"toxicity": (multilingual_rule, THRESHOLD), "toxicity_english": (english_rule, ENGLISH_THRESHOLD)}
     rules = []
@@ -209,7 +209,7 @@ def translation_pass(options: argparse.Namespace) -> FolderPass | None:
     Raises:
         InputError: an unknown model, or options that do not fit together.
     """
-    from mrs_datasets.builders.translation.translation_pass import TranslationPass, require_targets
+    from mrs_datasets.builders.translation import TranslationPass, require_targets
     from mrs_suggest.common.text.language_id import open_identifier
 
     targets: list[str] = options.translate_to
@@ -254,7 +254,7 @@ def _translators(options: argparse.Namespace, targets: list[str]) -> dict[str, T
 
 
 def _translator(name: str, options: argparse.Namespace) -> Translator:
-    from mrs_datasets.builders.translation.dictionary import PREFIX, DictionaryTranslator
+    from mrs_datasets.builders.dictionary import PREFIX, DictionaryTranslator
 
     if name.startswith(PREFIX):
         return DictionaryTranslator(Path(name.removeprefix(PREFIX)))

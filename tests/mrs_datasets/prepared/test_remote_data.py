@@ -92,7 +92,7 @@ def test_a_pass_does_not_replace_the_folder_that_it_reads(s3: S3, folder: Path, 
     from mrs_suggest.common.io.storage import location
 
     s3.send(folder, "mrs")
-    with pytest.raises(InputError, match="is the folder that is read"):
+    with pytest.raises(InputError, match="--out must differ from the input folder"):
         run_passes("s3://texts/mrs", [], location("s3://texts/mrs", tmp_path))
 
 

@@ -67,7 +67,7 @@ def test_the_filter_and_a_join_find_what_the_manifest_says(dumps: tuple[Path, di
             for row in filter_batch(batch, PROFILES[profile], counts).to_pylist():
                 twice += (row["link_id"], row["id"]) in kept
                 kept[row["link_id"], row["id"]] = row
-    assert counts.as_dict() | {"samples": {}} == {
+    assert vars(counts) | {"samples": {}} == {
         "seen": sum(facts["comments"] for facts in manifest["files"].values()),
         "kept": expected["kept"],
         "dropped": expected["dropped"],
