@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.manifest import again
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, damaged, note_missing, read_settings
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis
 from mrs_suggest.models.generation.decoding.settings import Decoding
@@ -175,13 +175,9 @@ class ExportedGenerator(ReplyWriter):
 
 def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
     """The texts and ids of a saved generator, without its weights."""
-    from transformers import AutoConfig, AutoTokenizer
-
-    try:
-        config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{folder}: cannot load the tokenizer ({first_line(error)}); {again(folder)}.") from None
+    config, tokenizer = (
+        from_pretrained(kind, folder, option="", advice=again(folder)) for kind in ("AutoConfig", "AutoTokenizer")
+    )
     return facts.coder(tokenizer, config)
 
 

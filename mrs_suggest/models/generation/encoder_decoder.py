@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from mrs_suggest.common.errors import InputError, first_line
-from mrs_suggest.models.checkpoint_loading import at
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained
 from mrs_suggest.models.generation.language_tokens import ENCODER_TYPES, ROWS
 from mrs_suggest.models.retrieval.pruned_vocabulary import prune_encoder
 from mrs_suggest.models.retrieval.tiny import write_checkpoint
@@ -47,13 +47,10 @@ LAYER = {
 
 def is_encoder(name: str, revision: str | None = None) -> bool:
     """Whether a hub id or folder holds an encoder that a generator can start from; what cannot be read is none."""
-    from transformers import AutoConfig
-
     try:
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **at(revision))
-    except (OSError, ValueError, KeyError):
+        return from_pretrained("AutoConfig", name, revision).model_type in ENCODER_TYPES
+    except InputError:
         return False
-    return config.model_type in ENCODER_TYPES
 
 
 def build_from_encoder(
@@ -89,8 +86,7 @@ def build_from_encoder(
     if pieces is not None:
         prune_encoder(encoder, tokenizer, texts, pieces)
     add_language_tokens(tokenizer, languages, name)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawn(seed):
         model = BartForConditionalGeneration(_config(encoder, tokenizer, layers))
         for parameter in model.model.decoder.layers.parameters():
             if parameter.dim() == 2:  # as `tiny`: with transformers' own initialization the message is ignored for long
@@ -160,28 +156,13 @@ def load_encoder(name: str, revision: str | None, decoder: str, layers: int) -> 
     Raises:
         InputError: it cannot be loaded, or a decoder of so many layers cannot be copied from it.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoModel, AutoTokenizer
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # of reading the weights
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
-        model = AutoModel.from_pretrained(
-            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, add_pooling_layer=False,
-            **at(revision),
-        )  # fmt: skip
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        raise InputError(
-            f"--model_name_or_path {name}: cannot load the encoder ({first_line(error)}); its weights must be "
-            "safetensors, and its own code is never run."
-        ) from None
+    model = from_pretrained("AutoModel", name, revision, add_pooling_layer=False)
     if decoder == COPIED and layers > model.config.num_hidden_layers:
         raise InputError(
             f"--decoder_layers {layers}: {name} has {model.config.num_hidden_layers} layers to copy; pass at most as "
             f"many, or --decoder {FRESH}."
         )
-    return model, cast("PreTrainedTokenizerFast", tokenizer)
+    return model, from_pretrained("AutoTokenizer", name, revision)
 
 
 def positions_of(encoder: Any) -> Tensor:

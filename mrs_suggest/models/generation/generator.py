@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.batches import by_length
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages
 from mrs_suggest.models.adapters import base_of, has_adapter, load_adapter
-from mrs_suggest.models.checkpoint_loading import at
+from mrs_suggest.models.checkpoint_loading import OPTION, from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
 from mrs_suggest.models.generation.decoding import beam_search
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, decode, ends_and_pad
@@ -322,7 +323,7 @@ class Generator(ReplyWriter):
         """(n,) float64 log-probability in nats of each target, end token included, given its source."""
         collate = PairCollator(self.pad)
         found = np.zeros(len(sources))
-        for numbers in _by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
+        for numbers in by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
             rows = [(list(sources[n]), list(targets[n])) for n in numbers]
             batch = collate([{"input_ids": ids, "labels": target, "prompt": list(prompt)} for ids, target in rows])
             batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
@@ -350,7 +351,7 @@ class Generator(ReplyWriter):
         states = self.model.get_encoder()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
         collate = PairCollator(self.pad)
         found = np.zeros(len(targets), np.float32)
-        for numbers in _by_length([len(target) for target in targets], batch_size):
+        for numbers in by_length(targets, batch_size):
             batch = collate([{"input_ids": source, "labels": targets[n], "prompt": prompt} for n in numbers])
             encoded = BaseModelOutput(last_hidden_state=states.expand(len(numbers), -1, -1))
             read = {name: batch[name].to(device) for name in ("attention_mask", "decoder_input_ids")}
@@ -424,19 +425,10 @@ def _require_room(coder: TextCoder, prompt: int, max_tokens: int) -> None:
             raise InputError(f"--{option} {value}: the model {verb} at most {most}; lower it.")
 
 
-def _by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
-    yield from (order[begin : begin + size] for begin in range(0, len(order), size))
-
-
 def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The base of an adapter with the adapter merged into it."""
-    from transformers import AutoTokenizer
-
-    base, revision = base_of(folder)
     model = corrected(cast("PreTrainedModel", load_adapter(folder)))
-    tokenizer = AutoTokenizer.from_pretrained(base, trust_remote_code=False, **at(revision))
-    return model, tokenizer
+    return model, from_pretrained("AutoTokenizer", *base_of(folder))
 
 
 def load_seq2seq(
@@ -451,24 +443,11 @@ def load_seq2seq(
     Raises:
         InputError: it cannot be loaded, or its tokenizer has no end token.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-    from transformers.utils.logging import disable_progress_bar
-
     import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
 
-    disable_progress_bar()  # of reading the weights
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
-        model = AutoModelForSeq2SeqLM.from_pretrained(
-            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **at(revision)
-        )
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        reason = f"{name}: cannot load the seq2seq model ({first_line(error)})"
-        if saved:
-            raise InputError(f"{reason}; {again(Path(name))}.") from None
-        its = "its weights must be safetensors, and its own code is never run."
-        raise InputError(f"--model_name_or_path {reason}; {its}") from None
+    given = {"option": "", "advice": again(Path(name))} if saved else {}
+    model = from_pretrained("AutoModelForSeq2SeqLM", name, revision, **given)
+    tokenizer = from_pretrained("AutoTokenizer", name, revision, **given)
     if tokenizer.eos_token_id is None:
-        raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")
+        raise InputError(f"{OPTION} {name}: its tokenizer defines no EOS token, so no reply would end.")
     return corrected(model), tokenizer

@@ -23,6 +23,7 @@ from tokenizers import Tokenizer, models, trainers
 from torch import Tensor, nn
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.pretraining.masking import SENTENCEPIECE
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ def add_pieces(
     Raises:
         InputError: the tokenizer is of another kind, or the text has no new pieces.
     """
-    from transformers import AutoTokenizer
-
     backend: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
     kind = backend["model"]["type"]
     if kind not in KINDS:
@@ -68,8 +67,7 @@ def add_pieces(
     with tempfile.TemporaryDirectory() as name:
         tokenizer.save_pretrained(name)
         (Path(name) / "tokenizer.json").write_text(json.dumps(backend, ensure_ascii=False), encoding="utf-8")
-        extended = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    return cast("PreTrainedTokenizerFast", extended), pieces
+        return from_pretrained("AutoTokenizer", name), pieces
 
 
 def _trained(backend: dict[str, Any], texts: Iterable[str], size: int) -> Tokenizer:

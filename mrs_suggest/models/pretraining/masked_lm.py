@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import without_report
+from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained, without_report
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.starting_points import PRETRAINING, ROUTER, checkpoint_file, require_start
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel
 
 
 def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrainedModel, list[str]]:
@@ -40,25 +38,15 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
         InputError: it cannot be loaded, has no such head for its architecture, is a trained retriever or generator, or
             adapters, or the encoder itself lacks weights.
     """
-    from transformers import AutoModelForMaskedLM
-
     require_start(name, PRETRAINING, revision)
     if checkpoint_file(name, ROUTER, revision) is not None:
         raise InputError(
             f"--model_name_or_path {name}: is a trained retriever; pass the folder of one of its encoders, such as "
             f"{name}/query_0_Transformer."
         )
-    with torch.random.fork_rng(devices=[]), without_report():
-        torch.manual_seed(seed)
-        try:
-            model, found = AutoModelForMaskedLM.from_pretrained(
-                starting_point(name), revision=revision or "main", use_safetensors=True, trust_remote_code=False,
-                dtype=torch.float32, output_loading_info=True,
-            )  # fmt: skip
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-            raise InputError(
-                f"--model_name_or_path {name}: cannot load an encoder with a language-model head ({first_line(error)})."
-            ) from None
+    with drawn(seed), without_report():
+        place = starting_point(name)
+        model, found = from_pretrained("AutoModelForMaskedLM", place, revision, output_loading_info=True)
     if model.config.is_encoder_decoder:
         raise InputError(f"--model_name_or_path {name}: is a sequence-to-sequence model; pass an encoder.")
     fresh = sorted(found["missing_keys"])
@@ -69,26 +57,6 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
             f"--model_name_or_path {name}: lacks weights of the encoder ({lacking[0]}); pass a whole checkpoint."
         )
     return model, fresh
-
-
-def load_tokenizer(name: str, revision: str | None) -> PreTrainedTokenizerFast:
-    """The fast tokenizer of a checkpoint.
-
-    Raises:
-        InputError: it cannot be loaded, or is not one of the library `tokenizers`.
-    """
-    from tokenizers import Tokenizer
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            starting_point(name), revision=revision or "main", trust_remote_code=False
-        )
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"--model_name_or_path {name}: cannot load its tokenizer ({first_line(error)}).") from None
-    if not isinstance(getattr(tokenizer, "backend_tokenizer", None), Tokenizer):
-        raise InputError(f"--model_name_or_path {name}: has no fast tokenizer; choose another checkpoint.")
-    return cast("PreTrainedTokenizerFast", tokenizer)
 
 
 def freeze_encoder(model: PreTrainedModel) -> int:

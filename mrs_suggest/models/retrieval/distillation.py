@@ -15,6 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import OPTION
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.losses import ReplyLoss, require_temperature
@@ -55,7 +56,7 @@ def load_teacher(
             normalize=None if retriever else True,
         ).eval()
     except InputError as error:
-        sentence = str(error).replace("--model_name_or_path", "--teacher").replace("--query_prompt", "--teacher_prompt")
+        sentence = str(error).replace(OPTION, "--teacher").replace("--query_prompt", "--teacher_prompt")
         raise InputError(sentence) from None
 
 

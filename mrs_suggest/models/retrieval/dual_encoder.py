@@ -12,18 +12,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerModelCardData
 from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import Normalize, Router, StaticEmbedding
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import drawn
 from mrs_suggest.models.retrieval.encoder_layers import keep_layers
 from mrs_suggest.models.retrieval.message_encoder import POOLINGS
 from mrs_suggest.models.retrieval.pruned_vocabulary import cut_vocabulary, kept_pieces
 from mrs_suggest.models.retrieval.retriever_start import Start
-from mrs_suggest.models.retrieval.routes import ROUTES, distinct_encoders, normalizes, prompts_of, transformers_of
+from mrs_suggest.models.retrieval.routes import (
+    ROUTES,
+    build_settings,
+    distinct_encoders,
+    normalizes,
+    prompts_of,
+    transformers_of,
+)
 from mrs_suggest.models.starting_points import RETRIEVAL, require_start
 
 ENCODERS = ("two", "one", "static")
@@ -79,9 +86,8 @@ def build_dual_encoder(
         "message_tokens": message_tokens, "reply_tokens": reply_tokens, "encoders": encoders, "dimension": dimension,
         "query_prompt": query_prompt, "reply_prompt": reply_prompt, "normalize": normalize,
     }  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        start = Start.load(model_name_or_path, revision, encoders)
+    with drawn(seed):
+        start = Start(model_name_or_path, revision, encoders)
         asked = {**start.settings(), **{key: value for key, value in given.items() if value is not None}}
         lengths = (asked["message_tokens"], asked["reply_tokens"])
         if min(lengths) < 1:
@@ -93,16 +99,23 @@ def build_dual_encoder(
     prompts = (asked["query_prompt"], asked["reply_prompt"])
     for option, prompt, modules, tokens in zip(("query_prompt", "reply_prompt"), prompts, routes, lengths, strict=True):
         _require_room(option, prompt, modules[0], tokens)
-    routes = [_normalized(modules, asked["normalize"]) for modules in routes]
-    return _assembled(routes, dict(zip(ROUTES, prompts, strict=True)))
-
-
-def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceTransformer:
-    router = Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
+    query, document = (_normalized(modules, asked["normalize"]) for modules in routes)
+    router = Router.for_query_document(query_modules=query, document_modules=document)
     card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
+    named = dict(zip(ROUTES, prompts, strict=True))
     return SentenceTransformer(
-        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=prompts
+        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=named
     )
+
+
+def shape_of(model: SentenceTransformer) -> dict[str, Any]:
+    """The arguments of `build_dual_encoder` that an adapter's record holds, in addition to revision and seed."""
+    return build_settings(model)
+
+
+def built_as(record: dict[str, Any], name: str) -> SentenceTransformer:
+    """The base of an adapter, by the keys of its record."""
+    return build_dual_encoder(name, **record)
 
 
 def _normalized(modules: list[Module], normalize: bool | None) -> list[Module]:

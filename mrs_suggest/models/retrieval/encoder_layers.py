@@ -10,6 +10,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import set_dropout as set_all_dropout
 from mrs_suggest.models.retrieval.routes import encoders
 
 
@@ -92,9 +93,7 @@ def set_dropout(model: SentenceTransformer, probability: float) -> None:
         raise InputError(f"--dropout: expected 0 or more and less than 1, found {probability:g}.")
     for encoder in encoders(model):
         _layers(encoder, "--dropout", "leave it out")
-        for module in encoder.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = probability
+        set_all_dropout(encoder, probability)
 
 
 def attend_in_bfloat16(model: SentenceTransformer) -> None:

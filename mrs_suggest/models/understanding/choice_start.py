@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-from torch import nn
-from transformers import AutoModel, AutoModelForMultipleChoice, PreTrainedConfig, PreTrainedModel
-from transformers.utils.logging import disable_progress_bar
+from transformers import AutoModelForMultipleChoice, PreTrainedConfig, PreTrainedModel
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import load_config, load_model, load_tokenizer
+from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained, set_dropout
 from mrs_suggest.models.starting_points import MULTIPLE_CHOICE, RETRIEVER, STATIC, require_start, start_kind
 from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, ChoiceCollator
 from mrs_suggest.models.understanding.multiple_choice import INPUTS, MODEL_TYPE, POOLINGS, ChoiceConfig, ChoiceModel
@@ -61,7 +58,7 @@ def load_choice_model(name: str | Path, revision: str | None = None) -> ChoicePa
     Raises:
         InputError: it is none, or damaged.
     """
-    config = load_config(str(name), revision)
+    config = from_pretrained("AutoConfig", name, revision)
     if not _has_head(config):
         raise InputError(f"{name}: not a multiple-choice model ({config.model_type}); train one from it first.")
     parts = build_choice_model(str(name), revision)
@@ -105,9 +102,7 @@ def build_choice_model(
         if share is not None and not 0 <= share < 1:
             raise InputError(f"--{option}: expected 0 or more and less than 1, found {share:g}.")
     asked = {"head": head, "pooling": pooling, "input": input}
-    disable_progress_bar()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawn(seed):
         kind, place = start_kind(name, revision), starting_point(name)
         if kind == STATIC:
             raise InputError(
@@ -115,9 +110,7 @@ def build_choice_model(
             )
         parts = _of_retriever(name, revision, asked) if kind == RETRIEVER else _loaded(place, revision, asked)
     if encoder_dropout is not None:
-        for module in getattr(parts.model, "encoder", parts.model).modules():
-            if isinstance(module, nn.Dropout):
-                module.p = encoder_dropout
+        set_dropout(getattr(parts.model, "encoder", parts.model), encoder_dropout)
     _set_shape(parts, dropout, max_tokens)
     return parts
 
@@ -136,10 +129,10 @@ def _set_shape(parts: ChoiceParts, dropout: float | None, max_tokens: int | None
 
 
 def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) -> ChoiceParts:
-    config = load_config(name, revision)
-    tokenizer = load_tokenizer(name, revision)
+    config = from_pretrained("AutoConfig", name, revision)
+    tokenizer = from_pretrained("AutoTokenizer", name, revision)
     if _has_head(config):
-        _require_shape(name, shape_of(config), asked)
+        _require_shape(name, _shape(config), asked)
         return ChoiceParts(_with_its_head(name, revision), tokenizer)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
         raise InputError(
@@ -152,7 +145,7 @@ def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) ->
             )
         _require_shape(f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}, asked)
         return ChoiceParts(_with_its_head(name, revision), tokenizer)
-    return _with_head(load_model(AutoModel, name, revision), tokenizer, asked)
+    return _with_head(from_pretrained("AutoModel", name, revision), tokenizer, asked)
 
 
 def _of_retriever(name: str, revision: str | None, asked: Mapping[str, str | None]) -> ChoiceParts:
@@ -178,7 +171,7 @@ def _with_head(encoder: PreTrainedModel, tokenizer: Any, asked: Mapping[str, str
 
 def _with_its_head(name: str, revision: str | None) -> PreTrainedModel:
     """A model of transformers' own class, or ours."""
-    model: Any = load_model(AutoModelForMultipleChoice, name, revision)
+    model: Any = from_pretrained("AutoModelForMultipleChoice", name, revision)
     if not isinstance(model, ChoiceModel):
         heads = [f"{model.base_model_prefix}.pooler", "pre_classifier", "classifier", "sequence_summary", "logits_proj"]
         model.trained_in_full = tuple(
@@ -192,8 +185,17 @@ def _has_head(config: PreTrainedConfig) -> bool:
     return config.model_type == MODEL_TYPE or any(name.endswith("ForMultipleChoice") for name in architectures)
 
 
-def shape_of(config: Any) -> dict[str, Any]:
+def shape_of(model: Any) -> dict[str, Any]:
     """The arguments of `build_choice_model` that give a model of this shape from the same encoder."""
+    return _shape(model.config)
+
+
+def built_as(record: dict[str, Any], name: str) -> PreTrainedModel:
+    """The base of an adapter, by the keys of its record."""
+    return build_choice_model(name, **record).model
+
+
+def _shape(config: Any) -> dict[str, Any]:
     own = config.model_type == MODEL_TYPE
     shape = (PAPER, config.pooling, config.input) if own else (LIBRARY, POOLINGS[0], INPUTS[0])
     most: int | None = getattr(config, "max_tokens", None)

@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from transformers import (
-    AutoModel,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     PreTrainedModel,
 )
-from transformers.utils.logging import disable_progress_bar, get_verbosity, set_verbosity, set_verbosity_error
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import input_positions, load_config, load_model, load_tokenizer
+from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained, input_positions, without_report
 from mrs_suggest.models.starting_points import RETRIEVER, STATIC, UNDERSTANDING, require_start, start_kind
 from mrs_suggest.models.understanding.shared_body import MODEL_TYPE, SharedBodyConfig, SharedBodyModel, draw
 from mrs_suggest.models.understanding.text_rows import ANSWER, LABEL, PAGE, TAGS
@@ -91,7 +88,7 @@ def load_understanding(name: str | Path, revision: str | None = None) -> Underst
     Raises:
         InputError: it is none, or damaged.
     """
-    config = load_config(str(name), revision)
+    config = from_pretrained("AutoConfig", name, revision)
     heads = heads_of(config)
     if not heads:
         raise InputError(f"{name}: not a model for understanding tasks ({config.model_type}); train one from it first.")
@@ -130,16 +127,14 @@ def build_understanding(
             f"--model_name_or_path {name}: is a retriever or a table of token vectors; an understanding model "
             "starts from an encoder, such as FacebookAI/xlm-roberta-base."
         )
-    disable_progress_bar()
     place = starting_point(name)
-    config = load_config(place, revision)
+    config = from_pretrained("AutoConfig", place, revision)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
         raise InputError(
             f"--model_name_or_path {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such."
         )
     tokenizer = _tokenizer(place, revision)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawn(seed), without_report():  # a missing head is fresh, and another one left out, as it should be
         if shared:
             model: PreTrainedModel = _shared(place, revision, config, heads)
         else:
@@ -149,18 +144,18 @@ def build_understanding(
     return UnderstandingParts(model, tokenizer)
 
 
-def build_settings(model: PreTrainedModel) -> dict[str, Any]:
-    """What `built_as` needs to make a model of this shape from the same checkpoint."""
+def shape_of(model: PreTrainedModel) -> dict[str, Any]:
+    """What an adapter's record holds of its base, in addition to revision and seed."""
     config: Any = model.config
     shared = isinstance(model, SharedBodyModel)
     return {"heads": config.understanding, "shared": shared, "max_tokens": config.max_tokens}
 
 
-def built_as(record: Mapping[str, Any], name: str) -> UnderstandingParts:
-    """A model from the checkpoint `name`, by `build_settings`, with its `revision` and `seed` beside them.
+def built_as(record: Mapping[str, Any], name: str) -> PreTrainedModel:
+    """The base of an adapter, by the keys of its record.
 
     Raises:
-        InputError: see `build_understanding`; or the settings are damaged.
+        InputError: see `build_understanding`; or the record is damaged.
     """
     try:
         heads = {task: Head(one["kind"], tuple(one["labels"])) for task, one in record["heads"].items()}
@@ -169,15 +164,12 @@ def built_as(record: Mapping[str, Any], name: str) -> UnderstandingParts:
         known = False
     if not known or not heads or (len(heads) > 1 and not record["shared"]):
         raise InputError(f"expected heads with a kind and labels, found {record['heads']!r:.80}.")
-    seed, tokens = record.get("seed", 0), record["max_tokens"]
-    return build_understanding(
-        name, record["revision"], heads=heads, shared=record["shared"], max_tokens=tokens, seed=seed
-    )
+    return build_understanding(name, **{**record, "heads": heads}).model
 
 
 def has_head(name: str, task: str, head: Head, revision: str | None = None) -> bool:
     """Whether a checkpoint has a trained head for the task, which `build_understanding` would keep."""
-    config = load_config(starting_point(name), revision)
+    config = from_pretrained("AutoConfig", starting_point(name), revision)
     return task in heads_of(config) or _fits(config, task, head)
 
 
@@ -206,7 +198,7 @@ def _single(name: str, revision: str | None, config: Any, task: str, head: Head)
     given: dict[str, Any] = {"num_labels": 2}  # first and last token
     if labels:
         given = {"id2label": dict(enumerate(labels)), "label2id": {label: n for n, label in enumerate(labels)}}
-    model: Any = _model(kind, name, revision, ignore_mismatched_sizes=not own, **given)
+    model: Any = from_pretrained(kind, name, revision, ignore_mismatched_sizes=not own, **given)
     heads = [part for part, _ in model.named_children() if part != model.base_model_prefix]
     if not own:  # also where another task's head happens to have the same shape
         for part in heads:
@@ -221,10 +213,10 @@ def _single(name: str, revision: str | None, config: Any, task: str, head: Head)
 def _shared(name: str, revision: str | None, config: Any, heads: Mapping[str, Head]) -> SharedBodyModel:
     wanted = {task: {"kind": head.kind, "labels": list(head.labels)} for task, head in heads.items()}
     if config.model_type != MODEL_TYPE:
-        encoder = _model(AutoModel, name, revision)
+        encoder = from_pretrained("AutoModel", name, revision)
         settings = {key: value for key, value in encoder.config.to_dict().items() if key != "_name_or_path"}
         return SharedBodyModel(SharedBodyConfig(settings, wanted), encoder)
-    before = cast(SharedBodyModel, _model(AutoModel, name, revision))
+    before = cast(SharedBodyModel, from_pretrained("AutoModel", name, revision))
     if cast(Any, before.config).understanding == wanted:
         return before
     model = SharedBodyModel(SharedBodyConfig(before.config.encoder.to_dict(), wanted), before.encoder)
@@ -247,18 +239,9 @@ def _set_length(model: PreTrainedModel, tokenizer: Any, max_tokens: int | None) 
 
 
 def _tokenizer(name: str, revision: str | None) -> Any:
-    tokenizer = load_tokenizer(name, revision)
+    tokenizer = from_pretrained("AutoTokenizer", name, revision)
     if not tokenizer.is_fast or tokenizer.pad_token_id is None:
         lacks = "a padding token" if tokenizer.is_fast else "a fast version, which tells the place of each token"
         raise InputError(f"--model_name_or_path {name}: its tokenizer lacks {lacks}; use BERT, XLM-R or such.")
     tokenizer.padding_side = tokenizer.truncation_side = "right"
     return tokenizer
-
-
-def _model(kind: Any, name: str, revision: str | None, **given: Any) -> PreTrainedModel:
-    loud = get_verbosity()
-    set_verbosity_error()  # that a head is missing, or another is left out, is as it should be
-    try:
-        return load_model(kind, name, revision, **given)
-    finally:
-        set_verbosity(loud)

@@ -39,7 +39,8 @@ TEXTS = ["how are you?", "元気ですか", "a b c d", "Спасибо"]
 RECORD = {
     "version": 2,
     "family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0" * 16,
-    "pooling": "mean", "message_tokens": 70, "reply_tokens": 30, "encoders": "two",
+    "pooling": "mean", "message_tokens": 70, "reply_tokens": 30, "encoders": "two", "query_prompt": "",
+    "reply_prompt": "", "normalize": None, "layers": None, "seed": 0,
 }  # fmt: skip
 SMALL = Lora(rank=2, alpha=8, dropout=0.1)
 

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 
 if TYPE_CHECKING:
     from transformers import BartConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -355,15 +356,8 @@ def make_tokenizer(source: str, tags: Tags, vocab_size: int) -> PreTrainedTokeni
 
 
 def _load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
-    try:
-        name, revision = (source, None) if Path(source).exists() else split_revision(source)
-        loaded = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
-    except InputError:
-        raise
-    except Exception as error:  # the tokenizers library raises plain ones for damaged files
-        raise InputError(f"--tokenizer {source}: cannot load the tokenizer ({first_line(error)}).") from None
+    name, revision = (source, None) if Path(source).exists() else split_revision(source)
+    loaded = from_pretrained("AutoTokenizer", name, revision, option="--tokenizer")
     if getattr(loaded, "backend_tokenizer", None) is None:
         raise InputError(f"--tokenizer {source}: it has no fast tokenizer; pass FacebookAI/xlm-roberta-base.")
     return loaded

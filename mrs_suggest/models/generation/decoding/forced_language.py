@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from mrs_suggest.models.checkpoint_loading import drawn
 from mrs_suggest.models.generation.language_tokens import LANGUAGE, ROWS, LanguageTokens, untold
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ def with_forced_token(
     )
     table: Any = model.get_input_embeddings()
     if len(tokenizer) > table.num_embeddings:  # mT5's table has rows to spare
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(SEED)
+        with drawn(SEED):
             model.resize_token_embeddings(len(tokenizer))
     return told

@@ -228,7 +228,7 @@ def test_a_frozen_encoder_stays_as_it_is(checkpoint: Path) -> None:
 @pytest.mark.parametrize(
     ("marker", "told"),
     [("generator.json", "is a trained generator; a multiple-choice model starts from an encoder"),
-     ("adapter.json", "holds adapters"), ("config.json", "cannot be loaded")],
+     ("adapter.json", "holds adapters"), ("config.json", "cannot load the configuration")],
 )  # fmt: skip
 def test_what_is_no_encoder_is_refused(checkpoint: Path, tmp_path: Path, marker: str, told: str) -> None:
     folder = tmp_path / "start"
