@@ -27,16 +27,15 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
     """An encoder with a language-model head, by `AutoModelForMaskedLM`, in float32.
 
     Args:
-        name, revision: a baseline, a hub id or a folder: an encoder, with or without such a head.
-        seed: of the weights that the checkpoint lacks. A head that it lacks is fresh, and shares the embeddings where
-            the architecture does so.
+        name: a baseline, a hub id or a folder: an encoder, with or without such a head.
+        seed: of the head, where the checkpoint lacks it; it shares the embeddings where the architecture does so.
 
     Returns:
         The model, and the names of its fresh weights, sorted.
 
     Raises:
-        InputError: it cannot be loaded, has no such head for its architecture, is a trained retriever or generator, or
-            adapters, or the encoder itself lacks weights.
+        InputError: it cannot be loaded, its architecture has no such head, it is a retriever, a generator or adapters,
+            or the encoder itself lacks weights.
     """
     require_start(name, PRETRAINING, revision)
     if checkpoint_file(name, ROUTER, revision) is not None:
@@ -69,7 +68,7 @@ def freeze_encoder(model: PreTrainedModel) -> int:
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     if not trained:
         raise InputError(
-            f"--frozen_encoder: the head of {type(model).__name__} has no weights of its own; leave it out."
+            f"--frozen_encoder: the head of {type(model).__name__} shares all its weights; leave the option out."
         )
     return trained
 
@@ -78,11 +77,8 @@ class HeadAt:
     """Gives the head of a masked language model some positions only.
 
     The encoder's last hidden states are gathered before the head reads them, so that the model's own `forward` gives
-    logits (1, positions, vocabulary). Heads work on each position for itself in every architecture of
-    `AutoModelForMaskedLM`; one that did not give a row for each position is refused.
-
-    Args:
-        model: of `load_masked_lm`.
+    logits (1, positions, vocabulary). Heads read each position by itself in every architecture of
+    `AutoModelForMaskedLM`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -121,14 +117,8 @@ def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(rows.float(), targets, reduction="none")
 
 
-class MaskedLoss:
-    """Cross-entropy averaged over the predicted tokens of the whole step.
-
-    The sum is divided by the tokens of all ranks and accumulated batches, so that the gradient does not depend on how
-    a step is cut into batches.
-    """
-
-    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """The loss of a batch: logits as for `token_losses`."""
-        losses = token_losses(outputs["logits"], labels)
-        return losses.sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
+def masked_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+    """Cross-entropy averaged over the predicted tokens of the whole step, of all ranks and accumulated batches, so that
+    the gradient does not depend on how a step is cut into batches; logits as for `token_losses`."""
+    losses = token_losses(outputs["logits"], labels)
+    return losses.sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)

@@ -154,7 +154,7 @@ class Start:
             )
         if dimension not in (None, own["dimension"]):
             raise InputError(
-                f"--dimension {dimension}: {self.name} has vectors of dimension {own['dimension']}; leave the option out."
+                f"--dimension {dimension}: {self.name} has vectors of dimension {own['dimension']}; leave it out."
             )
         return self._own if self.kind == RETRIEVER else [self._own[0], copy.deepcopy(self._own[0])]
 

@@ -23,9 +23,9 @@ from mrs_suggest.models.generation.new_pieces import add_pieces, embed_pieces
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.pretraining.masked_lm import (
     HeadAt,
-    MaskedLoss,
     freeze_encoder,
     load_masked_lm,
+    masked_loss,
     token_losses,
 )
 from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
@@ -123,7 +123,7 @@ class MaskedLanguageModelling(Objective):
         return _collator(parts, SHARE, False, EVALUATION_SEED)
 
     def loss(self) -> Callable[..., Tensor]:
-        return MaskedLoss()
+        return masked_loss
 
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
         within: AbstractContextManager[None] = parts.state.head_at(labels != IGNORED)
