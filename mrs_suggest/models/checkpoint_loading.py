@@ -118,6 +118,24 @@ def input_positions(config: Any) -> int | None:
     return positions
 
 
+def longest_input(config: Any, tokenizer: Any) -> int:
+    """The most tokens that a model and its tokenizer read; very many where neither has a limit."""
+    most = int(tokenizer.model_max_length)
+    return min(most, input_positions(config) or most)
+
+
+def encoder_config(name: str, revision: str | None = None) -> Any:
+    """The configuration of an encoder.
+
+    Raises:
+        InputError: it cannot be loaded, or is that of another kind of model.
+    """
+    config = from_pretrained("AutoConfig", name, revision)
+    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
+        raise InputError(f"{OPTION} {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such.")
+    return config
+
+
 def set_dropout(module: nn.Module, probability: float) -> None:
     """Give all dropout of a model one probability, in place; its configuration stays."""
     from torch import nn

@@ -102,6 +102,12 @@ def _problem(name: str, family: str, revision: str | None) -> str | None:
         return f"is a trained generator; {FROM[family]}"
     if family == GENERATION and checkpoint_file(name, ROUTER, revision) is not None:
         return f"is a trained retriever; {FROM[GENERATION]}"
+    if family in (MULTIPLE_CHOICE, UNDERSTANDING):
+        kind = start_kind(name, revision)
+        if kind == STATIC:
+            return f"has a table of token vectors and no encoder; {FROM[family]}"
+        if kind == RETRIEVER and family == UNDERSTANDING:
+            return f"is a trained retriever; {FROM[family]}"
     return None
 
 
