@@ -45,8 +45,7 @@ class Direction:
     """Which languages a generator reads and writes, and in which order it writes.
 
     Attributes:
-        source: the language of all messages; None: the one that is asked for.
-        target: the language of all replies; None: the one that is asked for.
+        source, target: the language of all messages and of all replies; None: the one that is asked for.
         right_to_left: the last token of a reply is written first (Kaneko et al. 2020, as one of STAPLE's systems).
             Texts are always in their usual order; the tokens of labels and hypotheses are in that of writing.
     """
@@ -65,10 +64,8 @@ class TextCoder:
     """Texts to token ids and back, by the rules of a model's row.
 
     Attributes:
-        tokenizer, row: of the model.
         config: the model's, for its start token.
         message_tokens, reply_tokens: the most tokens of a text, end tokens included; longer texts are cut.
-        direction: languages and order of the texts.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -91,7 +88,7 @@ class TextCoder:
         return [[*self.direction.ordered(ids), *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
 
     def source_language(self, language: str) -> str:
-        """The language of the messages, where one is asked for."""
+        """The language of the messages if `language` is asked for."""
         return self.direction.source or language
 
     def vocabulary_hash(self) -> str:
@@ -100,11 +97,7 @@ class TextCoder:
         return hashlib.sha256(entries.encode()).hexdigest()[:8]
 
     def prompt(self, language: str) -> list[int]:
-        """The decoder's first ids.
-
-        Raises:
-            InputError: the vocabulary lacks the language's token.
-        """
+        """The decoder's first ids; InputError if the vocabulary lacks the language's token."""
         return self._ids(self.direction.target or language, self.row.prompt)
 
     def text(self, ids: Sequence[int]) -> str:
@@ -123,25 +116,19 @@ class TextCoder:
         return token_ids(self.row, language, places, self.config, self.tokenizer)
 
 
+@dataclass(frozen=True)
 class PairCollator:
     """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model (`seq2seq_batch`)."""
 
-    def __init__(self, pad: int) -> None:
-        self._pad = pad
+    pad: int
 
     def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
         sources, prompts, targets = ([entry[name] for entry in features] for name in ("input_ids", "prompt", "labels"))
-        return seq2seq_batch(sources, prompts, targets, self._pad)
+        return seq2seq_batch(sources, prompts, targets, self.pad)
 
 
 class ReplyWriter(ABC):
-    """Writes replies by a beam search, whatever computes it.
-
-    Args:
-        coder: texts to ids.
-        languages: the languages that the model was trained or evaluated on.
-        decoding: how it searches.
-    """
+    """Writes replies by a beam search, on torch or on CTranslate2, in the `languages` that the model was trained on."""
 
     def __init__(self, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
         self.coder, self.decoding = coder, decoding
@@ -152,8 +139,8 @@ class ReplyWriter(ABC):
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
         """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
 
-        All beams are considered, since some may say the same; fewer than k are returned if the others are duplicates or
-        hold a blocked word. If k exceeds the model's beams, more are searched, which can also change the first replies.
+        All beams are considered, since some may repeat a reply; fewer than k are returned if the others are duplicates
+        or hold a blocked word. If k exceeds the model's beams, more are searched, which can change the first replies.
 
         Raises:
             ArgumentError: the messages are not a list of texts, or k is not a whole number from 1 to
@@ -167,14 +154,11 @@ class ReplyWriter(ABC):
         return [beam_search.suggestions(row, k, self.decoding.blocked) for row in texts]
 
     def hypotheses(self, texts: Sequence[str], language: str, settings: Decoding) -> list[list[Hypothesis]]:
-        """What all beams find for each source, best first, with the model's own scores, without penalties.
-
-        Args:
-            settings: of the search, instead of the model's own.
+        """The hypotheses of all beams for each source, best first, with the model's own scores, without penalties.
 
         Raises:
             ArgumentError: the sources are not a list of texts.
-            InputError: the model is too short for them, or cannot search like this.
+            InputError: the model is too short for them, or does not support the settings.
         """
         inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
         return self._own_scores(inputs, prompt, self._search(inputs, prompt, settings), settings)
@@ -183,27 +167,17 @@ class ReplyWriter(ABC):
     def _search(
         self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of all beams for each input, as
-        `mrs_suggest.models.generation.decoding.beam_search.decode`."""
+        """The hypotheses of all beams for each input, as `decode` returns them."""
 
     def _own_scores(
-        self,
-        inputs: Sequence[Sequence[int]],
-        prompt: Sequence[int],
-        found: list[list[Hypothesis]],
-        settings: Decoding,
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], found: list[list[Hypothesis]], settings: Decoding
     ) -> list[list[Hypothesis]]:
         """The hypotheses with scores of the model alone, without penalties between groups; best first."""
         return found
 
 
 class Generator(ReplyWriter):
-    """Writes replies with torch; build it with `build` for training, `load` for use.
-
-    Args:
-        model: an encoder-decoder model of transformers.
-        coder, languages, decoding: as for the base class.
-    """
+    """Writes replies with an encoder-decoder model of transformers; `build` makes one for training, `load` for use."""
 
     def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
         super().__init__(coder, languages, decoding)
@@ -227,8 +201,8 @@ class Generator(ReplyWriter):
             force_language_token: see `with_forced_token`; None: as the checkpoint was trained.
 
         Raises:
-            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or cannot
-                process texts of these lengths.
+            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or is too short
+                for texts of these lengths.
         """
         require_start(name, GENERATION, revision)
         model, tokenizer = load_seq2seq(name, revision)
@@ -242,11 +216,7 @@ class Generator(ReplyWriter):
 
     @classmethod
     def load(cls, folder: Path) -> Generator:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: a file is missing or damaged.
-        """
+        """Read the files of `save`; InputError if one is missing or damaged."""
         facts = read_generator_settings(folder)
         model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
         return cls(model.eval(), facts.coder(tokenizer, model.config), facts.languages, facts.decoding)
@@ -282,26 +252,21 @@ class Generator(ReplyWriter):
     def sample(
         self, texts: Sequence[str], language: str, settings: Decoding, sampling: Sampling, seeds: Sequence[int]
     ) -> list[list[Hypothesis]]:
-        """What is drawn for each source, as `mrs_suggest.models.generation.decoding.sampling.sample`."""
+        """The samples of each source, as `mrs_suggest.models.generation.decoding.sampling.sample`."""
         inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
         return sample(self.model, inputs, [prompt] * len(inputs), settings, sampling, seeds, self._blocked)
 
     def _own_scores(
-        self,
-        inputs: Sequence[Sequence[int]],
-        prompt: Sequence[int],
-        found: list[list[Hypothesis]],
-        settings: Decoding,
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], found: list[list[Hypothesis]], settings: Decoding
     ) -> list[list[Hypothesis]]:
         if settings.groups == 1:
             return found
         rows = [list(dict.fromkeys(tuple(tokens) for tokens, _ in row)) for row in found]
         sources = [ids for ids, row in zip(inputs, rows, strict=True) for _ in row]
-        ends = [self.end]
-        totals = iter(self.log_probs_of_ids(sources, prompt, [[*tokens, *ends] for row in rows for tokens in row]))
-        power = settings.length_penalty
+        targets = [[*tokens, self.end] for row in rows for tokens in row]
+        totals, power = iter(self.log_probs_of_ids(sources, prompt, targets)), settings.length_penalty
         scored = [[Hypothesis(list(ids), float(next(totals)) / (len(ids) + 1) ** power) for ids in row] for row in rows]
-        return [sorted(row, key=lambda hypothesis: -hypothesis.score) for row in scored]
+        return [beam_search.by_score(row) for row in scored]
 
     @torch.inference_mode()
     def losses(
@@ -314,18 +279,14 @@ class Generator(ReplyWriter):
 
     @torch.inference_mode()
     def log_probs_of_ids(
-        self,
-        sources: Sequence[Sequence[int]],
-        prompt: Sequence[int],
-        targets: Sequence[Sequence[int]],
+        self, sources: Sequence[Sequence[int]], prompt: Sequence[int], targets: Sequence[Sequence[int]],
         batch_size: int = 64,
-    ) -> np.ndarray:
+    ) -> np.ndarray:  # fmt: skip
         """(n,) float64 log-probability in nats of each target, end token included, given its source."""
-        collate = PairCollator(self.pad)
         found = np.zeros(len(sources))
         for numbers in by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
-            rows = [(list(sources[n]), list(targets[n])) for n in numbers]
-            batch = collate([{"input_ids": ids, "labels": target, "prompt": list(prompt)} for ids, target in rows])
+            texts, prompts = [sources[n] for n in numbers], [prompt] * len(numbers)
+            batch = seq2seq_batch(texts, prompts, [targets[n] for n in numbers], self.pad)
             batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
             labels = batch.pop("labels")
             logits = self.model(**batch).logits.float()
@@ -349,10 +310,10 @@ class Generator(ReplyWriter):
         source, targets = self.coder.messages([message], language)[0], self.coder.replies(replies)
         ids = torch.tensor([source], device=device)
         states = self.model.get_encoder()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        collate = PairCollator(self.pad)
         found = np.zeros(len(targets), np.float32)
         for numbers in by_length(targets, batch_size):
-            batch = collate([{"input_ids": source, "labels": targets[n], "prompt": prompt} for n in numbers])
+            count = len(numbers)
+            batch = seq2seq_batch([source] * count, [prompt] * count, [targets[n] for n in numbers], self.pad)
             encoded = BaseModelOutput(last_hidden_state=states.expand(len(numbers), -1, -1))
             read = {name: batch[name].to(device) for name in ("attention_mask", "decoder_input_ids")}
             logits = self.model(encoder_outputs=encoded, **read).logits.float()
@@ -368,7 +329,7 @@ class Generator(ReplyWriter):
 
 
 class GeneratorSettings(NamedTuple):
-    """What `generator.json` holds."""
+    """The content of `generator.json`."""
 
     row: LanguageTokens
     message_tokens: int
@@ -378,20 +339,12 @@ class GeneratorSettings(NamedTuple):
     direction: Direction
 
     def coder(self, tokenizer: PreTrainedTokenizerBase, config: Any) -> TextCoder:
-        """The texts and ids of the generator.
-
-        Args:
-            config: the model's.
-        """
+        """The coder of a generator with this tokenizer and the configuration of its model."""
         return TextCoder(tokenizer, self.row, config, self.message_tokens, self.reply_tokens, self.direction)
 
 
 def read_generator_settings(folder: Path) -> GeneratorSettings:
-    """The settings of a saved generator.
-
-    Raises:
-        InputError: the file is missing or damaged.
-    """
+    """The settings of a saved generator; InputError if the file is missing or damaged."""
     path = folder / GENERATOR
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
@@ -437,8 +390,7 @@ def load_seq2seq(
     """A sequence-to-sequence checkpoint in float32 and its tokenizer.
 
     Args:
-        name, revision: a hub id or a folder.
-        saved: it is the folder of a generator, which `Generator.save` wrote.
+        saved: it is a folder that `Generator.save` wrote.
 
     Raises:
         InputError: it cannot be loaded, or its tokenizer has no end token.

@@ -17,7 +17,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
 from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained, without_report
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.starting_points import PRETRAINING, ROUTER, checkpoint_file, require_start
+from mrs_suggest.models.starting_points import PRETRAINING, require_start
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -38,11 +38,6 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
             or the encoder itself lacks weights.
     """
     require_start(name, PRETRAINING, revision)
-    if checkpoint_file(name, ROUTER, revision) is not None:
-        raise InputError(
-            f"--model_name_or_path {name}: is a trained retriever; pass the folder of one of its encoders, such as "
-            f"{name}/query_0_Transformer."
-        )
     with drawn(seed), without_report():
         place = starting_point(name)
         model, found = from_pretrained("AutoModelForMaskedLM", place, revision, output_loading_info=True)

@@ -23,13 +23,13 @@ from mrs_suggest.models.generation.architectures.convolutional import (
     ConvolutionalConfig,
     ConvolutionalForConditionalGeneration,
 )
-from mrs_suggest.models.generation.architectures.convolutional_start import build_convolutional
-from mrs_suggest.models.generation.ctranslate2_writer import _require_convertible
+from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.decoding import beam_search as decoding
 from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.padding import seq2seq_batch
+from mrs_suggest.models.generation.tiny_generator import build_convolutional
 from mrs_suggest.training.generation.options import GenerationArguments
 from mrs_suggest.training.options import LoraArguments, with_model_revision
 
@@ -282,10 +282,8 @@ def test_a_fresh_process_loads_what_was_saved(trained: tuple[Generator, Path, li
 
 def test_what_does_not_work_with_it_is_said_in_one_sentence(trained: tuple[Generator, Path, list[float]]) -> None:
     generator, folder, _ = trained
-    with pytest.raises(
-        InputError, match="type 'mrs_convolutional_seq2seq', and CTranslate2 converts .*; torch goes on"
-    ):
-        _require_convertible(generator, folder)
+    with pytest.raises(InputError, match="type 'mrs_convolutional_seq2seq', and CTranslate2 converts .*; it keeps"):
+        write_ctranslate2(generator, folder, folder, int8=False)
     with pytest.raises(InputError, match="ConvolutionalForConditionalGeneration has no linear layers of attention"):
         add_lora(generator.model, Lora())
     with pytest.raises(InputError, match="convolutional: a model of `mrs train generation` alone"):
