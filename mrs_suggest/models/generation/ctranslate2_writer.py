@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
-from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, require_packages
 from mrs_suggest.models.generation.ctranslate2_generator import as_json
 from mrs_suggest.models.generation.decoding.beam_search import ends_and_pad
 from mrs_suggest.models.generation.generator import Generator
@@ -66,10 +66,7 @@ def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bo
 
 def require_ctranslate2() -> None:
     """Raise MissingExtraError if the extra is missing."""
-    try:
-        __import__(CTRANSLATE2)
-    except ImportError:
-        raise MissingExtraError(CTRANSLATE2, CTRANSLATE2, "export to CTranslate2") from None
+    require_packages(CTRANSLATE2, "export to CTranslate2", CTRANSLATE2)
 
 
 def converter(model: Any, folder: Path, end: int, pad: int, unknown: int | None) -> TransformersConverter:

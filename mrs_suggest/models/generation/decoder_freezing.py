@@ -1,4 +1,4 @@
-"""What of a sequence-to-sequence model stays as it was while the rest trains: embeddings, lower decoder layers.
+"""Freezing parts of a sequence-to-sequence model while the rest trains: embeddings, lower decoder layers.
 
 Fine-tuned on one language, a generator forgets the others; ZmBART freezes word embeddings and layers of the decoder
 against it (Maurya et al. 2021).

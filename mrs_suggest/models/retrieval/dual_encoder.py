@@ -52,11 +52,11 @@ def build_dual_encoder(
 ) -> SentenceTransformer:
     """Both routes from one checkpoint, or those of a trained retriever.
 
-    What is None is that of a trained retriever: its encoders, poolings, lengths, prompts and normalisation.
+    Arguments that are None are those of a trained retriever: its encoders, poolings, lengths, prompts, normalisation.
 
     Args:
-        model_name_or_path: a hub id or a local folder with a transformers encoder, a sentence-transformers model (one
-            of token vectors, too), or a trained retriever.
+        model_name_or_path: a hub id or a folder: a transformers encoder, a sentence-transformers model (also one of
+            token vectors), or a trained retriever.
         pooling: `pooler` (BERT's pooler output, as in the official code), `mean`, `cls` or `max`; None keeps all
             modules of a sentence-transformers model (its pooling, projection, normalisation) and is `pooler` for a
             transformers encoder.
@@ -73,9 +73,8 @@ def build_dual_encoder(
         layers: of each encoder, the first ones; None: all.
 
     Raises:
-        InputError: an argument is not one of those above, the checkpoint cannot be loaded, is a trained generator or
-            adapters, cannot have these encoders, or has no pooler where one is asked for; a prompt leaves no room for
-            a text.
+        InputError: an argument is out of its range, the checkpoint cannot be loaded, is a trained generator or
+            adapters, cannot have these encoders or this pooling, or a prompt leaves no room for a text.
     """
     if encoders is not None and encoders not in ENCODERS:
         raise InputError(f"--encoders: expected one of {', '.join(ENCODERS)}, found {encoders!r}.")

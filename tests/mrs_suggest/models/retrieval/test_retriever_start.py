@@ -94,7 +94,7 @@ def test_arguments_go_before_what_a_retriever_has(checkpoint: Path, tmp_path: Pa
         ("two", {"encoders": "one"}, r"^--encoders one: .* with two encoders; leave the option out, or pass the "),
         ("two", {"encoders": "static"}, r"^--encoders static: .* is a trained retriever with its own encoders; "),
         ("static", {"encoders": "two"}, r"^--encoders two: .* is a trained retriever with static vectors; leave "),
-        ("static", {"dimension": 13}, r"^--dimension 13: .* has vectors of dimension 12; leave the option out"),
+        ("static", {"dimension": 13}, r"^--dimension 13: .* has vectors of dimension 12; leave it out"),
         ("one", {"message_tokens": 129}, r"reads 1 to 128 tokens, not 129\.$"),
         ("one", {"reply_tokens": 0}, r"^--message_tokens, --reply_tokens: expected 1 or more, found 0\.$"),
     ],
@@ -176,7 +176,7 @@ def test_a_model_of_token_vectors_gives_both_tables(checkpoint: Path, table: Pat
     ("arguments", "sentence"),
     [
         ({"encoders": "two"}, r"^--encoders two: .* has token vectors and no encoder; leave the option out, or start "),
-        ({"dimension": 9}, r"^--dimension 9: .* has vectors of dimension 8; leave the option out\.$"),
+        ({"dimension": 9}, r"^--dimension 9: .* has vectors of dimension 8; leave it out\.$"),
     ],
 )
 def test_what_token_vectors_cannot_become_is_refused(table: Path, arguments: dict[str, Any], sentence: str) -> None:
