@@ -49,7 +49,7 @@ class _Family(NamedTuple):
     """How the base of a family is recorded and built again.
 
     Attributes:
-        task: peft's name; it has none for a masked language model.
+        task: peft's name; None for a masked language model, which peft does not name.
         made_by: a class of transformers; or the module below `mrs_suggest.models` whose `shape_of(model)` gives the
             record's `keys`, and whose `built_as(record, name)` makes the model.
     """
@@ -89,9 +89,6 @@ class Lora:
         dropout: on the adapters' input, while training.
         targets: names, or ends of names, of the linear layers; None: peft's choice for the architecture (BERT's query
             and value), else all linear layers of attention.
-
-    Raises:
-        InputError: a value is out of its range.
 
     Example:
         >>> Lora(rank=8).alpha
@@ -200,11 +197,7 @@ def write_lora_state(model: nn.Module, folder: Path) -> None:
 
 
 def read_lora_state(folder: Path) -> dict[str, Tensor]:
-    """The adapters' weights of a checkpoint folder.
-
-    Raises:
-        InputError: the file is missing or damaged.
-    """
+    """The adapters' weights of a checkpoint folder."""
     return _tensors(folder / STATE, "pass a checkpoint of a run with adapters")
 
 
@@ -219,9 +212,6 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
         model: with adapters, not merged.
         base, base_revision: the name the base is loaded by, which is published.
         seed: that the model was built with: it draws the weights that the base lacks, often those of a pooler.
-
-    Raises:
-        InputError: the folder holds something else, or cannot be written.
     """
     if not has_lora(model):
         raise ValueError("The model has no adapters; save them before they are merged.")
@@ -252,11 +242,7 @@ def has_adapter(folder: str | Path) -> bool:
 
 
 def base_of(folder: str | Path) -> tuple[str, str | None]:
-    """The base model of an adapter and its revision.
-
-    Raises:
-        InputError: the folder is not an adapter, or a damaged one.
-    """
+    """The base model of an adapter and its revision."""
     record = _read_record(Path(folder))
     return record["base"], record["revision"]
 

@@ -74,11 +74,7 @@ def loading(part: str, name: str | Path, option: str = OPTION, advice: str = "")
 
 
 def load_fast_tokenizer(name: str, revision: str | None = None) -> PreTrainedTokenizerFast:
-    """The tokenizer of a checkpoint.
-
-    Raises:
-        InputError: it cannot be loaded, or does not use the library `tokenizers`.
-    """
+    """The tokenizer of a checkpoint."""
     from tokenizers import Tokenizer
 
     tokenizer: PreTrainedTokenizerFast = from_pretrained("AutoTokenizer", name, revision)
@@ -125,11 +121,7 @@ def longest_input(config: Any, tokenizer: Any) -> int:
 
 
 def encoder_config(name: str, revision: str | None = None) -> Any:
-    """The configuration of an encoder.
-
-    Raises:
-        InputError: it cannot be loaded, or is that of another kind of model.
-    """
+    """The configuration of an encoder."""
     config = from_pretrained("AutoConfig", name, revision)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
         raise InputError(f"{OPTION} {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such.")

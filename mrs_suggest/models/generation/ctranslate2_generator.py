@@ -51,9 +51,6 @@ class ExportedGenerator(ReplyWriter):
 
         Args:
             export: the folder with `ctranslate2/`, if it is not the model's own.
-
-        Raises:
-            InputError: its files, or those of the generator, are damaged, or it was exported for other settings.
         """
         place = folder if export is None else export
         settings = read_settings(place, CTRANSLATE2)

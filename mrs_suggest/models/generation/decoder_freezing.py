@@ -30,11 +30,7 @@ def freeze_embeddings(model: PreTrainedModel) -> int:
 
 
 def freeze_decoder_layers(model: PreTrainedModel, lowest: int) -> int:
-    """Freeze the lowest layers of the decoder; return how many parameters are frozen.
-
-    Raises:
-        InputError: it has fewer, or keeps them under a name this function does not know.
-    """
+    """Freeze the lowest layers of the decoder; return how many parameters are frozen."""
     if not lowest:
         return 0
     decoder: Any = model.get_decoder()

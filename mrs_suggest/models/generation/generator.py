@@ -210,8 +210,15 @@ class Generator(ReplyWriter):
         if force_language_token is not None:
             row = with_forced_token(model, tokenizer, row, languages, force_language_token)
         coder = TextCoder(tokenizer, row, model.config, message_tokens, reply_tokens, towards)
-        for language in languages:
-            _require_room(coder, len(coder.prompt(language)), decoding.max_tokens)
+        positions = most_tokens(model.config)
+        for prompt in [len(coder.prompt(language)) for language in languages]:
+            for option, value, verb, most in (
+                ("message_tokens", message_tokens, "reads", positions),
+                ("reply_tokens", reply_tokens, "writes", positions and positions - prompt + 1),  # the end is not read
+                ("max_tokens", decoding.max_tokens, "writes", positions and positions - prompt),
+            ):
+                if most is not None and value > most:  # it would fail at the first long one, far into training
+                    raise InputError(f"--{option} {value}: the model {verb} at most {most}; lower it.")
         return cls(model, coder, languages, decoding)
 
     @classmethod
@@ -364,20 +371,6 @@ def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
     return np.asarray(each.sum(1).double().cpu().numpy())
 
 
-def _require_room(coder: TextCoder, prompt: int, max_tokens: int) -> None:
-    """Refuse texts that the model has no positions for: it would fail at the first long one, far into training."""
-    positions = most_tokens(coder.config)
-    if positions is None:
-        return
-    for option, value, verb, most in (
-        ("message_tokens", coder.message_tokens, "reads", positions),
-        ("reply_tokens", coder.reply_tokens, "writes", positions - prompt + 1),  # the last one is not read again
-        ("max_tokens", max_tokens, "writes", positions - prompt),
-    ):
-        if value > most:
-            raise InputError(f"--{option} {value}: the model {verb} at most {most}; lower it.")
-
-
 def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The base of an adapter with the adapter merged into it."""
     model = corrected(cast("PreTrainedModel", load_adapter(folder)))
@@ -391,9 +384,6 @@ def load_seq2seq(
 
     Args:
         saved: it is a folder that `Generator.save` wrote.
-
-    Raises:
-        InputError: it cannot be loaded, or its tokenizer has no end token.
     """
     import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
 

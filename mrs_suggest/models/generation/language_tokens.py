@@ -94,11 +94,7 @@ def row_named(name: str) -> LanguageTokens:
 
 
 def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> LanguageTokens:
-    """The row of a checkpoint: the one whose token for a language of MRS its vocabulary has.
-
-    Raises:
-        InputError: no row fits.
-    """
+    """The row of a checkpoint: the one whose token for a language of MRS its vocabulary has."""
     vocabulary = tokenizer.get_vocab()
     # The older mBART of 25 languages has mBART-50's tokens, but puts them behind the text.
     known = () if type(tokenizer).__name__.startswith("MBartTokenizer") else ROWS.values()
@@ -116,11 +112,7 @@ def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Lang
 def token_ids(
     row: LanguageTokens, language: str, places: tuple[str, ...], config: Any, tokenizer: PreTrainedTokenizerBase
 ) -> list[int]:
-    """The ids of `row.before`, `row.after`, `row.prompt` or `row.end` for a language.
-
-    Raises:
-        InputError: the vocabulary lacks the language's token, or the checkpoint has no separator or start token.
-    """
+    """The ids of `row.before`, `row.after`, `row.prompt` or `row.end` for a language."""
     named = {
         END: ("eos_token in its tokenizer", tokenizer.eos_token_id),
         BEGIN: ("cls_token in its tokenizer", tokenizer.cls_token_id),
@@ -160,11 +152,7 @@ class TokenFrame:
     def of(
         row: LanguageTokens, language: str, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase
     ) -> tuple[TokenFrame, int]:
-        """The frame of a checkpoint, and the id that `OF_ROW` stands for in a language.
-
-        Raises:
-            InputError: see `token_ids`.
-        """
+        """The frame of a checkpoint, and the id that `OF_ROW` stands for in a language."""
         varies = LANGUAGE if row.tag else START
         own = token_ids(row, language, (varies,), config, tokenizer)[0]
 

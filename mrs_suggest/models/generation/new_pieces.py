@@ -44,9 +44,6 @@ def add_pieces(
         tokenizer: of SentencePiece's Unigram kind or WordPiece; is not changed.
         texts: of the training, from which the new pieces are taken.
         most: how many at most.
-
-    Raises:
-        InputError: the tokenizer is of another kind, or the text has no new pieces.
     """
     backend: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
     kind = backend["model"]["type"]

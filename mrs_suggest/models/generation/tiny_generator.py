@@ -50,9 +50,6 @@ def build_tiny_generator(
         languages: each gets its tag.
         vocabulary: its largest size, tags aside.
         layers: of the encoder, and as many of the decoder.
-
-    Raises:
-        InputError: the texts are empty.
     """
     from transformers import BartForConditionalGeneration
 

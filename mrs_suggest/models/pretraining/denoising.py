@@ -85,9 +85,6 @@ class NoisingCollator(DrawsByEpoch):
 
         Returns:
             As `seq2seq_batch`.
-
-        Raises:
-            InputError: `max_tokens` leaves no room for text.
         """
         end = list(self.frame.end)
         sources, prompts, targets = [], [], []

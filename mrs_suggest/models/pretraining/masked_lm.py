@@ -54,11 +54,7 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
 
 
 def freeze_encoder(model: PreTrainedModel) -> int:
-    """Let the head alone train, in place: not the encoder, nor embeddings that the head shares; how many train.
-
-    Raises:
-        InputError: the head has no weights of its own.
-    """
+    """Let the head alone train, in place: not the encoder, nor embeddings that the head shares; how many train."""
     model.base_model.requires_grad_(False)
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     if not trained:
@@ -101,9 +97,6 @@ def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     Args:
         logits: (1, positions, vocabulary), of a model in the block of `HeadAt`.
         labels: (batch, length), -100 where nothing is predicted.
-
-    Raises:
-        InputError: the model did not give one row of logits for each position.
     """
     targets = labels[labels != IGNORED]
     rows = logits.reshape(-1, logits.shape[-1])

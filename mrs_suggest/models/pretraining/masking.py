@@ -63,9 +63,6 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerFast, name: str) -> Vocabulary:
     piece that begins with a letter of a script without spaces between words, such as Japanese or Thai: up to the next
     space, it would be a whole sentence. A mark that is a separate piece belongs to the next one. Where pieces have
     neither prefix nor mark, each is a word.
-
-    Raises:
-        InputError: the tokenizer has no mask token, or nothing but special tokens.
     """
     if tokenizer.mask_token_id is None:
         raise InputError(

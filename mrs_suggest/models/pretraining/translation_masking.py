@@ -37,11 +37,7 @@ def position_table(model: nn.Module) -> nn.Embedding | None:
 
 
 def restartable_positions(model: PreTrainedModel, name: str) -> Positions:
-    """The numbering of positions of a model that takes them as an argument.
-
-    Raises:
-        InputError: it has no absolute positions.
-    """
+    """The numbering of positions of a model that takes them as an argument."""
     table = position_table(model)
     if table is None or "position_ids" not in inspect.signature(model.forward).parameters:
         raise InputError(
@@ -52,11 +48,7 @@ def restartable_positions(model: PreTrainedModel, name: str) -> Positions:
 
 
 def language_numbers(model: PreTrainedModel, name: str) -> dict[str, int]:
-    """The numbers of the languages that the model has embeddings of, by code.
-
-    Raises:
-        InputError: it does not have them.
-    """
+    """The numbers of the languages that the model has embeddings of, by code."""
     config = model.config
     takes = "langs" in inspect.signature(model.forward).parameters
     numbers = getattr(config, "lang2id", None) or {}

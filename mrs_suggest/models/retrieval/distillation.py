@@ -37,9 +37,6 @@ def load_teacher(
     Args:
         message_tokens, reply_tokens: longer texts are cut.
         prompt: text put before messages and replies; None: its own prompts.
-
-    Raises:
-        InputError: it cannot be loaded.
     """
     retriever = start_kind(name, revision) == RETRIEVER
     plain = not retriever and is_transformers(name, revision)

@@ -96,14 +96,21 @@ def build_dual_encoder(
         for encoder in distinct_encoders(routes):
             keep_layers(encoder, layers)
     prompts = (asked["query_prompt"], asked["reply_prompt"])
-    for option, prompt, modules, tokens in zip(("query_prompt", "reply_prompt"), prompts, routes, lengths, strict=True):
-        _require_room(option, prompt, modules[0], tokens)
-    query, document = (_normalized(modules, asked["normalize"]) for modules in routes)
-    router = Router.for_query_document(query_modules=query, document_modules=document)
-    card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
+    for side, prompt, modules, tokens in zip(("query", "reply"), prompts, routes, lengths, strict=True):
+        if prompt and _tokens_of(prompt, modules[0]) >= tokens:
+            raise InputError(
+                f"--{side}_prompt {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
+                f"--{'message' if side == 'query' else side}_tokens."
+            )
     named = dict(zip(ROUTES, prompts, strict=True))
+    return _assembled([_normalized(modules, asked["normalize"]) for modules in routes], named)
+
+
+def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceTransformer:
+    router = Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
+    card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
     return SentenceTransformer(
-        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=named
+        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=prompts
     )
 
 
@@ -124,27 +131,14 @@ def _normalized(modules: list[Module], normalize: bool | None) -> list[Module]:
     return [*modules, Normalize()] if normalize else modules[:-1]
 
 
-def _require_room(option: str, prompt: str, first: Module, tokens: int) -> None:
-    """Refuse a prompt after which every text would be cut away."""
-    if not prompt:
-        return
+def _tokens_of(prompt: str, first: Module) -> int:
     if isinstance(first, StaticEmbedding):
-        taken = len(first.tokenizer.encode(prompt, add_special_tokens=False).ids)
-    else:
-        taken = len(cast(Any, first).tokenizer(prompt, truncation=True, max_length=tokens)["input_ids"])
-    if taken >= tokens:
-        raise InputError(
-            f"--{option} {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
-            f"--{'message' if option == 'query_prompt' else 'reply'}_tokens."
-        )
+        return len(first.tokenizer.encode(prompt, add_special_tokens=False).ids)
+    return len(cast(Any, first).tokenizer(prompt, truncation=False)["input_ids"])
 
 
 def prune_vocabulary(model: SentenceTransformer, texts: Iterable[str], pieces: int) -> None:
-    """Keep `pieces` pieces of each encoder, the same in both; in place. See `kept_pieces`.
-
-    Raises:
-        InputError: a tokenizer has no Unigram (SentencePiece) vocabulary.
-    """
+    """Keep `pieces` pieces of each encoder, the same in both; in place. See `kept_pieces`."""
     kept: list[int] = []
     for module in transformers_of(model):
         tokenizer = cast(Any, module).tokenizer

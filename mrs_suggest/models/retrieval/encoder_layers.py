@@ -15,11 +15,7 @@ from mrs_suggest.models.retrieval.routes import encoders
 
 
 def keep_layers(encoder: nn.Module, layers: int) -> None:
-    """Keep the first layers of an encoder and drop the others, in place: weights and configuration.
-
-    Raises:
-        InputError: it has fewer, or keeps them under names this function does not know.
-    """
+    """Keep the first layers of an encoder and drop the others, in place: weights and configuration."""
     config: Any = getattr(encoder, "config", None)
     if layers < 1:
         raise InputError(f"--layers: expected 1 or more, found {layers}.")
@@ -36,9 +32,6 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
     """Freeze the embeddings and the lowest layers of every encoder; return how many parameters are frozen.
 
     The paper freezes the embeddings and two layers (section 4.3; official train.sh `embedding#transformer_0_1`).
-
-    Raises:
-        InputError: an encoder has fewer layers, or keeps them under names this function does not know.
     """
     frozen: list[nn.Module] = []
     for encoder in encoders(model):
@@ -69,9 +62,6 @@ def rate_factors(model: SentenceTransformer, decay: float) -> dict[int, float]:
     Returns:
         `id` of a parameter -> the share of the learning rate that it gets: 1 in the top layer, `decay` in the one
         below, and so on down to the embeddings. Parameters above the layers have the whole rate and are not listed.
-
-    Raises:
-        InputError: an encoder keeps its layers under unknown names.
     """
     factors: dict[int, float] = {}
     for encoder in encoders(model):
@@ -82,11 +72,7 @@ def rate_factors(model: SentenceTransformer, decay: float) -> dict[int, float]:
 
 
 def set_dropout(model: SentenceTransformer, probability: float) -> None:
-    """Give all dropout of the encoders one probability, in place; their configurations keep the checkpoint's.
-
-    Raises:
-        InputError: it is out of [0, 1), or the vectors are static.
-    """
+    """Give all dropout of the encoders one probability, in place; their configurations keep the checkpoint's."""
     if not 0 <= probability < 1:
         raise InputError(f"--dropout: expected 0 or more and less than 1, found {probability:g}.")
     for encoder in encoders(model):

@@ -44,9 +44,6 @@ class OnnxEncoder:
 
         Args:
             export: the folder with `onnx/`, if it is not the model's own.
-
-        Raises:
-            InputError: its files are damaged.
         """
         place = folder if export is None else export
         settings = read_settings(place, ONNX)

@@ -35,9 +35,6 @@ def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pi
         texts: what frequencies are counted on.
         prompts: all of their pieces stay.
         pieces: characters, prompts and special tokens stay even where they are more.
-
-    Raises:
-        InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
     """
     backend, texts = tokenizer.backend_tokenizer, list(texts)
     facts = json.loads(backend.to_str())

@@ -56,9 +56,6 @@ class Start:
     Args:
         name, revision: a folder, a baseline, or a hub id and its revision.
         encoders: as for `build_dual_encoder`.
-
-    Raises:
-        InputError: in all methods: the checkpoint cannot be loaded.
     """
 
     def __init__(self, name: str, revision: str | None, encoders: str | None) -> None:
@@ -105,11 +102,7 @@ class Start:
     def routes(
         self, encoders: str, pooling: str | None, lengths: tuple[int, int], dimension: int | None
     ) -> list[list[Module]]:
-        """The modules of both routes, each with its own limit on tokens.
-
-        Raises:
-            InputError: the checkpoint cannot have these.
-        """
+        """The modules of both routes, each with its own limit on tokens."""
         if self.kind == TOKENIZER:
             return _limited(self._fresh_tables(dimension), lengths)
         own = self.settings()["encoders"]

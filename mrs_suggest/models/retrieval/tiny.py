@@ -28,9 +28,6 @@ def build_tiny(
         texts: of the training split, for the tokenizer.
         vocabulary: its largest size, a mask token aside.
         mask: a mask token, for masked language modelling.
-
-    Raises:
-        InputError: the texts are empty.
     """
     from transformers import BertConfig, BertModel
 

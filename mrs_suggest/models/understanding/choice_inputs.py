@@ -75,11 +75,7 @@ class ChoiceCollator:
         self._tokenizer = tokenizer
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        """Rows of `ChoiceCoder.encode`, perhaps with `labels` -> (questions, choices, tokens) int64.
-
-        Raises:
-            InputError: the questions have different numbers of choices.
-        """
+        """Rows of `ChoiceCoder.encode`, perhaps with `labels` -> (questions, choices, tokens) int64."""
         inputs = [{name: value for name, value in row.items() if name != "labels"} for row in rows]
         counts = {len(row["input_ids"]) for row in inputs}
         if len(counts) > 1:

@@ -41,11 +41,7 @@ class ChoiceParts(Parts):
 
 
 def load_choice_model(name: str | Path, revision: str | None = None) -> ChoiceParts:
-    """A trained multiple-choice model, in evaluation mode.
-
-    Raises:
-        InputError: it is something else, or damaged.
-    """
+    """A trained multiple-choice model, in evaluation mode."""
     config = from_pretrained("AutoConfig", name, revision)
     if not _has_head(config):
         raise InputError(f"{name}: not a multiple-choice model ({config.model_type}); train one from it first.")

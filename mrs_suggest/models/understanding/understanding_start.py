@@ -80,11 +80,7 @@ def heads_of(config: Any) -> dict[str, Head]:
 
 
 def load_understanding(name: str | Path, revision: str | None = None) -> UnderstandingParts:
-    """A trained model, in evaluation mode.
-
-    Raises:
-        InputError: it is something else, or damaged.
-    """
+    """A trained model, in evaluation mode."""
     config = from_pretrained("AutoConfig", name, revision)
     heads = heads_of(config)
     if not heads:
@@ -149,11 +145,7 @@ def shape_of(model: PreTrainedModel) -> dict[str, Any]:
 
 
 def built_as(record: Mapping[str, Any], name: str) -> PreTrainedModel:
-    """The base of an adapter, by the keys of its record.
-
-    Raises:
-        InputError: see `build_understanding`; or the record is damaged.
-    """
+    """The base of an adapter, by the keys of its record."""
     try:
         heads = {task: Head(one["kind"], tuple(one["labels"])) for task, one in record["heads"].items()}
         known = all(head.kind in CLASSES for head in heads.values())

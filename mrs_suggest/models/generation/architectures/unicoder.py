@@ -167,11 +167,7 @@ def read_tags(arguments: Mapping[str, Any], vocab_size: int) -> Tags | None:
 
 
 def read_language_tags(path: Path) -> tuple[str, ...]:
-    """The languages of a file, one per line (`en` or `[en]`), in the order of their ids.
-
-    Raises:
-        InputError: the file is missing, empty or not UTF-8, or a line is not a tag or a repeated one.
-    """
+    """The languages of a file, one per line (`en` or `[en]`), in the order of their ids."""
     names: list[str] = []
     for number, line in read_lines(path, any_line_end=True):
         tag = re.fullmatch(r"\[?([\w-]+)\]?", line.strip())
@@ -209,8 +205,8 @@ def convert_state(
     with torch.device("meta"):  # without memory for the weights
         model = BartForConditionalGeneration(config).model
     shapes = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items() if key != "shared.weight"}
-    for key in shapes:
-        _require(weights, key, name)
+    if missing := [key for key in shapes if key not in weights]:
+        raise InputError(f"{name}: the weight {missing[0]} is missing; pass a checkpoint of Unicoder-xDAE.")
     shapes.update(dict.fromkeys(TIED, shapes[TABLE]))
     converted = {}
     for key, tensor in weights.items():
@@ -237,16 +233,12 @@ def convert_state(
     return config, converted
 
 
-def _require(weights: Mapping[str, Tensor], key: str, name: str) -> None:
-    if key not in weights:
-        raise InputError(f"{name}: the weight {key} is missing; pass a checkpoint of Unicoder-xDAE.")
-
-
 def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: str) -> BartConfig:
     """The configuration, from shapes and arguments."""
 
     def shape(key: str) -> torch.Size:
-        _require(weights, key, name)
+        if key not in weights:
+            raise InputError(f"{name}: the weight {key} is missing; pass a checkpoint of Unicoder-xDAE.")
         if weights[key].dim() != 2 or 0 in weights[key].shape:
             raise InputError(f"{name}: {key} has shape {tuple(weights[key].shape)}, expected a matrix.")
         return weights[key].shape

@@ -143,11 +143,7 @@ def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 
 
 def ends_and_pad(model: Any) -> tuple[list[int], int]:
-    """The ids that end a reply, and the one that fills batches.
-
-    Raises:
-        InputError: the model has no end token.
-    """
+    """The ids that end a reply, and the one that fills batches."""
     ends = model.generation_config.eos_token_id
     if ends is None:
         ends = model.config.eos_token_id

@@ -36,11 +36,7 @@ class Written(NamedTuple):
 
 
 def n_best(writer: ReplyWriter, texts: Sequence[str], language: str, n: int, settings: Decoding) -> list[list[Written]]:
-    """Up to n texts for each source, as the search ranks them, each once (see `merged`).
-
-    Raises:
-        InputError: n exceeds the beams.
-    """
+    """Up to n texts for each source, as the search ranks them, each once (see `merged`)."""
     if not 1 <= n <= settings.beams:
         raise InputError(f"--nbest {n}: a search with --beams {settings.beams} finds fewer; raise --beams.")
     found = writer.hypotheses(texts, language, settings)

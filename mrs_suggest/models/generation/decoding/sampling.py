@@ -33,9 +33,6 @@ class Sampling:
         temperature: divides the logits; 1 draws from the model itself.
         top_p: each token is drawn from the smallest set of the most probable ones whose probability reaches it
             (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1); 1 draws from all.
-
-    Raises:
-        InputError: an impossible value; the sentence names the option.
     """
 
     samples: int = 50
