@@ -16,7 +16,7 @@ from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.io.manifest import RECORD
 from mrs_suggest.models.adapters import base_of, has_adapter
-from mrs_suggest.models.checkpoint_loading import load_config
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.generator import GeneratorSettings, read_generator_settings
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR
@@ -47,7 +47,7 @@ class Run:
     def config(self) -> Any:
         """The configuration of the model, or of the one that an adapter changes."""
         base, revision = base_of(self.folder) if has_adapter(self.folder) else (str(self.folder), None)
-        return load_config(base, revision)
+        return from_pretrained("AutoConfig", base, revision)
 
     @property
     def target(self) -> str | None:

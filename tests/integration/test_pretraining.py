@@ -172,7 +172,8 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
     """Other tasks find the trained encoder, and pretraining finds its head."""
     from transformers import AutoModel, AutoModelForMultipleChoice
 
-    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm, load_tokenizer
+    from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
+    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm
     from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 
     name = str(folder("whole"))
@@ -181,7 +182,7 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
         assert torch.equal(kind.from_pretrained(name).get_input_embeddings().weight, saved)
     build_dual_encoder(name, pooling="mean", encoders="one")
     assert load_masked_lm(name, None, 0)[1] == []
-    assert load_tokenizer(name, None).mask_token == "[MASK]"
+    assert load_fast_tokenizer(name, None).mask_token == "[MASK]"
 
 
 def test_adapters_load_onto_their_base(

@@ -40,7 +40,8 @@ def sentence(draw: random.Random, letters: str) -> str:
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts in two languages, and a small encoder with its language-model head."""
-    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm, load_tokenizer
+    from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
+    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm
     from mrs_suggest.models.retrieval.tiny import build_tiny
 
     folder, draw = tmp_path_factory.mktemp("seq2seq"), random.Random(0)
@@ -51,7 +52,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plain").mkdir()
     plain = str(build_tiny(texts, folder / "plain", 0, 120, "[MASK]"))
     load_masked_lm(plain, None, 0)[0].save_pretrained(folder / "encoder")
-    load_tokenizer(plain, None).save_pretrained(folder / "encoder")
+    load_fast_tokenizer(plain, None).save_pretrained(folder / "encoder")
     return folder
 
 

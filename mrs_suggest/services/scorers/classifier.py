@@ -14,10 +14,8 @@ from mrs_suggest.common.hub.hub import download, is_repo_id, split_revision
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.text.text_services import ServiceFacts
 from mrs_suggest.models.checkpoint_loading import (
+    from_pretrained,
     input_positions,
-    load_config,
-    load_model,
-    load_tokenizer,
     stated_license,
     without_report,
 )
@@ -61,26 +59,20 @@ class ClassifierScorer:
     def __init__(
         self, name: str, label: str | None = None, batch_size: int | None = None, option: str = "--toxicity"
     ) -> None:
-        from transformers import AutoModelForSequenceClassification
-        from transformers.utils.logging import disable_progress_bar
-
         folder, version = _located(name)
         if not any(folder.glob(WEIGHTS)):
             raise InputError(
                 f"{option} {name}: has no {WEIGHTS}; only safetensors are loaded, so convert the checkpoint, or pass "
                 "another one."
             )
-        config = load_config(str(folder), None, option)
+        config = from_pretrained("AutoConfig", folder, option=option)
         self._index, self._softmax = _label_of(config, label, f"{option} {name}", f"{option}-label")
-        self._tokenizer = load_tokenizer(str(folder), None, option)
+        self._tokenizer = from_pretrained("AutoTokenizer", folder, option=option)
         if self._tokenizer.pad_token is None:
             raise InputError(f"{option} {name}: its tokenizer has no padding token; pass another checkpoint.")
-        disable_progress_bar()
         with without_report():
-            loaded: Any = load_model(
-                AutoModelForSequenceClassification, str(folder), None, option=option, output_loading_info=True
-            )
-        model, found = loaded
+            kind = "AutoModelForSequenceClassification"
+            model, found = from_pretrained(kind, folder, option=option, output_loading_info=True)
         if missing := sorted(found["missing_keys"]):
             raise InputError(
                 f"{option} {name}: lacks the weights {missing[0]}, so it is no trained classifier; pass a checkpoint "

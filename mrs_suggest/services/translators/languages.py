@@ -94,7 +94,7 @@ class Languages:
             return TextCoder(self._tokenizer, self._row, config, most, most, direction)
         token = self._marian_token(target)
         before = () if token is None else (LANGUAGE,)
-        row = LanguageTokens(MARIAN, lambda code: str(token), before, (END,), (START,), (END,), "OPUS-MT")
+        row = LanguageTokens(MARIAN, lambda code: str(token), before, (END,), (START,), (END,))
         return TextCoder(self._tokenizer, row, config, most, most, Direction(target, target))
 
     def _code(self, code: str) -> str | None:

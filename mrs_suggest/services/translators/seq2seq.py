@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
+from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.common.text.text_services import ServiceFacts
-from mrs_suggest.models.checkpoint_loading import DAMAGE
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
 from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
@@ -166,13 +166,9 @@ def load_parts(checkpoint: Checkpoint) -> tuple[Any, Any]:
         InputError: they cannot be loaded.
         MissingExtraError: the tokenizer needs the extra `translate`.
     """
-    from transformers import AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(str(checkpoint.folder), trust_remote_code=False)
-    except DAMAGE as error:
-        raise InputError(f"{OPTION} {checkpoint.name}: cannot be loaded ({first_line(error)}).") from None
-    return config, load_tokenizer(checkpoint)
+    return from_pretrained("AutoConfig", checkpoint.folder, option=OPTION, shown=checkpoint.name), load_tokenizer(
+        checkpoint
+    )
 
 
 def load_tokenizer(checkpoint: Checkpoint) -> Any:
@@ -182,20 +178,15 @@ def load_tokenizer(checkpoint: Checkpoint) -> Any:
         InputError: it cannot be loaded.
         MissingExtraError: it needs the extra `translate`.
     """
-    from transformers import AutoTokenizer
-
     pieces = any(checkpoint.folder.glob("*.spm")) or any(checkpoint.folder.glob("sentencepiece*.model"))
     if pieces and not (checkpoint.folder / "tokenizer.json").is_file():
         try:
             import sentencepiece  # noqa: F401
         except ImportError:
             raise MissingExtraError("sentencepiece", "translate", f"the tokenizer of {checkpoint.name}") from None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Marian's recommends a package that this way of tokenizing never calls
-            return AutoTokenizer.from_pretrained(str(checkpoint.folder), trust_remote_code=False)
-    except DAMAGE as error:
-        raise InputError(f"{OPTION} {checkpoint.name}: its tokenizer cannot be loaded ({first_line(error)}).") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Marian's recommends a package that this way of tokenizing never calls
+        return from_pretrained("AutoTokenizer", checkpoint.folder, option=OPTION, shown=checkpoint.name)
 
 
 def load_weights(checkpoint: Checkpoint) -> PreTrainedModel:
@@ -204,17 +195,9 @@ def load_weights(checkpoint: Checkpoint) -> PreTrainedModel:
     Raises:
         InputError: it cannot be loaded.
     """
-    import torch
-    from transformers import AutoModelForSeq2SeqLM
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # of reading the weights
-    try:
-        model = AutoModelForSeq2SeqLM.from_pretrained(
-            str(checkpoint.folder), trust_remote_code=False, use_safetensors=True, dtype=torch.float32
-        )
-    except DAMAGE as error:
-        raise InputError(f"{OPTION} {checkpoint.name}: cannot be loaded ({first_line(error)}).") from None
+    model: PreTrainedModel = from_pretrained(
+        "AutoModelForSeq2SeqLM", checkpoint.folder, option=OPTION, shown=checkpoint.name
+    )
     return corrected(model).eval()
 
 

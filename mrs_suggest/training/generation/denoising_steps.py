@@ -15,8 +15,7 @@ from mrs_datasets.texts.text_sources import TextSource
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.generator import TextCoder
 from mrs_suggest.models.generation.language_tokens import TokenFrame
-from mrs_suggest.models.pretraining.denoising import NextTokenLoss, RowNoising
-from mrs_suggest.models.pretraining.noising import NoisingCollator
+from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss
 from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
 from mrs_suggest.training.pretraining.mixture import WHICH
 from mrs_suggest.training.pretraining.options import ALPHA
@@ -49,7 +48,7 @@ def read_denoising_text(values: Sequence[str], seed: int) -> TextData | None:
 class MixedCollator:
     """Rows of pairs, or rows of text, all of one kind -> a batch with its kind."""
 
-    def __init__(self, pairs: Any, noising: RowNoising) -> None:
+    def __init__(self, pairs: Any, noising: NoisingCollator) -> None:
         self._collators = {PAIRS: pairs, DENOISING: noising}
 
     def __call__(self, features: Sequence[tuple[int, Any]]) -> dict[str, Any]:
@@ -89,7 +88,7 @@ class DenoisingSteps(Base):
         pairs: Any = self.train_dataset
         self.train_dataset = KeyedRows([(PAIRS, pairs), *((DENOISING, found) for found in rows.values())])
         self.data_collator = MixedCollator(self.data_collator, noising)
-        self._losses_of_kinds = {PAIRS: self.compute_loss_func, DENOISING: NextTokenLoss()}
+        self._losses_of_kinds = {PAIRS: self.compute_loss_func, DENOISING: next_token_loss}
         self._sums: dict[int, tuple[Tensor | float, int]] = {}
         mixed = MixedSampler(
             [sampler, own], [len(pairs), len(lengths)], [1 - share, share], self.args.seed, epoch_of=PAIRS
@@ -121,7 +120,7 @@ class DenoisingSteps(Base):
         return float(total) / (batches / self.args.gradient_accumulation_steps)
 
 
-def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[RowNoising, TokenFrame]:
+def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[NoisingCollator, TokenFrame]:
     """What noises the texts of a generator, as in pretraining: spans (XGLUE, section 6.3.4).
 
     Args:
@@ -138,10 +137,10 @@ def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[RowNoising, 
         )
     frame, _ = TokenFrame.of(coder.row, language, coder.config, tokenizer)
     noising = NoisingCollator(
-        int(tokenizer.pad_token_id or 0), int(tokenizer.mask_token_id), frame.end, seed=seed,
+        int(tokenizer.pad_token_id or 0), int(tokenizer.mask_token_id), frame, seed=seed,
         special_ids=separators(tokenizer), max_tokens=coder.message_tokens,
     )  # fmt: skip
-    return RowNoising(noising, frame), frame
+    return noising, frame
 
 
 def _rows(sentences: Sequence[str], language: str, coder: TextCoder, frame: TokenFrame) -> TokenRows:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from datasets import Dataset
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.architectures.convolutional_start import build_convolutional
 from mrs_suggest.models.generation.decoder_freezing import freeze_decoder_layers, freeze_embeddings
 from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
 from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator
-from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.generation.tiny_generator import build_convolutional, build_tiny_generator
 from mrs_suggest.training.generation.options import GenerationArguments, decoding_of
 from mrs_suggest.training.generation.training import PairTrainer, SmoothedLoss
 from mrs_suggest.training.options import CONVOLUTIONAL, TINY, trains_lora

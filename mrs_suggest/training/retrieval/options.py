@@ -289,7 +289,7 @@ def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
     if name == TINY:
         return {**DEFAULTS, "pooling": "mean"}
     require_start(name, RETRIEVAL, revision)
-    return Start.load(name, revision, options.encoders).settings()
+    return Start(name, revision, options.encoders).settings()
 
 
 def _require_sound_teacher(options: RetrievalArguments) -> None:
