@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR, RANKER_FOLDER
-from mrs_suggest.suggest.answering import Answer, ServedModel
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
+from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion, Tags
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
@@ -26,8 +26,6 @@ from mrs_suggest.suggest.short_messages import fitting_languages, has_table, kin
 
 if TYPE_CHECKING:
     from mrs_suggest.suggest.language_detector import LanguageDetector
-
-MOST_TAGGED = 16  # kinds of requests, by their tags, whose part of the index is kept; ours: a product has a few
 
 
 class Suggester:
@@ -66,8 +64,6 @@ class Suggester:
         except ValueError as error:
             raise InputError(f"--precision {precision:g}: {error}.") from None
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
-        self._kept: dict[object, ServedModel] = {}
-        self._fits: dict[ServedModel, ServedModel] = {}  # of the model and its parts in `_kept`
 
     @staticmethod
     def load(
@@ -89,17 +85,16 @@ class Suggester:
         """
         path = resolve_model(str(folder), revision)
         open_model_folder(path, verify)
+        model: ServedModel
         if (path / GENERATOR).is_file():
             from mrs_suggest.suggest.generation_suggester import GenerationSuggester
 
-            return Suggester(GenerationSuggester.load_from(path), path, guard, precision)
-        if (path / RANKER_FOLDER).is_dir():
-            from mrs_suggest.suggest.ranked_suggester import RankedSuggester
+            model = GenerationSuggester.load_from(path)
+        else:
+            from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 
-            return Suggester(RankedSuggester.load_from(path, str(folder)), path, guard, precision)
-        from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
-
-        return Suggester(RetrievalSuggester.load_from(path, str(folder)), path, guard, precision)
+            model = RetrievalSuggester.load_from(path, str(folder))
+        return Suggester(model, path, guard, precision)
 
     @property
     def languages(self) -> list[str]:
@@ -179,15 +174,13 @@ class Suggester:
         return LanguageDetector.load(path)
 
     @property
-    def tags(self) -> dict[str, list[str]]:
-        """Language -> the tags of its replies, of the languages whose response set has tags."""
-        from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
-
-        return self.model.tags.names if isinstance(self.model, RetrievalSuggester) else {}
+    def tags(self) -> Mapping[str, list[str]]:
+        """The tags of the replies by language; languages without tags are left out."""
+        return self.model.tag_names
 
     def require_tags(self, allow: Collection[str], deny: Collection[str]) -> None:
         """Raise ArgumentError if no reply of the model has one of the tags."""
-        self._tagged(allow, deny)
+        self.model.require_tags(allow, deny)
 
     def suggest(
         self,
@@ -198,83 +191,87 @@ class Suggester:
         deny: Collection[str] = (),
         prefer: Sequence[str] | None = None,
     ) -> list[Answer]:
-        """Up to k suggestions per message, in the order of `Answer`, without duplicates.
+        """Up to k different suggestions for each message.
 
-        A greeting, thanks, an emoji and the like get the replies of the set that fit one
-        (`mrs_suggest.suggest.short_messages`); with `guard=False` the model ranks all of its replies for them, too.
+        Greetings, thanks, emojis and other short messages get only those replies of the set that fit them
+        (`mrs_suggest.suggest.short_messages`); with `guard=False`, the model ranks all of its replies for them, too.
 
         Args:
-            messages: a list of texts. A blank one (nothing but white space) gets an empty list: there is nothing to
-                answer.
-            language: one of `languages`; None: the one that `sure_language` finds for each message. One whose language
-                is not sure gets an empty list, too.
-            k: how many, from 1.
+            messages: a list of texts. Blank texts (only white space) get an empty list.
+            language: one of `languages`; None: the one that `sure_language` finds for each message, and an empty list
+                if it finds none.
+            k: number of suggestions, from 1.
             allow: suggest only replies with one of these tags; empty: all replies.
             deny: suggest no reply with one of these tags, not even an allowed one.
-            prefer: languages that the caller reads, the first best: they decide where a short message, such as "ok",
-                fits several; None: the locale decides. English comes next.
+            prefer: languages that the caller reads, best first: the one to answer in if a short message, such as "ok",
+                fits several; None: that of the locale. English comes next.
 
         Returns:
-            A list for each message, in their order. Its `reason` tells why it is empty: `blank`, `language_unclear`,
-            `unlikely`, `no_replies` (none in the language, or none that fits a short message), or what the guard found.
-            The next best replies take the places of those that the guard leaves
-            out.
+            An answer for each message. If it is empty, its `reason` says why: `blank`, `language_unclear`, `unlikely`,
+            `no_replies` (none in the language, or none that fits a short message), or a reason of the guard. The next
+            best replies take the places of those that the guard removes.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
                 it, the messages are not a list of texts, one of them holds a lone surrogate, k is not a whole number
                 from 1, or no reply of the model has one of the tags.
         """
-        model = self._tagged(allow, deny)
+        tags = self.model.require_tags(allow, deny)
         if language is not None:
             self.require_language(language)
         texts, count = require_messages(messages), require_count(k)
-        looked_up = [
-            (language, list[str]()) if language or not text.strip() else self._find_language(text, prefer)
-            for text in texts
-        ]
-        found = [code if text.strip() else None for (code, _), text in zip(looked_up, texts, strict=True)]
-        answers = [Answer(reason=UNCLEAR if text.strip() else BLANK) for text in texts]
-        for code in dict.fromkeys(code for code in found if code) or ([language] if language else []):
-            numbers = [number for number, other in enumerate(found) if other == code]
-            rows = self._answer(model, [texts[number] for number in numbers], code, count, given=language is not None)
+        answers = []
+        for text in texts:
+            blank = not text.strip()
+            answer = Answer(reason=BLANK if blank else UNCLEAR)
+            if language is not None or blank:
+                answer.language = language
+            else:
+                answer.language, answer.among = self._find_language(text, prefer)
+            answers.append(answer)
+        codes = [None if answer.reason == BLANK else answer.language for answer in answers]
+        for code in dict.fromkeys(code for code in codes if code) or ([language] if language else []):
+            numbers = [number for number, other in enumerate(codes) if other == code]
+            rows = self._answer([texts[number] for number in numbers], code, count, tags, given=language is not None)
             for number, row in zip(numbers, rows, strict=True):
+                row.language, row.among = answers[number].language, answers[number].among
                 answers[number] = row
-        for answer, (own, among) in zip(answers, looked_up, strict=True):
-            answer.language, answer.among = own, among
         return answers
 
-    def _answer(self, model: ServedModel, messages: list[str], language: str, count: int, given: bool) -> list[Answer]:
+    def _answer(
+        self, messages: list[str], language: str, count: int, tags: tuple[Tags, Tags], given: bool
+    ) -> list[Answer]:
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
-            if self.guard is None:
-                answers = [Answer(row) for row in model.suggest(messages, language, count)]
-            else:
-                others = [self._other_language(message, language) for message in messages] if given else []
-                answers = self.guard.answer(messages, language, count, self._fitting(model), others)
-                for message, answer in zip(messages, answers, strict=True):
-                    if not answer and answer.reason is None and kind_of(message, language) and has_table(language):
-                        answer.reason = NO_REPLIES
+        kinds: list[str | None] = [None] * len(messages)
+        reasons = list(kinds)
+        if self.guard is not None:
+            others = [self._other_language(message, language) for message in messages] if given else []
+            reasons = self.guard.reasons(messages, language, others)
+            kinds = [kind_of(message, language) if has_table(language) else None for message in messages]
+        answers = [Answer() if reason is None else self.guard.silent(reason, language) for reason in reasons]
+        for kind in dict.fromkeys(kind for kind, reason in zip(kinds, reasons, strict=True) if reason is None):
+            model = self.model.part(language, *tags, kind)
+            numbers = [n for n, other in enumerate(kinds) if other == kind and reasons[n] is None]
+            some = [messages[number] for number in numbers]
+            with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are refused below
+                rows = model.suggest(some, language, count) if model else [[] for _ in some]
+                for number, message, row in zip(numbers, some, rows, strict=True):
+                    answers[number] = self._fit(model, message, language, row, count)
+                    if not answers[number] and kind is not None:
+                        answers[number].reason = NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
             where = self.folder or Path(".")
             raise InputError(f"{self.folder or 'the model'}: its scores are not finite; {again(where)}.")
         chances = self.model.used(messages, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
 
-    def _fitting(self, model: ServedModel) -> ServedModel:
-        """The model with only fitting replies to short messages; a generator has no set to choose from."""
-        from mrs_suggest.suggest.fitting_suggester import FittingSuggester
-        from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
-        from mrs_suggest.suggest.tagged_suggester import TaggedSuggester
-
-        if not isinstance(model, RetrievalSuggester | TaggedSuggester):
-            return model
-        found = self._fits.get(model)
-        if found is None:
-            found, kept = FittingSuggester(model), {self.model, *self._kept.values()}
-            self._fits = {one: fits for one, fits in self._fits.items() if one in kept} | {model: found}
-        return found
+    def _fit(
+        self, model: ServedModel | None, message: str, language: str, found: list[Suggestion], count: int
+    ) -> Answer:
+        if self.guard is None or model is None:
+            return Answer(found)
+        return self.guard.fit(message, language, found, count, lambda wide: model.suggest([message], language, wide)[0])
 
     def _other_language(self, message: str, language: str) -> str | None:
         """The language that a message is surely in, if it is not the one that the caller gave."""
@@ -287,26 +284,13 @@ class Suggester:
     def _may_detect(self) -> bool:
         try:
             return bool(self._detector)
-        except InputError:  # none, or a damaged one: who names the language needs none
+        except InputError:  # missing or damaged; callers who name the language do not need it
             return False
 
     def _likely(self, answer: Answer, chance: float) -> Answer:
-        """The answer, or none where it is not likely enough that one of its suggestions is used."""
+        """The answer, or an empty one if it is too unlikely that one of its suggestions is used."""
         if answer.reason is not None:
             return answer
         if self._least is None or chance < self._least:
             return Answer(reason=UNLIKELY, used=chance)
         return Answer(answer, used=chance)
-
-    def _tagged(self, allow: Collection[str], deny: Collection[str]) -> ServedModel:
-        """The model for a request with tags; those of the last `MOST_TAGGED` kinds of requests are kept."""
-        if not isinstance(allow, str) and not isinstance(deny, str) and not allow and not deny:
-            return self.model
-        from mrs_suggest.suggest.tagged_suggester import tagged
-
-        model = tagged(self.model, allow, deny)
-        kept = self._kept.pop(model.key, model)
-        self._kept[model.key] = kept
-        while len(self._kept) > MOST_TAGGED:
-            self._kept.pop(next(iter(self._kept)), None)
-        return kept

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from mrs_suggest.suggest.index.vector_table import VectorTable
 
 Array = NDArray[np.float32]
 Encode = Callable[[list[str]], Array]
+Part = TypeVar("Part")
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
 _SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; the set is converted from float16 once for each such part
 _FEW = 16  # messages that are searched one by one in a large set: more are faster in one float32 product
@@ -94,6 +96,16 @@ class ResponseIndex:
     def vectors(self) -> NDArray[np.floating]:
         """(N, dimension) reply vectors: float32, or float16 in a large set."""
         return self.table.rows
+
+    def part(self, rows: NDArray[np.int64]) -> ResponseIndex:
+        """The index of the replies with the numbers `rows`, in this order."""
+        return ResponseIndex.build(
+            lambda _: np.asarray(self.vectors[rows], np.float32),
+            [self.replies[row] for row in rows],
+            [str(cluster) for cluster in self.clusters[rows].tolist()],
+            self.log_probs[rows].tolist(),
+            self.alpha,
+        )
 
     def scores(self, messages: NDArray[np.floating]) -> Array:
         """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
@@ -222,34 +234,49 @@ def _first_of_clusters(columns: NDArray[np.int64], clusters: NDArray[np.int64], 
     return np.array(list(seen.values()), np.int64)
 
 
-class ResponseIndexes(Mapping[str, ResponseIndex]):
-    """The indexes of a model by language, below `response_index/` of its folder; each is read when first used."""
+class ByLanguage(Mapping[str, Part], ABC):
+    """The parts of a model by language, each read on first use."""
+
+    def __init__(self, languages: Iterable[str]) -> None:
+        self._languages, self._loaded = list(languages), dict[str, Part]()
+
+    @abstractmethod
+    def read(self, language: str) -> Part:
+        """Read the part of a language."""
+
+    def __getitem__(self, language: str) -> Part:
+        if language not in self._languages:
+            raise KeyError(language)
+        if language not in self._loaded:
+            self._loaded[language] = self.read(language)
+        return self._loaded[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._languages)
+
+    def __len__(self) -> int:
+        return len(self._languages)
+
+
+class ResponseIndexes(ByLanguage[ResponseIndex]):
+    """The indexes of a model, in `response_index/` of its folder.
+
+    Attributes:
+        width: of the message vectors, once it is known.
+    """
 
     FOLDER = "response_index"
 
     def __init__(self, model_folder: Path) -> None:
         self._folder = model_folder / self.FOLDER
-        self._loaded: dict[str, ResponseIndex] = {}
-        self.width: int | None = None  # of the message vectors, once it is known
-        self._names = (
-            sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
-        )
+        self.width: int | None = None
+        super().__init__(sorted(path.name for path in self._folder.glob("*/")))
 
-    def __getitem__(self, language: str) -> ResponseIndex:
-        if language not in self._names:
-            raise KeyError(language)
-        if language not in self._loaded:
-            index = ResponseIndex.load(self._folder / language)
-            if self.width is not None and index.vectors.shape[1:] != (self.width,):
-                raise InputError(
-                    f"{self._folder / language}: vectors of {tuple(index.vectors.shape[1:])}, messages of "
-                    f"({self.width},); the index belongs to another model."
-                )
-            self._loaded[language] = index
-        return self._loaded[language]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    def read(self, language: str) -> ResponseIndex:
+        index = ResponseIndex.load(self._folder / language)
+        if self.width is not None and index.vectors.shape[1:] != (self.width,):
+            raise InputError(
+                f"{self._folder / language}: the index belongs to another model: its vectors have "
+                f"{index.vectors.shape[1]} dimensions, those of messages {self.width}."
+            )
+        return index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.suggest.answering import Suggestion
 from mrs_suggest.suggest.index.response_index import ResponseIndex
 from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
-from mrs_suggest.suggest.ranking.choice import WIDTH, choose_expected, choose_mmr, expected_best, softmax
+from mrs_suggest.suggest.ranking.choice import WIDTH, choose_expected, expected_best, softmax
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture, mean_and_deviation, standardised
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
@@ -96,6 +96,21 @@ class LanguageRanker:
         for row in np.flatnonzero(share == 0):
             remembered[row], share[row] = ranker.nearest_remembered(index.replies[row])
         return ranker
+
+    def part(self, rows: NDArray[np.int64]) -> LanguageRanker:
+        """The ranker of the replies with the numbers `rows`, in this order, to suggest from: it ranks no pools.
+
+        A generator scores them but adds no replies, since those have no tags.
+        """
+        return replace(
+            self,
+            index=self.index.part(rows),
+            remembered=self.remembered[rows],
+            share=self.share[rows],
+            ngrams=self.ngrams.part(rows),
+            second=None if self.second is None else replace(self.second, generated=0),
+            own=None if self.own is None else int(np.count_nonzero(rows < self.own)),
+        )
 
     def parts(self, message: str, vector: Array, names: Collection[str] | None = None) -> Array:
         """(N, p) what each part of the settings says for each reply, not yet standardised.
@@ -241,8 +256,6 @@ class LanguageRanker:
         probabilities = softmax(scores, self.settings.temperature)
         if self.settings.choice == "top":
             places = list(range(min(k, len(scores))))
-        elif self.settings.choice == "mmr":
-            places = choose_mmr(scores, similarities(), k)
         else:
             places = choose_expected(probabilities, similarities(), k)
         return places, probabilities[places]

@@ -21,8 +21,7 @@ from mrs_suggest.suggest.ranking.language_ranker import PARTS, LanguageRanker, R
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
-from mrs_suggest.suggest.ranking.second_stage import SecondStage
-from mrs_suggest.suggest.ranking.stored_generator import StoredGenerator, StoredReplyEncoder
+from mrs_suggest.suggest.ranking.second_stage import SecondStage, StoredGenerator, StoredReplyEncoder
 from mrs_suggest.suggest.ranking.trigger import Trigger
 
 SETTINGS = "ranker.json"

@@ -78,7 +78,7 @@ def test_a_constant_added_to_log_probabilities_or_vectors_changes_no_rank(seed: 
     np.testing.assert_allclose(moved.rank("coming", vector()), ranker.rank("coming", vector()), atol=1e-3)
 
 
-@pytest.mark.parametrize("choice", ["top", "mmr", "expected"])
+@pytest.mark.parametrize("choice", ["top", "expected"])
 def test_suggestions_are_different_replies_with_probabilities_and_parts_that_add_up(choice: str) -> None:
     ranker, query = made(choice=choice), vector()
     found = ranker.suggest("are you coming?", query, 3)
