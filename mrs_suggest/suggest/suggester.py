@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,29 +20,30 @@ from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion, Tags
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
+from mrs_suggest.suggest.language_detector import DETECTOR, SURE, LanguageDetector
 from mrs_suggest.suggest.ranking.trigger import choose_threshold
 from mrs_suggest.suggest.short_messages import fitting_languages, has_table, kind_of, preferred_language
 
-if TYPE_CHECKING:
-    from mrs_suggest.suggest.language_detector import LanguageDetector
-
 
 class Suggester:
-    """Answers messages with a trained model of any family; `load` finds the family.
+    """Answers messages with a trained model of any family.
+
+    A message takes three steps: `suggest` finds its language, the guard keeps silent about sensitive messages, and
+    `model.suggest` ranks the replies.
 
     Attributes:
-        model: what answers; by itself, it answers every message.
-        folder: where it comes from, with its language detector; None if it has none.
-        guard: what keeps silent; None: nothing does.
+        model: what answers; on its own, it answers every message.
+        folder: of the model, with its language detector, if it has one.
+        guard: suppresses suggestions that would hurt; None: nothing is suppressed.
 
     Args:
-        guard: True: with the package's lists; a folder: with lists of one's own; False: without a guard, as published
-            figures are measured.
-        precision: nothing is suggested where fewer than this share of the answers would be used, as far as validation
-            tells (Kannan et al. 2016, section 5); None, as for published figures: every message is answered.
+        guard: True: with the package's lists; a folder: with custom lists; False: no guard, as published figures are
+            measured.
+        precision: suppress suggestions unless the share of answers that are used is at least this, as calibrated on
+            validation (Kannan et al. 2016, section 5); None: answer every message, as for published figures.
 
     Raises:
-        InputError: the precision is no share, or the model was not calibrated.
+        InputError: the precision is not a share, or the model was not calibrated.
 
     Example:
         >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
@@ -77,11 +77,11 @@ class Suggester:
 
         Args:
             revision: of a model on the hub: a branch, a tag or a commit.
-            verify: compare the SHA-256 of large files, too (`mrs_suggest.common.io.manifest` has the rule).
+            verify: compare the SHA-256 of large files, too, see `mrs_suggest.common.io.manifest`.
             guard, precision: as for the class.
 
         Raises:
-            InputError: no such model, or its files are damaged or do not fit each other; or the guard's folder is.
+            InputError: there is no such model, or its files or those of the guard are damaged.
         """
         path = resolve_model(str(folder), revision)
         open_model_folder(path, verify)
@@ -98,16 +98,16 @@ class Suggester:
 
     @property
     def languages(self) -> list[str]:
-        """The languages that can be answered."""
+        """The languages that the model answers."""
         return self.model.languages
 
     @property
     def silent_languages(self) -> list[str]:
-        """Those that the model's detector knows and its response sets do not have: it says nothing in them."""
+        """The languages that the model detects but has no replies in; messages in them get no suggestions."""
         return [code for code in self._detector.languages if not self._answers(code)] if self._may_detect else []
 
     def require_language(self, language: str) -> None:
-        """Raise ArgumentError if the model neither answers in the language nor knows to say nothing in it."""
+        """Raise ArgumentError if the language is neither answered nor one of the silent languages."""
         if language not in self.silent_languages:
             self.model.require_language(language)
 
@@ -116,13 +116,13 @@ class Suggester:
         return self.rank_languages(message)[0]
 
     def rank_languages(self, message: str) -> list[tuple[str, float]]:
-        """The languages of the model, and its silent ones, with their probabilities for a message, the best first.
+        """All languages of the model with their probabilities for a message, most probable first.
 
-        Of a short message, such as a greeting, only the languages that it fits have any.
+        For a short message, such as a greeting, only the languages that it fits have a probability.
 
         Raises:
-            ArgumentError: the message is no text, or the model has several languages and no detector.
-            InputError: the detector's file is damaged or of another model.
+            ArgumentError: the message is not a text, or the model has several languages and no detector.
+            InputError: the detector's file is damaged.
         """
         (text,) = require_messages([message])
         if len(self.languages) == 1 and not self._may_detect:
@@ -136,13 +136,11 @@ class Suggester:
         return sorted(shares, key=lambda share: -share[1])
 
     def sure_language(self, message: str, prefer: Sequence[str] | None = None) -> str | None:
-        """The language of a message, or None where it is not clear; errors as `detect`, arguments as `suggest`."""
+        """The language of a message, or None if it is not clear; errors as `detect`, arguments as `suggest`."""
         return self._find_language(message, prefer)[0]
 
     def _find_language(self, message: str, prefer: Sequence[str] | None = None) -> tuple[str | None, list[str]]:
-        """As `sure_language`, with the languages that fit a short message equally, where there are several."""
-        from mrs_suggest.suggest.language_detector import SURE
-
+        """As `sure_language`, with the languages that a short message fits equally, if there are several."""
         ranked = self.rank_languages(message)
         fits = fitting_languages(message, [code for code, _ in ranked])
         if fits:
@@ -155,14 +153,12 @@ class Suggester:
         return (self.languages[0] if len(self.languages) == 1 else None), []
 
     def _answers(self, code: str) -> str | None:
-        """The language of the model in which a detected one is answered: the same, or one of its regions (`de-AT`)."""
+        """The model's language for a detected one: the same, or one of its regions (`de-AT`)."""
         regions = [own for own in self.languages if own.partition("-")[0] == code.partition("-")[0]]
         return code if code in self.languages else next(iter(regions), None)
 
     @cached_property
     def _detector(self) -> LanguageDetector:
-        from mrs_suggest.suggest.language_detector import DETECTOR, LanguageDetector
-
         path = self.folder / DETECTOR if self.folder else Path(DETECTOR)
         if self.folder and not path.is_file() and (self.folder / ADAPTER_RECORD).is_file():
             path = self.folder.parent / DETECTOR  # the adapter's folder within that of its run
@@ -243,13 +239,13 @@ class Suggester:
     ) -> list[Answer]:
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
-        kinds: list[str | None] = [None] * len(messages)
-        reasons = list(kinds)
-        if self.guard is not None:
+        reasons: list[str | None] = [None] * len(messages)
+        kinds, answers = list(reasons), [Answer() for _ in messages]
+        if (guard := self.guard) is not None:
             others = [self._other_language(message, language) for message in messages] if given else []
-            reasons = self.guard.reasons(messages, language, others)
+            reasons = guard.reasons(messages, language, others)
             kinds = [kind_of(message, language) if has_table(language) else None for message in messages]
-        answers = [Answer() if reason is None else self.guard.silent(reason, language) for reason in reasons]
+            answers = [Answer() if reason is None else guard.silent(reason, language) for reason in reasons]
         for kind in dict.fromkeys(kind for kind, reason in zip(kinds, reasons, strict=True) if reason is None):
             model = self.model.part(language, *tags, kind)
             numbers = [n for n, other in enumerate(kinds) if other == kind and reasons[n] is None]

@@ -10,7 +10,7 @@ from pathlib import Path
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion
 from mrs_suggest.suggest.guard.guard_space import GuardSpace, Vectors, fingerprint
-from mrs_suggest.suggest.guard.lists import GuardData
+from mrs_suggest.suggest.guard.lists import GuardData, WordLists
 from mrs_suggest.suggest.guard.replies import unfit
 from mrs_suggest.suggest.short_messages import kind_of
 
@@ -21,7 +21,7 @@ class Guard:
     Args:
         data: word lists and example messages.
         model: what answers; its encoder gives the vectors of messages.
-        folder: of the model, with its `guard/`; None if it has none.
+        folder: of the model, with its `guard/`, if it has one.
     """
 
     def __init__(self, data: GuardData, model: ServedModel, folder: Path | None) -> None:
@@ -34,21 +34,36 @@ class Guard:
             others: the language that each message seems to be in, if it is not `language`: the caller may be wrong, so
                 the lists of both count. Empty: those of `language` alone.
         """
+        lists = [
+            [self.data[code] for code in (language, other) if code and code in self.data]
+            for other in (others or [None] * len(messages))
+        ]
         found = [
-            self._listed(message, language) or (self._listed(message, other) if other else None)
-            for message, other in zip(messages, others or [None] * len(messages), strict=True)
+            next((reason for one in own if (reason := one.sensitive(message))), None)
+            for message, own in zip(messages, lists, strict=True)
         ]
         # Greetings and the like are harmless unless a list says otherwise; the space knows little about so few letters.
-        vague = [
-            reason is None and kind_of(text, language) is None for text, reason in zip(messages, found, strict=True)
-        ]
-        open_ones = [message for message, asked in zip(messages, vague, strict=True) if asked]
-        if not open_ones or self.space is None:
-            return found
-        vectors = self._vectors(open_ones)
-        self.space.require_width(vectors.shape[1], self._folder)
-        near = iter(self.space.reasons(open_ones, vectors))
-        return [next(near) if asked else reason for asked, reason in zip(vague, found, strict=True)]
+        rest = [
+            number for number, message in enumerate(messages)
+            if found[number] is None and kind_of(message, language) is None
+        ]  # fmt: skip
+        if rest and self.space is not None:
+            open_ones = [messages[number] for number in rest]
+            vectors = self._vectors(open_ones)
+            self.space.require_width(vectors.shape[1], self._folder)
+            for number, reason in zip(rest, self.space.reasons(open_ones, vectors), strict=True):
+                if reason is not None and self._stays(self.space, messages[number], language, lists[number]):
+                    found[number] = reason
+        return found
+
+    def _stays(self, space: GuardSpace, message: str, language: str, lists: list[WordLists]) -> bool:
+        """Whether a message that the space finds is still found without its harmless phrases."""
+        rest = message
+        for one in lists:
+            rest = one.without_harmless(rest)
+        if rest == message:
+            return True
+        return bool(rest) and kind_of(rest, language) is None and bool(space.reasons([rest], self._vectors([rest]))[0])
 
     def silent(self, reason: str, language: str) -> Answer:
         """The answer to a sensitive message: the neutral replies of the lists, if there are any."""
@@ -73,10 +88,6 @@ class Guard:
             if wide <= len(found):
                 return Answer(fit[:count])
             found = more(wide)
-
-    def _listed(self, message: str, language: str) -> str | None:
-        lists = self.data.get(language)
-        return lists.sensitive(message) if lists else None
 
     @cached_property
     def space(self) -> GuardSpace | None:

@@ -26,21 +26,21 @@ Array = NDArray[np.float32]
 Encode = Callable[[list[str]], Array]
 Part = TypeVar("Part")
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
-_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; the set is converted from float16 once for each such part
-_FEW = 16  # messages that are searched one by one in a large set: more are faster in one float32 product
+_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; each chunk converts the set from float16 once
+_FEW = 16  # messages up to which a large set is searched one by one; more are faster in one float32 product
 
 
 @dataclass(frozen=True)
 class ResponseIndex:
-    """The replies of one language with their vectors; build it with `build`, not by hand.
+    """The replies of one language with their vectors; create it with `build`.
 
     Attributes:
         replies: N reply texts, no two with the same normalised form.
         table: the replies' vectors.
         clusters: (N,) int64; at most one reply of a cluster is suggested.
-        log_probs: (N,) float32 natural log-probabilities of the replies (0 if the source does not give them).
-        alpha: weight of the log-probability in the score. 0 as in the paper, which leaves the bonus out for
-            simplicity (section 4.1), and in the official test script; its training script sweeps around 0.5.
+        log_probs: (N,) float32 natural log-probabilities of the replies, 0 if unknown.
+        alpha: weight of the log-probability in the score. 0 as in the paper, which omits the bonus for simplicity
+            (section 4.1), and in the official test script; its training script sweeps around 0.5.
     """
 
     replies: list[str]
@@ -62,12 +62,12 @@ class ResponseIndex:
 
         Args:
             encode: reply texts -> (n, dimension) vectors.
-            replies: of replies with the same normalised form, the first one is kept.
+            replies: the first of those with the same normalised form is kept.
             clusters: a name per reply; default its normalised form.
-            log_probs: natural logarithms, None where unknown.
+            log_probs: natural logarithms, None if unknown.
 
         Raises:
-            InputError: there is no reply, or a bonus is asked for without log-probabilities.
+            InputError: all replies are blank, or a bonus is requested without log-probabilities.
         """
         kept: dict[str, int] = {}
         for number, reply in enumerate(replies):
@@ -78,7 +78,7 @@ class ResponseIndex:
             raise InputError("the response set is empty: nothing can be suggested from it.")
         known = log_probs is not None and any(value is not None for value in log_probs)
         if alpha and not known:
-            raise InputError(f"the bonus alpha = {alpha} needs log-probabilities, and the response set has none.")
+            raise InputError(f"the bonus alpha = {alpha} needs log-probabilities, which the response set lacks.")
         names = [(clusters[number] if clusters is not None else "") or form for form, number in kept.items()]
         ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
         floor = min((v for v in log_probs or () if v is not None), default=0.0)
@@ -119,7 +119,7 @@ class ResponseIndex:
 
         Args:
             messages: (n, dimension).
-            k: how many; fewer come back where the set has fewer clusters.
+            k: at most the number of clusters is returned.
 
         Returns:
             Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
@@ -135,7 +135,7 @@ class ResponseIndex:
         return np.concatenate([numbers for numbers, _ in found]), np.concatenate([scores for _, scores in found])
 
     def suggest(self, messages: NDArray[np.floating], k: int) -> list[list[Suggestion]]:
-        """What `search` finds, as suggestions."""
+        """The results of `search` as suggestions."""
         numbers, scores = self.search(messages, k)
         return [
             [Suggestion(self.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
@@ -154,9 +154,9 @@ class ResponseIndex:
             width = min(4 * width, len(self.replies))
 
     def _search_coded(self, message: NDArray[np.float32], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """One message in two steps: the rows that may be among the best are multiplied again.
+        """One message in two steps: rows whose estimate may be among the best are multiplied exactly.
 
-        Of k clusters, the best row by codes is known to reach `lowest`; what cannot reach it is not in the answer.
+        The best rows of k clusters reach at least `lowest`; rows that cannot reach it are not in the answer.
         """
         found, slack = self.table.estimates(message), self.table.slack(message)
         bonus = np.asarray(self.alpha * self.log_probs, np.float32)
@@ -179,7 +179,7 @@ class ResponseIndex:
         return len(np.unique(self.clusters))
 
     def save(self, folder: Path) -> None:
-        """Write the index to `folder`: vectors as safetensors, texts and settings as JSON."""
+        """Write vectors as safetensors, and texts and settings as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
         arrays = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
         save_arrays(arrays, folder / _VECTORS)
@@ -188,11 +188,7 @@ class ResponseIndex:
 
     @classmethod
     def load(cls, folder: Path) -> ResponseIndex:
-        """Read an index that `save` wrote.
-
-        Raises:
-            InputError: a file is missing or does not fit the other.
-        """
+        """Read an index that `save` wrote; InputError if it is damaged."""
         try:
             arrays = load_arrays(folder / _VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
@@ -211,8 +207,7 @@ class ResponseIndex:
 
 
 def _stable_top(scores: Array, width: int) -> NDArray[np.int64]:
-    """(n, width) numbers of the best columns, equal scores by column number, so that results do not depend on how a
-    machine breaks ties."""
+    """(n, width) numbers of the best columns, ties by column number, so that results do not depend on the machine."""
     total = scores.shape[1]
     if width >= total:
         return np.argsort(-scores, axis=1, kind="stable")

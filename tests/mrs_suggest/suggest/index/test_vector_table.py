@@ -176,7 +176,7 @@ def test_a_saved_index_answers_equally_and_files_without_codes_load(tmp_path: Pa
     assert ResponseIndexes(tmp_path)["es"].search(queries, 3)[0].tolist() == expected
     wrong = stored | {"scales": stored["scales"][:-1].clone()}
     save_file(wrong, tmp_path / "response_index" / "es" / "vectors.safetensors")
-    with pytest.raises(InputError, match="codes of the vectors do not fit"):
+    with pytest.raises(InputError, match="codes do not match"):
         ResponseIndexes(tmp_path)["es"]
 
 

@@ -41,7 +41,7 @@ def test_similarity_of_some_replies_is_that_part_of_the_table() -> None:
 
 def test_ngrams_that_do_not_fit_are_refused() -> None:
     arrays = ngrams_of(REPLIES).arrays()
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match"):
         ReplyNgrams.from_arrays({**arrays, "numbers": arrays["numbers"][1:]})
 
 

@@ -170,7 +170,7 @@ def test_principal_axes_keep_what_tells_messages_apart() -> None:
         (lambda folder: _set(folder, width="40"), "ranker.json"),
         (lambda folder: (folder / "en.safetensors").unlink(), "en.safetensors"),
         (lambda folder: _cut(folder / "en.safetensors", "share"), "another response index"),
-        (lambda folder: _cut(folder / "en.safetensors", "memory.starts"), "do not fit"),
+        (lambda folder: _cut(folder / "en.safetensors", "memory.starts"), "do not match"),
     ],
 )
 def test_a_damaged_ranker_is_refused_with_its_file(damage: object, names: str, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_arrays_come_back_and_are_checked() -> None:
     query = np.ones(6, np.float32)
     again = MessageMemory.from_arrays(memory.arrays())
     np.testing.assert_array_equal(again.nearest(again.cosines(query)), memory.nearest(memory.cosines(query)))
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match"):
         MessageMemory.from_arrays({**memory.arrays(), "vectors": memory.vectors[:-1]})
     with pytest.raises(ValueError, match="one vector and one reply"):
         MessageMemory.build([], np.zeros((0, 6), np.float32), [])

@@ -104,7 +104,7 @@ def test_a_language_with_few_examples_is_drawn_towards_all() -> None:
 
 
 def test_no_example_is_refused() -> None:
-    with pytest.raises(ValueError, match="no example"):
+    with pytest.raises(ValueError, match="at least one example"):
         tune({"en": Examples(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), np.float32))}, NAMES)
 
 
