@@ -14,8 +14,8 @@ LIKELY = 0.1  # the probability from which a language is named if none is clear
 def answer_json(
     message: str, language: str | None, model: str, answer: Answer, explain: bool = False
 ) -> dict[str, Any]:
-    """The fields of one answer: `message`, `lang`, `model` and `suggestions`, and, if they apply, `reason` (the answer is
-    empty), `note` (several languages fit equally), `used` (a probability) and `order`.
+    """The fields of one answer: `message`, `lang`, `model` and `suggestions`, and, if they apply, `reason` (of an
+    empty answer), `note` (several languages fit equally), `used` (a probability) and `order`.
 
     `"order": "choice"` marks suggestions chosen together as a set: each adds most to those before it, so their scores
     do not descend.

@@ -89,7 +89,7 @@ class MessageMemory:
         return self.table.slack(self._asked(message))
 
     def some_cosines(self, message: NDArray[np.float32], places: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-        """True cosines with the messages of the replies at some places (r,), and (r,) where those of each reply begin."""
+        """True cosines with the messages of the replies at some places (r,), and (r,) the starts of their groups."""
         begins, ends = self.starts[places], np.append(self.starts[1:], len(self.table))[places]
         counts = ends - begins
         starts = np.cumsum(counts) - counts

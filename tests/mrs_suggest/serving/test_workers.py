@@ -112,7 +112,7 @@ def waiting(server: ServerProcess) -> float:
 
 def test_stopping_answers_what_was_taken(tmp_path: Path) -> None:
     arguments = ("--max-batch", 1, "--max-waiting", 2000, "--max-messages", 1000, "--answer-seconds", 300)
-    with ServerProcess(*arguments, "--stop-seconds", 300, folder=tmp_path) as server:
+    with ServerProcess(*arguments, folder=tmp_path) as server:
         server.wait_for_workers()
         answers: list[int] = []
 
@@ -133,7 +133,7 @@ def test_stopping_answers_what_was_taken(tmp_path: Path) -> None:
 
 def test_stopping_two_workers_refuses_new_connections_and_answers_what_was_taken(tmp_path: Path) -> None:
     arguments = ("--workers", 2, "--max-batch", 1, "--max-waiting", 5000, "--max-messages", 1000)
-    with ServerProcess(*arguments, "--answer-seconds", 300, "--stop-seconds", 300, folder=tmp_path) as server:
+    with ServerProcess(*arguments, "--answer-seconds", 300, folder=tmp_path) as server:
         server.wait_for_workers(2)
         address = urlsplit(server.url)
         answers: list[int] = []
