@@ -59,12 +59,6 @@ def test_a_request_gets_only_what_it_allows(suggester: Suggester) -> None:
     assert asked(suggester, k=1, allow=["formal"]) == ["Yes, with pleasure."]
 
 
-def test_scores_are_those_without_tags(suggester: Suggester) -> None:
-    plain = {s.reply: s.score for s in suggester.suggest(["yes?"], "en", 9)[0]}
-    for suggestion in suggester.suggest(["yes?"], "en", 9, allow=["casual", "formal"])[0]:
-        assert suggestion.score == pytest.approx(plain[suggestion.reply])
-
-
 def test_a_language_without_the_tag_has_nothing_to_allow_and_nothing_to_deny(suggester: Suggester) -> None:
     assert asked(suggester, "es", allow=["formal"]) == []
     assert sorted(asked(suggester, "es", deny=["formal"])) == ["No.", "Sí."]

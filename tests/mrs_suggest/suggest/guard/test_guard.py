@@ -204,12 +204,6 @@ def test_a_model_without_a_space_of_this_version_has_the_lists_alone(
     assert f"mrs models guard {tmp_path}" in line
 
 
-def test_examples_are_those_of_the_model_s_languages_if_all_have_some() -> None:
-    data = GuardData()
-    assert list(data.prototypes_for(["es", "de"])) == ["de", "es"]
-    assert data.prototypes_for(["es", "pl"]) == data.prototypes
-
-
 def test_a_space_that_tells_nothing_apart_keeps_quiet() -> None:
     generator = np.random.default_rng(7)
     texts = ["".join(generator.choice(list("abcdefgh"), 6)) for _ in range(240)]

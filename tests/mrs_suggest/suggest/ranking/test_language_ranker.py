@@ -19,7 +19,7 @@ from mrs_suggest.suggest.index.response_index import ResponseIndex
 from mrs_suggest.suggest.ranking.language_ranker import PARTS, LanguageRanker, RankerSettings
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
-from mrs_suggest.suggest.ranking.rankers import Rankers, save_rankers, with_settings
+from mrs_suggest.suggest.ranking.rankers import Rankers, save_rankers
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.ranking.trigger import Trigger
 
@@ -189,13 +189,3 @@ def _set(folder: Path, **changes: object) -> None:
 def _cut(path: Path, name: str) -> None:
     arrays = load_file(path)
     save_file({**arrays, name: arrays[name][:-1].copy()}, path)
-
-
-def test_languages_do_not_mix(tmp_path: Path) -> None:
-    one, other = made(seed=1), made(seed=2)
-    save_rankers(with_settings({"en": one, "nl": other}, choice="top"), tmp_path)
-    loaded = Rankers(tmp_path, {"en": one.index, "nl": other.index})
-    assert set(loaded) == {"en", "nl"}
-    np.testing.assert_allclose(loaded["nl"].rank("x", vector()), other.rank("x", vector()), atol=2e-2)
-    with pytest.raises(KeyError):
-        loaded["de"]
