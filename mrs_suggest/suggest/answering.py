@@ -91,7 +91,7 @@ class ServedModel(ABC):
         """The tags of the replies by language; languages without tags are left out."""
         return {}
 
-    def require_tags(self, allow: Collection[str], deny: Collection[str]) -> tuple[Tags, Tags]:
+    def parse_tags(self, allow: Collection[str], deny: Collection[str]) -> tuple[Tags, Tags]:
         """The tags of a request.
 
         Raises:
@@ -106,7 +106,7 @@ class ServedModel(ABC):
         """The model with only those replies that may be suggested; None if there are none.
 
         Args:
-            allow, deny: tags as returned by `require_tags`.
+            allow, deny: tags as returned by `parse_tags`.
             kind: of short message (`mrs_suggest.suggest.short_messages`); None for any other message.
         """
         return self

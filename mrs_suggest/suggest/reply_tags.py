@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.suggest.index.response_index import ByLanguage, ResponseIndex
@@ -131,22 +131,3 @@ def read_tag_names(folder: Path) -> list[str]:
         InputError: the file is damaged.
     """
     return sorted(_read(folder)["tags"]) if (folder / TAGS).is_file() else []
-
-
-def require_tags(name: str, tags: Iterable[str], known: Collection[str]) -> frozenset[str]:
-    """The tags of a request.
-
-    Args:
-        name: of the argument, `allow` or `deny`.
-        known: the tags of the model's replies in all languages.
-
-    Raises:
-        ArgumentError: not a list of tags, or no reply of the model has one of them.
-    """
-    if isinstance(tags, (str, bytes)) or not isinstance(tags, Iterable):
-        raise ArgumentError(name, "expected a list of tags; pass [tag].", tags)
-    found = frozenset(tags)
-    for tag in sorted(map(str, found - set(known))):
-        have = f"the tags are {' '.join(sorted(known))}" if known else "the replies of this model have no tags"
-        raise ArgumentError(name, f"no reply has this tag; {have}.", tag)
-    return found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_suggest.common.errors import InputError, first_line, missing_extra
+from mrs_suggest.common.errors import ArgumentError, InputError, first_line, missing_extra
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import answer_all, require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -24,7 +24,7 @@ from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.rankers import Rankers
 from mrs_suggest.suggest.ranking.reranking import rerank, rerank_pool
 from mrs_suggest.suggest.ranking.trigger import Trigger, as_features
-from mrs_suggest.suggest.reply_tags import TagsByLanguage, require_tags
+from mrs_suggest.suggest.reply_tags import TagsByLanguage
 from mrs_suggest.suggest.short_messages import all_kinds, fitting_kinds, kinds_answered
 
 if TYPE_CHECKING:
@@ -106,12 +106,6 @@ class RetrievalSuggester(ServedModel):
     def languages(self) -> list[str]:
         return list(self.indexes)
 
-    def require_language(self, language: str) -> None:
-        super().require_language(language)
-        self.indexes[language]  # a damaged one is found now, and so is a damaged generator
-        if language in self.rankers and (second := self.rankers[language].second):
-            second.generator.load()
-
     def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32]:
         return self._encode(list(messages))
 
@@ -136,9 +130,16 @@ class RetrievalSuggester(ServedModel):
     def tag_names(self) -> Mapping[str, list[str]]:
         return self.tags.names
 
-    def require_tags(self, allow: Collection[str], deny: Collection[str]) -> tuple[Tags, Tags]:
-        known = {tag for tags in self.tag_names.values() for tag in tags}
-        return require_tags("allow", allow, known), require_tags("deny", deny, known)
+    def parse_tags(self, allow: Collection[str], deny: Collection[str]) -> tuple[Tags, Tags]:
+        known = sorted({tag for tags in self.tag_names.values() for tag in tags})
+        have = f"the tags are {' '.join(known)}" if known else "the replies of this model have no tags"
+        for name, tags in (("allow", allow), ("deny", deny)):
+            if isinstance(tags, (str, bytes)) or not isinstance(tags, Iterable):
+                raise ArgumentError(name, "expected a list of tags; pass [tag].", tags)
+            for tag in tags:
+                if tag not in known:
+                    raise ArgumentError(name, f"no reply has this tag; {have}.", str(tag))
+        return frozenset(allow), frozenset(deny)
 
     def part(self, language: str, allow: Tags, deny: Tags, kind: str | None) -> RetrievalSuggester | None:
         """The model with only those replies that may be suggested; None if there are none.

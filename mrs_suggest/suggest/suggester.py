@@ -106,11 +106,6 @@ class Suggester:
         """The languages that the model detects but has no replies in; messages in them get no suggestions."""
         return [code for code in self._detector.languages if not self._answers(code)] if self._may_detect else []
 
-    def require_language(self, language: str) -> None:
-        """Raise ArgumentError if the language is neither answered nor one of the silent languages."""
-        if language not in self.silent_languages:
-            self.model.require_language(language)
-
     def detect(self, message: str) -> tuple[str, float]:
         """The most probable language of a message among `languages`, and its probability; see `rank_languages`."""
         return self.rank_languages(message)[0]
@@ -174,10 +169,6 @@ class Suggester:
         """The tags of the replies by language; languages without tags are left out."""
         return self.model.tag_names
 
-    def require_tags(self, allow: Collection[str], deny: Collection[str]) -> None:
-        """Raise ArgumentError if no reply of the model has one of the tags."""
-        self.model.require_tags(allow, deny)
-
     def suggest(
         self,
         messages: Sequence[str],
@@ -212,9 +203,9 @@ class Suggester:
                 it, the messages are not a list of texts, one of them holds a lone surrogate, k is not a whole number
                 from 1, or no reply of the model has one of the tags.
         """
-        tags = self.model.require_tags(allow, deny)
-        if language is not None:
-            self.require_language(language)
+        tags = self.model.parse_tags(allow, deny)
+        if language is not None and language not in self.silent_languages:
+            self.model.require_language(language)
         texts, count = require_messages(messages), require_count(k)
         answers = []
         for text in texts:

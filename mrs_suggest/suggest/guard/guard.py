@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.text.text import visible
+from mrs_suggest.models.starting_points import GUARD_FOLDER
 from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion
-from mrs_suggest.suggest.guard.guard_space import GuardSpace, Vectors, fingerprint
+from mrs_suggest.suggest.guard.guard_space import BUCKETS, GuardSpace, Vectors, fingerprint
 from mrs_suggest.suggest.guard.lists import GuardData, WordLists
 from mrs_suggest.suggest.guard.replies import unfit
 from mrs_suggest.suggest.short_messages import kind_of
@@ -50,7 +53,8 @@ class Guard:
         if rest and self.space is not None:
             open_ones = [messages[number] for number in rest]
             vectors = self._vectors(open_ones)
-            self.space.require_width(vectors.shape[1], self._folder)
+            if self._folder is not None and len(self.space.weights) != BUCKETS + vectors.shape[1]:
+                raise InputError(f"{self._folder / GUARD_FOLDER}: made for another encoder; {again(self._folder)}.")
             for number, reason in zip(rest, self.space.reasons(open_ones, vectors), strict=True):
                 if reason is not None and self._stays(self.space, messages[number], language, lists[number]):
                     found[number] = reason

@@ -142,11 +142,6 @@ class GuardSpace:
             for score, number, is_known in zip(rows[:, 0], best, known, strict=True)
         ]
 
-    def require_width(self, width: int, folder: Path | None) -> None:
-        """Raise InputError if it was made for vectors of another width."""
-        if folder is not None and len(self.weights) != BUCKETS + width:
-            raise InputError(f"{folder / GUARD_FOLDER}: made for another encoder; {again(folder)}.")
-
     def save(self, folder: Path) -> None:
         """Write `guard/` to a model's folder."""
         facts = {"reasons": list(SENSITIVE), "buckets": BUCKETS, "threshold": self.threshold}
