@@ -98,10 +98,11 @@ def _list(options: argparse.Namespace) -> None:
 
 def _download(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub.baselines import resolve_model
-    from mrs_suggest.common.io.manifest import has_hashes, require_undamaged
+    from mrs_suggest.common.io.manifest import has_hashes
+    from mrs_suggest.models.model_folder import open_model_folder
 
     folder = resolve_model(options.name, options.revision, force=options.force, verify=True)
-    require_undamaged(folder, verify=has_hashes(folder))
+    open_model_folder(folder, verify=has_hashes(folder))
     print(folder)
 
 
@@ -184,7 +185,8 @@ def _export_generator(options: argparse.Namespace) -> dict[str, Any]:
 
 def _publish(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub import hub
-    from mrs_suggest.common.io.manifest import has_hashes, require_undamaged
+    from mrs_suggest.common.io.manifest import has_hashes
+    from mrs_suggest.models.model_folder import open_model_folder
     from mrs_suggest.training.export.checked_card import checked_card
     from mrs_suggest.training.export.families import adapter_publication, publication
     from mrs_suggest.training.record import read_record
@@ -196,5 +198,5 @@ def _publish(options: argparse.Namespace) -> None:
         what = adapter_publication(options.folder, options.repo, card)
     else:
         what = publication(options.folder, read_record(options.folder), options.repo, card)
-    require_undamaged(options.folder, verify=has_hashes(options.folder))
+    open_model_folder(options.folder, verify=has_hashes(options.folder))
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")

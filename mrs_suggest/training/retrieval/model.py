@@ -25,7 +25,6 @@ from mrs_suggest.models.starting_points import ENCODER, start_kind
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from mrs_suggest.suggest.pipeline_config import save_config
-from mrs_suggest.suggest.ranked_suggester import RankedRetriever
 from mrs_suggest.suggest.ranking.rankers import save_rankers, settings_and_weights, with_settings
 from mrs_suggest.suggest.retrieval_suggester import Retriever
 from mrs_suggest.training.export.card import Record
@@ -206,7 +205,7 @@ def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransfo
 
 def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
     rankers = with_settings(parts.rankers, **changes)
-    return lambda part: RankedRetriever(parts.model, parts.indexes, rankers, part.language, name)
+    return lambda part: Retriever(parts.model, parts.indexes, name, rankers.get(part.language))
 
 
 def _loss(

@@ -44,7 +44,7 @@ class RankerArguments(ReplyArguments):
         default=CHOICES[0],
         metadata={
             "help": "how a ranker chooses suggestions: expected (largest expected similarity of the best one, Towle "
-            "and Zhou 2023), mmr (maximal marginal relevance) or top (best scores)"
+            "and Zhou 2023) or top (best scores)"
         },
     )
     memory_dimension: int | None = field(

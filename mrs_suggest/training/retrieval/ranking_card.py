@@ -13,7 +13,6 @@ from mrs_suggest.training.export.card import Record
 
 CHOICE_TOLD = {
     "expected": "Three are chosen together, so that the best of them is expected to be nearest to the real reply.",
-    "mmr": "Three are chosen by maximal marginal relevance.",
     "top": "The three with the best scores are suggested.",
 }
 
