@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from mrs_metrics.resampling import PERCENTILE
+from mrs_metrics.significance import PERCENTILE
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.console import make_console
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
