@@ -13,7 +13,15 @@ from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.tables import Entry, Grid, grid_latex, grid_markdown, latex_comment, print_grid
+from mrs_suggest.common.report.tables import (
+    Entry,
+    Grid,
+    grid_latex,
+    grid_markdown,
+    latex_comment,
+    print_grid,
+    transposed,
+)
 from mrs_suggest.common.text.text import finite_json, visible, visible_json
 from mrs_suggest.evaluation.scores.metrics import (
     DIGITS,
@@ -292,31 +300,23 @@ def _print(form: str | None, content: object, tables: Sequence[Table], notes: Se
         return
     for place, (rows, columns, main) in enumerate(tables, start=1):
         below = list(dict.fromkeys(notes)) if place == len(tables) else []
-        by_row, by_column = _grids(rows, columns, main)
+        grid = _grid(rows, columns, main)
         if form == "latex":
-            print("\n".join([*map(latex_comment, below), grid_latex(by_row)]))
+            print("\n".join([*map(latex_comment, below), grid_latex(grid)]))
         elif form == "markdown":
             bullets = [f"- `{note}`" if "|" in note else f"- {note}" for note in below]
-            print("\n".join([grid_markdown(by_row), "", *map(visible, bullets)]))
-        elif len(rows) == 1:
-            print_grid(by_column, below)
+            print("\n".join([grid_markdown(grid), "", *map(visible, bullets)]))
         else:
-            print_grid(by_row, below, otherwise=by_column)
+            print_grid(transposed(grid) if len(rows) == 1 else grid, below)
 
 
-def _grids(rows: Sequence[Row], columns: Mapping[str, str], main: str) -> tuple[Grid, Grid]:
-    """A table with a row for each system, and one with a row for each figure; only figures that one system has."""
+def _grid(rows: Sequence[Row], columns: Mapping[str, str], main: str) -> Grid:
+    """A row for each system; only figures that one of them has."""
     shown = [key for key in ("n", *columns) if any(row[1].get(key) is not None for row in rows)]
-    headings = [columns.get(key, key) for key in shown]
-    cells = [[_cell(row, key, main) for key in shown] for row in rows]
-    names = [row[0] for row in rows]
-    by_row = Grid(["system", *headings], [[name, *own] for name, own in zip(names, cells, strict=True)])
-    lines = [
-        [Entry(heading, bold=key == main), *figures]
-        for key, heading, *figures in zip(shown, headings, *cells, strict=True)
-    ]
-    alone = len(rows) == 1
-    return by_row, Grid([""] * 2 if alone else ["", *names], lines, title=names[0] if alone else "")
+    return Grid(
+        ["system", *(columns.get(key, key) for key in shown)],
+        [[row[0], *(_cell(row, key, main) for key in shown)] for row in rows],
+    )
 
 
 def _cell(row: Row, key: str, main: str) -> Entry:

@@ -63,21 +63,16 @@ class Grid:
     title: str = ""
 
 
-def print_grid(grid: Grid, notes: Iterable[str] = (), otherwise: Grid | None = None) -> None:
-    """Print a table and notes below it, at full width where the output is not a terminal.
-
-    Args:
-        otherwise: what to print if the terminal is too narrow for the table.
-    """
+def print_grid(grid: Grid, notes: Iterable[str] = ()) -> None:
+    """Print a table and notes below it: at full width where the output is not a terminal, transposed where the terminal
+    is too narrow."""
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False, markup=False, emoji=False)  # file names are not markup
-    for shown in (grid, otherwise):
-        if shown is None:
-            continue
+    for shown in (grid, transposed(grid)):
         table = Table(title=shown.title.translate(SHOWN) or None, title_justify="left", show_header=any(shown.header))
         for number, name in enumerate(shown.header):
             justify: Literal["left", "right"] = "right" if number and not shown.texts else "left"
@@ -87,11 +82,21 @@ def print_grid(grid: Grid, notes: Iterable[str] = (), otherwise: Grid | None = N
         width = Measurement.get(console, console.options.update(max_width=1 << 20), table).maximum
         if not sys.stdout.isatty():
             console.width = max(console.width, width)
-        if width <= console.width or otherwise is None:
+        if width <= console.width:
             break
     console.print(table)
     for note in notes:
         console.print(note.translate(SHOWN), style="dim", soft_wrap=True)
+
+
+def transposed(grid: Grid) -> Grid:
+    """The table with a column for each row; of a single row, which becomes the title, without a header."""
+    names = [_entry(row[0]).text for row in grid.rows]
+    columns = zip(*(row[1:] for row in grid.rows), strict=True)
+    rows = [[name, *cells] for name, cells in zip(grid.header[1:], columns, strict=True)]
+    if len(names) == 1:
+        return Grid(["", ""], rows, grid.texts, title=" ".join(filter(None, (grid.title, names[0]))))
+    return Grid([grid.header[0], *names], rows, grid.texts, title=grid.title)
 
 
 def grid_markdown(grid: Grid) -> str:
