@@ -20,8 +20,7 @@ from datasets.exceptions import DatasetGenerationError
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import REPORT, PreparedReport
-from mrs_metrics.install import install_metric
-from mrs_metrics.spaces import metric_names
+from mrs_metrics.spaces import install_metric, metric_names
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.installed import installed_folders, record_installed, remove_cached
 from mrs_suggest.common.io.files import content_hash

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import mrs_suggest.common
-from mrs_metrics.resampling import STUDENTISED
+from mrs_metrics.significance import STUDENTISED
 from mrs_metrics.translations_f1 import oracle_curve
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.report.pages import Block, Grid, Heading, Paragraph, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.evaluation.paper_results import paper_table
-from mrs_suggest.evaluation.scores.score_systems import ALPHA, SAMPLES
+from mrs_suggest.evaluation.scores.systems import ALPHA, SAMPLES
 from mrs_suggest.staple.analysis.errors import Errors
 from mrs_suggest.staple.analysis.report_errors import PICTURE, analyse_errors, draw_errors, error_blocks
 from mrs_suggest.staple.analysis.report_pictures import draw_oracle, draw_precision_recall

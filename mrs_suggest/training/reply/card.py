@@ -9,7 +9,7 @@ from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_datasets.catalogue import read_record as read_catalogue
-from mrs_metrics.resampling import PERCENTILE
+from mrs_metrics.significance import PERCENTILE
 from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
 from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
