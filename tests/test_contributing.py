@@ -190,7 +190,7 @@ def test_the_floors_are_run_with_every_extra_that_has_unit_tests(repository: Pat
     makefile = (repository / "Makefile").read_text(encoding="utf-8")
     floors = makefile.partition("\ntest-floors:")[2].partition("\n\n")[0]
     listed = re.findall(r"\.\[([\w,]+)\]", floors)[0].split(",")
-    assert {"tensorboard", "wandb", "trackio", "mlflow", "sweep", "completion", "test"} <= set(listed)
+    assert {"tensorboard", "wandb", "trackio", "mlflow", "sweep", "test"} <= set(listed)
     assert "tests/integration/test_trackers.py" in floors
 
 

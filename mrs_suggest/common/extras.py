@@ -17,7 +17,7 @@ WHOLE = ("all", "test", "bench")  # extras that are never advised: others say be
 # Where the module has another name than its distribution.
 _MODULES = {"scikit_learn": "sklearn", "mlflow_skinny": "mlflow", "pyyaml": "yaml"}
 # Brought by what an extra asks for, and imported by ours.
-_BROUGHT_ALONG = {"pandas": "datasets", "starlette": "fastapi", "pydantic": "fastapi"}
+_BROUGHT_ALONG = {"starlette": "fastapi"}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`mrs models`: baselines, runs beside each other, cards, response sets, the guard, exports, and publishing."""
+"""`mrs models`: baselines, cards, response sets, the guard, exports, and publishing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mrs_suggest.cli.models.compare import add_compare
 from mrs_suggest.cli.models.index import add_index
 from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
@@ -34,7 +33,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     card.add_argument("--revision", help="revision of the repository: a branch, a tag or a commit (default main)")
     card.set_defaults(run=_card)
-    add_compare(verbs)
     guard = verbs.add_parser("guard", help="make a run's guard anew, and measure it on a sheet of hard messages")
     guard.add_argument("run_folder", type=Path, metavar="RUN", help="the folder that a training run wrote")
     guard.add_argument("--lists", type=Path, metavar="FOLDER", help="lists/ or prototypes/ of your own (docs/guard.md)")
