@@ -104,13 +104,14 @@ build/harness/%/.installed: tests/harness/%.txt .ci/harness $(STAMP)
 test-harnesses: $(addsuffix /.installed,$(HARNESSES))  ## tasks through lm_eval and lighteval, each in an environment of its own
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m harness tests/harness
 
-quality: $(STAMP)  ## lint and types
+quality: $(STAMP)  ## lint, types, and the size of the product code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python .ci/product_lines.py
 
 release-check: $(STAMP)  ## may the last commit be released? dist/ gets what would be published (docs/release.md)
-	$(BIN)/python .ci/release_check $(RELEASE)
+	$(BIN)/python .ci/release_check.py $(RELEASE)
 
 results: $(STAMP)  ## the tables of results in README and docs, from the JSON files of `mrs reproduce`
 	$(BIN)/python -m mrs_suggest.reproduce.quotes README.md $(wildcard docs/*.md)
