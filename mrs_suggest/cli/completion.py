@@ -104,7 +104,9 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[
 
 
 def _bash(parsers: dict[str, argparse.ArgumentParser]) -> str:
-    values, many, own = [], [], []
+    values: list[str] = []
+    many: list[str] = []
+    own: list[str] = []
     for path, parser in parsers.items():
         words: list[str] = []
         for names, known, action in _options(parser):
