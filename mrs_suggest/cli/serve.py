@@ -21,7 +21,7 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "workers": (int, "processes that share the port, each with the model"),
     "threads": (int, "of a worker's arithmetic (default 1)"),
     "max_batch": (int, "messages that the model answers at a time"),
-    "max_batch_ms": (float, "a batch grows no further where it would take longer"),
+    "max_batch_ms": (float, "milliseconds that answering a batch may take; larger batches are split"),
     "max_waiting": (int, "messages that may wait for the model; more get 429"),
     "max_body": (int, "bytes of a request"),
     "max_messages": (int, "messages of a request"),
@@ -29,7 +29,10 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "max_suggestions": (int, "suggestions that a request may ask for"),
     "max_connections": (int, "connections of a worker; more get 503"),
     "answer_seconds": (float, "a request whose answer takes longer gets 503"),
-    "read_seconds": (float, "a client that takes longer to send a request gets 408, or to read an answer is cut off"),
+    "read_seconds": (
+        float,
+        "slower clients get 408 while sending a request, and are cut off while reading an answer",
+    ),
     "idle_seconds": (int, "how long an unused connection stays open"),
     "stop_seconds": (int, "how long a stopping server waits for the requests that it took"),
 }
@@ -38,7 +41,7 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs serve", description=__doc__)
     add_model_options(parser)
-    parser.add_argument("--name", help="what answers call the model (default: as --model)")
+    parser.add_argument("--name", help="name of the model in answers (default: as --model)")
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     add_silence_options(parser)
     for name, (kind, text) in ANSWERING.items():
@@ -49,14 +52,14 @@ def make_parser() -> argparse.ArgumentParser:
         "--api-keys", type=Path, metavar="FILE", help="a key per line; also MRS_API_KEYS (default: none)"
     )
     parser.add_argument(
-        "--admin-keys", type=Path, metavar="FILE", help="of those who may reload the model; also MRS_ADMIN_KEYS"
+        "--admin-keys", type=Path, metavar="FILE", help="keys that may reload the model; also MRS_ADMIN_KEYS"
     )
     parser.add_argument(
         "--cors",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="whose pages may call, such as https://a.org; * for all",
+        help="origin of pages that may call, such as https://a.org; * for all",
     )
     parser.add_argument("--log-level", choices=LEVELS, default="info", help="info has a line per request (default)")
     return parser

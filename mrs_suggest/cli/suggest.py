@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, section 3.3)"
     )
     parser.add_argument(
-        "--explain", action="store_true", help="tell what speaks for each suggestion, where the model has a ranker"
+        "--explain", action="store_true", help="show how each suggestion was scored (models with a ranker only)"
     )
     for verb, what in (
         ("allow", "suggest only replies with this tag, or with another allowed one"),
@@ -72,7 +72,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
     if options.lang is not None:
         suggester.require_language(options.lang)
     elif len(options.message) != 1:
-        suggester.detect("")  # a model that cannot is refused now
+        suggester.detect("")  # refuses a model that cannot detect languages
     elif suggester.sure_language(message := _as_text(options.message[0])) is None:
         raise InputError(_unsure(suggester, message))
     tags = options.allow_tag, options.deny_tag

@@ -94,7 +94,7 @@ def language_model() -> list[Finding]:
     named = os.environ.get(MODEL_VARIABLE)
     path = Path(named).expanduser() if named else default_model_path()
     if not path.is_file():
-        says = f"{MODEL_VARIABLE} names {path}, which is not a file" if named else f"there is no file {path}"
+        says = f"{MODEL_VARIABLE} names {path}, which is not a file" if named else f"{path} does not exist"
         says += "; `mrs install --language-model` downloads one"
         return [Finding("models", "fastText", BROKEN if named else MISSING, says)]
     try:

@@ -71,7 +71,7 @@ def require_new_file(path: Path, overwrite: bool) -> None:
 
 @contextmanager
 def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = None) -> Iterator[Path]:
-    """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.
+    """Yield a new empty folder next to `target`; rename it to `target` when the block ends without an error.
 
     Args:
         overwrite: replace what is at `target`.
@@ -118,7 +118,7 @@ def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = No
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, for a file that becomes it when the block ends without an error."""
+    """A temporary name next to `path`, for a file that becomes it when the block ends without an error."""
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
         yield partial

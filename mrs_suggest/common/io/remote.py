@@ -112,7 +112,7 @@ class RemotePath:
         return int(found)
 
     def stamp(self) -> str:
-        """A value that changes with the contents, such as the ETag; empty if the storage has none."""
+        """A value that changes with the contents, such as the ETag; empty if the storage does not give one."""
         return str(_stamp_of(self._ask("info")) or "")
 
     def open(self, in_places: bool = False) -> BinaryIO:
@@ -142,7 +142,7 @@ class RemotePath:
         self._ask("rm", recursive=True)
 
     def put(self, source: Path) -> None:
-        """Send a local file; it appears whole (if the storage can move files at once), or not at all."""
+        """Send a local file; it appears whole (if the storage moves files in one step), or not at all."""
         self._appear(lambda path: self.filesystem.put_file(str(source), path))
 
     def write_text(self, text: str) -> None:

@@ -143,7 +143,7 @@ def size(path: Location) -> int:
 
 
 def stamp(path: Location) -> str:
-    """A value that changes with a file's contents and is known without reading them; empty if the storage has none.
+    """A value that changes with a file's contents and is known without reading them; empty if the storage gives none.
 
     For a local file: inode and times. The time of the last change to the inode is among them, since a download may give
     a file its old modification time.
